@@ -489,6 +489,74 @@ def trees(
         stdout().print(trees_page(rows), highlight=False, soft_wrap=True)
 
 
+@bench.command("sketches")
+def sketches(
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="GEMM, GEMV, Conv1D, Conv2D; repeatable; by default all."),
+    ] = None,
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    every: Annotated[int, typer.Option("--every", min=1, help="Take every so-manieth operator.")] = 1,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Evaluations of each search.")] = 500,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    compare: Annotated[
+        int,
+        typer.Option(
+            "--compare",
+            min=0,
+            help="Compare ways to search on every so-manieth of the operators; 0: on none.",
+        ),
+    ] = 6,
+    measure: Annotated[
+        int, typer.Option("--measure", min=0, help="Operators of each kind that run on the RTL.")
+    ] = 8,
+    limit: Annotated[
+        float, typer.Option("--limit", min=1, metavar="CYCLES", help="Predicted cycles of these, at most.")
+    ] = 300_000,
+    out: Annotated[Path, typer.Option("--out", help="Folder for sketches.md and sketches.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings."""
+    from dataclasses import asdict
+
+    from baco.display.console import print_json, stderr, stdout
+    from bench.paper.shapes import KINDS
+    from bench.programs.sketches import bench_sketches, sketches_page
+
+    for name in kind or ():
+        if name not in KINDS:
+            from common.errors import InputError, Location, did_you_mean
+
+            raise InputError(
+                f"there is no kind of operator '{name}'",
+                location=Location("--kind"),
+                hint=did_you_mean(name, KINDS),
+            )
+    console = stderr()
+    result = bench_sketches(
+        accelerator=accelerator,
+        kinds=kind or KINDS,
+        every=every,
+        budget=budget,
+        seeds=seeds,
+        compare=compare,
+        measure=measure,
+        limit=limit,
+        out=out,
+        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(asdict(result))
+    else:
+        stdout().print(sketches_page(result), highlight=False, soft_wrap=True)
+
+
 @bench.command("measurements")
 def measurements(
     where: EngineOptions,

@@ -28,8 +28,17 @@ from compiler.blocks.reading import (
     shape_of,
     sum_operands,
 )
+from compiler.ir.known import known
 
-__all__ = ["AccumulatorSum", "Analysis", "ArrayProduct", "enclosing_loops", "exact_depth", "used_once_beside"]
+__all__ = [
+    "AccumulatorSum",
+    "Analysis",
+    "ArrayProduct",
+    "bounds_of_loop",
+    "enclosing_loops",
+    "exact_depth",
+    "used_once_beside",
+]
 
 
 @dataclass(frozen=True)
@@ -288,3 +297,11 @@ def enclosing_loops(op: Operation) -> Iterator[scf.ForOp]:
         if isinstance(parent, scf.ForOp):
             yield parent
         parent = parent.parent_op()
+
+
+def bounds_of_loop(loop: scf.ForOp) -> tuple[int, int, int] | None:
+    """Known first number, end and step of a loop that runs at least once."""
+    lower, upper, step = map(known, (loop.lb, loop.ub, loop.step))
+    if lower is None or upper is None or step is None or step < 1 or lower >= upper:
+        return None
+    return lower, upper, step

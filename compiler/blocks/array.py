@@ -11,9 +11,9 @@ from accel.dataflows import executed
 from accel.isa import GARBAGE, IDENTITY_SCALE
 from compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
 from compiler.blocks.host import HostCode
-from compiler.blocks.loads import LOADS, LoadCode, rest_of, rows_loadable
+from compiler.blocks.loads import LOADS, LoadCode, rest_of
 from compiler.blocks.memory import Accumulated, InMemory, PlacedFactor
-from compiler.blocks.prefetch import Prefetch
+from compiler.blocks.pipelining import PipelinedLoad
 from compiler.blocks.reading import (
     Addend,
     Factor,
@@ -26,6 +26,7 @@ from compiler.blocks.reading import (
     shape_of,
 )
 from compiler.blocks.scalars import either
+from compiler.blocks.scratchpad import rows_loadable
 from compiler.blocks.state import LoweringState
 from compiler.ir.emit import Condition, Number
 from compiler.ir.location import location_of
@@ -37,16 +38,16 @@ class ArrayCode:
     """Writes commands.
 
     Args:
-        prefetches: factors to be loaded a round ahead.
+        pipelined: loads that run ahead of their loops.
         crowded: there are more kinds of loads than load configurations; see `LoadCode`.
     """
 
     def __init__(
-        self, state: LoweringState, prefetches: Sequence[Prefetch], *, crowded: bool = False
+        self, state: LoweringState, pipelined: Sequence[PipelinedLoad], *, crowded: bool = False
     ) -> None:
         self.state = state
         self.host = HostCode(state, self.spill)
-        self.loads = LoadCode(state, prefetches, self.in_main_memory, crowded=crowded)
+        self.loads = LoadCode(state, pipelined, self.in_main_memory, crowded=crowded)
 
     # ---------------------------------------------------------------- the accumulator
 

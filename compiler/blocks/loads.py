@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
 from accel.config import MOVE_BYTES
 from common.errors import Location
 from compiler.blocks.memory import InMemory, PlacedFactor
-from compiler.blocks.pipeline import Pipeline, ScratchpadLayout
-from compiler.blocks.prefetch import Prefetch
+from compiler.blocks.pipeline import Pipeline
+from compiler.blocks.pipelining import PipelinedLoad
 from compiler.blocks.reading import shape_of
+from compiler.blocks.scratchpad import (
+    ScratchpadLayout,
+    layout_of,
+    loadable,
+    needs_fences,
+    oriented,
+    transposed_block,
+)
 from compiler.blocks.state import LoweringState
 from compiler.ir.emit import Condition, Number
 from compiler.ir.location import location_of
 
-__all__ = ["LOADS", "LoadCode", "loadable", "rest_of", "rows_loadable", "transposed_block"]
+__all__ = ["LOADS", "LoadCode", "rest_of"]
 
 #: Load commands, by the number of their configuration.
 LOADS = ("mvin", "mvin2", "mvin3")
@@ -27,38 +34,37 @@ class LoadCode:
     """Writes loads.
 
     Args:
-        prefetches: factors to be loaded a round ahead.
+        pipelined: loads that run ahead of their loops.
         dense: makes a dense copy of a block in main memory.
         crowded: there are more kinds of loads than load configurations, so single loads must not rely on one that
             was written long before.
 
     Attributes:
         wide, wide_int32: tiles that one load moves of int8 and of int32.
-        pipeline: the prefetches.
+        pipeline: those loads.
     """
 
     def __init__(
         self,
         state: LoweringState,
-        prefetches: Sequence[Prefetch],
+        pipelined: Sequence[PipelinedLoad],
         dense: Callable[[SSAValue], InMemory],
         *,
         crowded: bool,
     ) -> None:
         self.state = state
         self._dense, self._crowded = dense, crowded
+        self._copies = {one.value: one.stages for one in pipelined}
         self._load_numbers: dict[tuple[Number, int, int], int] = {}
         dim = state.accelerator.dim
         self.wide = max(MOVE_BYTES // dim, 1)
         self.wide_int32 = max(MOVE_BYTES // (4 * dim), 1)
-        ahead = prefetches if state.buffering.scratchpad > 1 else []
         self.pipeline = Pipeline(
             state,
-            [one for one in ahead if self._prefetchable(one)],
-            layout=self._layout,
+            [one for one in pipelined if min(one.stages, state.buffering.scratchpad) > 1],
             load=self._load,
             configure=self._configure,
-            loads=self._loads,
+            counts=self._counts,
             allocate=self._allocate,
         )
 
@@ -76,8 +82,8 @@ class LoadCode:
 
     def place_block(self, value: SSAValue, block: InMemory, *, transposed: bool) -> PlacedFactor:
         """Load a block in memory to the scratchpad; `transposed`: it holds the factor transposed."""
-        e, copies = self.state.e, self.state.buffering.scratchpad
-        layout = self._layout(value, block, transposed=transposed)
+        e, copies = self.state.e, min(self._copies.get(value, 2), self.state.buffering.scratchpad)
+        layout = layout_of(block, self.state.accelerator.dim, transposed=transposed)
         base = self.state.rotating(
             self.state.scratchpad,
             layout.rows,
@@ -95,22 +101,10 @@ class LoadCode:
             e.fence()
         return self._placed(value, block, layout, base, transposed=transposed)
 
-    def _layout(self, value: SSAValue, block: InMemory, *, transposed: bool = False) -> ScratchpadLayout:
-        """How a block of memory is laid out in the scratchpad."""
-        dim = self.state.accelerator.dim
-        if not rows_loadable(block):
-            block, transposed = transposed_block(block), not transposed
-        rows, columns = block.shape
-        tile, across = min(dim, rows), -(-columns // dim)
-        return ScratchpadLayout(tile, across, -(-rows // dim) * across * tile, transposed)
-
     def _exposed(self, value: SSAValue, block: InMemory, layout: ScratchpadLayout) -> bool:
-        """The array transposes the block as its right factor and its tiles are not full (instruction set, 6.5 a)."""
-        dim = self.state.accelerator.dim
-        rights = self.state.analysis.rights.get(value, [])
-        return any(factor.transposed ^ layout.transposed for factor in rights) and not all(
-            isinstance(size, int) and size % dim == 0 for size in block.sizes
-        )
+        """The hardware does not see all hazards between its loads and products."""
+        rights = self.state.analysis.rights.get(value, ())
+        return needs_fences(rights, block, layout, self.state.accelerator.dim)
 
     def _placed(
         self,
@@ -127,28 +121,20 @@ class LoadCode:
         exposed = self._exposed(value, block, layout)
         return PlacedFactor(base, layout.tile, layout.across, extents, layout.transposed, exposed)
 
-    def _prefetchable(self, one: Prefetch) -> bool:
-        """Commands can load the block as it lies, without fences."""
-        load = one.load
-        block = InMemory(0, load.strides, load.sizes, load.low, load.shape, load.bits)
-        if not loadable(block):
-            return False
-        return not self._exposed(one.value, block, self._layout(one.value, block))
-
-    def _allocate(self, value: SSAValue, layout: ScratchpadLayout) -> int:
-        """First row of both places of a prefetched block."""
-        top = value in self.state.analysis.rights
+    def _allocate(self, load: PipelinedLoad, rows: int) -> int:
+        """First row of the places of a pipelined block."""
+        top = load.value in self.state.analysis.rights
         return self.state.scratchpad.allocate(
-            2 * layout.rows, _what(value), top=top, location=_location(value)
+            rows, _what(load.value), top=top, location=_location(load.value)
         )
 
     def _configure(self, block: InMemory, layout: ScratchpadLayout) -> None:
         """The configuration for loads of a factor."""
-        self.configure_load(self.pitch(_oriented(block)), layout.tile)
+        self.configure_load(self.pitch(oriented(block)), layout.tile)
 
-    def _loads(self, block: InMemory, layout: ScratchpadLayout) -> tuple[int, Number]:
+    def _counts(self, block: InMemory, layout: ScratchpadLayout) -> tuple[int, Number]:
         """Loads of a factor, one a row of tiles and as many columns as one moves: at most, and in fact."""
-        block = _oriented(block)
+        block = oriented(block)
         across = -(-block.shape[1] // (self.wide * self.state.accelerator.dim))
         rows = self.state.e.ceil_div(block.sizes[0], layout.tile)
         return -(-block.shape[0] // layout.tile) * across, self.state.e.mul(rows, across)
@@ -156,7 +142,7 @@ class LoadCode:
     def _load(self, block: InMemory, layout: ScratchpadLayout, base: Number, number: Number | None) -> None:
         """Load number `number` of a factor, or all."""
         e, wide = self.state.e, self.wide * self.state.accelerator.dim
-        block = _oriented(block)
+        block = oriented(block)
         if number is None:
             self.move_in(block, base, tile=layout.tile, across=layout.across, wide=self.wide)
             return
@@ -252,34 +238,6 @@ class LoadCode:
         number = self._load_number(pitch, tile, shrink)
         self.state.e.command("config_ld", state=number, shrink=shrink, block_stride=tile, stride=pitch)
         return number
-
-
-def loadable(block: InMemory) -> bool:
-    """Commands can move it: one dimension is dense, the other has a stride that is known and not negative."""
-    return rows_loadable(block) or rows_loadable(transposed_block(block))
-
-
-def rows_loadable(block: InMemory) -> bool:
-    if len(block.shape) != 2:
-        return False
-    (row, column), (rows, columns) = block.strides, block.shape
-    dense = column == 1 or columns == 1
-    return dense and (rows == 1 or (isinstance(row, int) and row > 0))
-
-
-def transposed_block(block: InMemory) -> InMemory:
-    return replace(
-        block,
-        strides=block.strides[::-1],
-        sizes=block.sizes[::-1],
-        low=block.low[::-1],
-        shape=block.shape[::-1],
-    )
-
-
-def _oriented(block: InMemory) -> InMemory:
-    """The block as loads take it: rows dense."""
-    return block if rows_loadable(block) else transposed_block(block)
 
 
 def rest_of(state: LoweringState, total: Number, first: Number, size: int) -> Number:

@@ -55,7 +55,10 @@ class LoopConversion:
         before = dict(self.converter.meanings)
         while True:
             self.converter.meanings = dict(before)
-            if self._learn(build.at(Block())):
+            trial = Block()
+            stable = self._learn(build.at(trial))
+            trial.drop_all_references()  # else values of the program would seem to be used once more
+            if stable:
                 break
         self.converter.meanings = dict(before)
         self._emit(build)

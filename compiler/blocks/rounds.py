@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from compiler.blocks.prefetch import bounds_of_loop
+from compiler.blocks.analysis import bounds_of_loop
 from compiler.blocks.reading import Size, known_or_value
 
 __all__ = ["MOST_ROUNDS", "Integers", "Rounds"]

@@ -22,7 +22,7 @@ __all__ = ["Buffering", "LoweringState", "bytes_of"]
 
 @dataclass(frozen=True)
 class Buffering:
-    """Copies of what a loop brings on the chip anew in every round, so that the next comes while one is used."""
+    """Copies, at most, of what a loop brings on the chip anew in every round, so that others come while one is used."""
 
     scratchpad: int = 2
     accumulator: int = 2

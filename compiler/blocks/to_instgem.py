@@ -33,7 +33,7 @@ from compiler.blocks.memory import (
     RowAllocator,
     Workspace,
 )
-from compiler.blocks.prefetch import Prefetch, find_prefetches
+from compiler.blocks.pipelining import PipelinedLoad, pipelined_loads
 from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
 from compiler.blocks.state import Buffering, LoweringState, bytes_of
@@ -51,8 +51,17 @@ ACCUMULATOR_ROWS = "baco.accumulator_rows"
 
 #: Operations on blocks as a whole.
 _STATIC = (GenericOp, MatmulOp, FillOp, scf.ForOp, tensor.SplatOp)
-#: In the order of preference: what overlaps most first.
-_BUFFERINGS = (Buffering(2, 2), Buffering(2, 1), Buffering(1, 2), Buffering(1, 1))
+
+
+def _bufferings(stages: int) -> list[Buffering]:
+    """In the order of preference, what overlaps most first; blocks have up to so many stages."""
+    ahead = range(stages, 1, -1)
+    return [
+        *(Buffering(n, 2) for n in ahead),
+        *(Buffering(n, 1) for n in ahead),
+        Buffering(1, 2),
+        Buffering(1, 1),
+    ]
 
 
 def is_structured(function: func.FuncOp) -> bool:
@@ -72,18 +81,19 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
     analysis = Analysis(function, accelerator)
     if begin_sums_with_addends(function, analysis):
         analysis = Analysis(function, accelerator)
-    prefetches = find_prefetches(function, analysis)
-    for buffering in _BUFFERINGS:
-        last = buffering is _BUFFERINGS[-1]
+    pipelined = pipelined_loads(function, analysis, accelerator.dim)
+    bufferings = _bufferings(max([2, *(one.stages for one in pipelined)]))
+    for buffering in bufferings:
+        last = buffering is bufferings[-1]
         try:
-            lowering = _Lowering(function, accelerator, analysis, prefetches, buffering)
+            lowering = _Lowering(function, accelerator, analysis, pipelined, buffering)
             if lowering.array.loads.needs_crowded or lowering.state.workspace.bytes == 0:
                 # now that it is known what the function needs
                 lowering = _Lowering(
                     function,
                     accelerator,
                     analysis,
-                    prefetches,
+                    pipelined,
                     buffering,
                     workspace=lowering.state.workspace.bytes > 0,
                     crowded=lowering.array.loads.needs_crowded,
@@ -137,7 +147,7 @@ class _Lowering:
         function: func.FuncOp,
         accelerator: Accelerator,
         analysis: Analysis,
-        prefetches: Sequence[Prefetch],
+        pipelined: Sequence[PipelinedLoad],
         buffering: Buffering,
         *,
         workspace: bool = True,
@@ -163,7 +173,7 @@ class _Lowering:
                 self.state.arguments[argument] = address
             else:
                 self.state.numbers[argument] = address
-        self.array = ArrayCode(self.state, prefetches, crowded=crowded)
+        self.array = ArrayCode(self.state, pipelined, crowded=crowded)
         self.host = self.array.host
         self._scattering = False
         self._block(block)

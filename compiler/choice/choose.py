@@ -33,7 +33,7 @@ from compiler.styles.macros.loop_ws import check_loop_ws
 from compiler.styles.packed import packed_layer, packed_workspaces
 from compiler.styles.realise import packed_pixels
 
-__all__ = ["ScheduleChoice", "Style", "choices", "choose"]
+__all__ = ["DOUBT", "ScheduleChoice", "Style", "choices", "choose"]
 
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
@@ -44,7 +44,7 @@ _MOST_COLUMNS = 1 << 16
 _ALIKE = 0.01
 #: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
 #: tenth, those of macros to a hundredth.
-_DOUBT = 1.1
+DOUBT = 1.1
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
@@ -107,7 +107,7 @@ def choices(
 
 
 def _doubted(one: ScheduleChoice) -> float:
-    return one.cycles * (_DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
+    return one.cycles * (DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
 
 
 def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:

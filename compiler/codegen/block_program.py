@@ -15,6 +15,7 @@ from compiler.codegen.pipeline import run_pass
 from compiler.dialects.context import all_dialects
 from compiler.passes.baco_to_linalg import BacoToLinalg
 from compiler.passes.linalg_to_instgem import LinalgToInstGem
+from compiler.passes.pipeline_loads import PipelineLoads
 
 __all__ = ["lower_block_program", "requirement_of", "with_workspace"]
 
@@ -23,17 +24,19 @@ def lower_block_program(
     module: ModuleOp,
     accelerator: Accelerator,
     observe: Callable[[str, ModuleOp], None] | None = None,
+    stages: int | None = None,
     *,
     blockwise: bool = False,
 ) -> ModuleOp:
     """Lower a module at the `baco` level, in place, to `instgem`; it is returned.
 
     The functions take the byte addresses of their buffers, and last that of a workspace if they need one: see
-    `with_workspace`. `observe` sees the module after each pass; `blockwise` as of `LinalgToInstGem`. Raises InfeasibleError for blocks that exceed a local
+    `with_workspace`. `observe` sees the module after each pass; `stages` are places of blocks that are loaded ahead (None: as the
+    model says), `blockwise` as of `LinalgToInstGem`. Raises InfeasibleError for blocks that exceed a local
     memory and InputError for what cannot be compiled, with the line of the kernel.
     """
     context = all_dialects()
-    for one in (BacoToLinalg(), LinalgToInstGem(accelerator, blockwise)):
+    for one in (BacoToLinalg(), PipelineLoads(accelerator, stages), LinalgToInstGem(accelerator, blockwise)):
         run_pass(module, one, context)
         if observe is not None:
             observe(one.name, module)

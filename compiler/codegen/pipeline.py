@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["FRONT_END", "parse_passes", "run_pass", "run_passes"]
 
 #: Passes from each level to the next, down to `instgem`.
-FRONT_END: dict[Level, tuple[str, ...]] = {"baco": ("baco-to-linalg",), "linalg": ("linalg-to-instgem",)}
+FRONT_END: dict[Level, tuple[str, ...]] = {
+    "baco": ("baco-to-linalg",),
+    "linalg": ("linalg-pipeline", "linalg-to-instgem"),
+}
 
 
 def run_passes(

@@ -13,6 +13,7 @@ __all__ = ["PASSES", "pass_named", "summary_of"]
 #: Where each pass is, `module:class`; imported when it is used. A new pass is one file and one line here.
 _PLACES: dict[str, str] = {
     "baco-to-linalg": "compiler.passes.baco_to_linalg:BacoToLinalg",
+    "linalg-pipeline": "compiler.passes.pipeline_loads:PipelineLoads",
     "linalg-to-instgem": "compiler.passes.linalg_to_instgem:LinalgToInstGem",
     "instgem-elide-config": "compiler.passes.elide_config:ElideConfig",
     "instgem-hoist-config": "compiler.passes.hoist_config:HoistConfig",

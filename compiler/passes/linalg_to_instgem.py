@@ -13,7 +13,7 @@ from accel.config import Accelerator
 from compiler.blocks.products import product_to_instgem
 from compiler.blocks.to_instgem import function_to_instgem, is_structured
 
-__all__ = ["LinalgToInstGem", "lower_block_functions"]
+__all__ = ["LinalgToInstGem", "lower_block_functions", "machine_of"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,14 @@ class LinalgToInstGem(ModulePass):
     blockwise: bool = False
 
     def apply(self, ctx: Context, op: builtin.ModuleOp) -> None:
-        machine = self.accelerator
-        if machine is None:
-            machine = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
-        elif isinstance(machine, str):
-            machine = Accelerator.from_yaml(machine)
-        lower_block_functions(op, machine, blockwise=self.blockwise)
+        lower_block_functions(op, machine_of(self.accelerator), blockwise=self.blockwise)
+
+
+def machine_of(accelerator: Accelerator | str | None) -> Accelerator:
+    """A pass's option: a configuration, a file of it, or None for Gemmini's default."""
+    if accelerator is None:
+        return Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
+    return Accelerator.from_yaml(accelerator) if isinstance(accelerator, str) else accelerator
 
 
 def lower_block_functions(

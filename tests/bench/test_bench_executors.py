@@ -29,7 +29,7 @@ def check(found: KillResult, kills: int) -> None:
 
 
 def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
-    check(kill_runs(tmp_path, "local", 4, seed=1), 4)
+    check(kill_runs(tmp_path, "local", 2, seed=1), 2)
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_what_is_measured_is_on_the_page_and_stages_keep_what_others_found(
     page = (tmp_path / "executors.md").read_text(encoding="utf-8")
     assert f"| local | 50 | 2 | {short['seconds']:.1f} | {short['share']:.1%} |" in page
     assert "| local | 4 | yes | yes |" in page
-    assert len(lines) == 4
+    assert len(lines) == len(STAGES)
     with pytest.raises(InputError, match="no stage 'shrot'"):
         bench_executors(tmp_path, ["local"], ["shrot"])
 

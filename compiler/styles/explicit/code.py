@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from accel.config import Accelerator
 from accel.dataflows import DATAFLOWS
 from common.errors import InfeasibleError
+from compiler.ir.counting import Advance, following
 from compiler.ir.emit import Cell, Condition, Emitter, Number
 from compiler.layers.layer import Layer, Layout
 from compiler.layers.operands import Operands
@@ -24,7 +25,7 @@ from compiler.styles.explicit.jobs import MoveJob, Pace, Turns
 from compiler.styles.explicit.loads import InputLoads, WeightLoads
 from compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
 from compiler.styles.explicit.passes import Passes
-from compiler.styles.explicit.place import Advance, Place, following
+from compiler.styles.explicit.place import Place
 from compiler.styles.explicit.plan import ExplicitPlan, make_plan
 from compiler.styles.explicit.pool import UNPOOLED, check_pool, emit_pool, pools_on_the_way
 from compiler.styles.explicit.results import PARTIAL_SUMS, Results, spill_bytes

@@ -1,0 +1,162 @@
+"""Q-learning against all directions (FlexTensor, figure 4.9): evaluator calls to the same quality on the layers of YOLO v1.
+
+As published, the quality is what another search converges to: here the best of 300 random points of the same space; and, beyond,
+a tenth fewer cycles than that. `python -m bench.directions --out results` writes directions.json and directions.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.files import atomic_write, output_folder
+from compiler.layers.layer import Layer
+from explore.directions.search import METHODS, analytical_cycles, search_directions
+from explore.directions.space import ScheduleSpace
+from workloads.problem import Problem
+
+__all__ = ["YOLO", "bench_directions", "directions_page", "yolo_layer"]
+
+#: Channels in and out, pixels of a side, side of the window, stride (table 4.3).
+YOLO = (
+    (3, 64, 448, 7, 2), (64, 192, 112, 3, 1), (192, 128, 56, 1, 1), (128, 256, 56, 3, 1), (256, 256, 56, 1, 1),
+    (256, 512, 56, 3, 1), (512, 256, 28, 1, 1), (256, 512, 28, 3, 1), (512, 512, 28, 1, 1), (512, 1024, 28, 3, 1),
+    (1024, 512, 14, 1, 1), (512, 1024, 14, 3, 1), (1024, 1024, 14, 3, 1), (1024, 1024, 14, 3, 2), (1024, 1024, 7, 3, 1),
+)  # fmt: skip
+#: Random points that the quality comes from, part of their cycles that is asked for beyond, and calls at most.
+_DRAWS, _BEYOND, _CALLS = 300, 0.9, 2000
+
+
+def yolo_layer(number: int) -> Layer:
+    """Layer C1 (number 0) to C15."""
+    c, k, side, window, stride = YOLO[number]
+    pixels = side // stride
+    return Layer(
+        Problem(R=window, S=window, P=pixels, Q=pixels, C=c, K=k, N=1, stride_w=stride, stride_h=stride),
+        scale=1 / 512,
+    )
+
+
+def bench_directions(
+    *,
+    seeds: int = 10,
+    layers: Sequence[int] = range(len(YOLO)),
+    accelerator: Accelerator | None = None,
+    out: Path | None = None,
+    watch: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Calls of each method until either quality, by layer and seed (None: not within 2,000); written after every seed."""
+    machine = accelerator or Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
+    spaces = {number: ScheduleSpace(yolo_layer(number), machine) for number in layers}
+    cycles = {number: analytical_cycles(space.layer, machine) for number, space in spaces.items()}
+    goals = {number: _converged(space, cycles[number]) for number, space in spaces.items()}
+    rows: list[dict[str, Any]] = []
+    result: dict[str, Any] = {
+        "goals": {f"C{number + 1}": goal for number, goal in goals.items()},
+        "runs": rows,
+    }
+    for seed in range(seeds):
+        for number, space in spaces.items():
+            for method in METHODS:
+                enough = _BEYOND * goals[number]
+                found = search_directions(
+                    space, cycles[number], method=method, calls=_CALLS, seed=seed, enough=enough
+                )
+                rows.append(
+                    {
+                        "layer": f"C{number + 1}",
+                        "method": method,
+                        "seed": seed,
+                        "same": found.calls_to(goals[number]),
+                        "beyond": found.calls_to(enough),
+                        "cycles": found.cycles,
+                    }
+                )
+            watch(
+                f"seed {seed}, C{number + 1}: "
+                + ", ".join(f"{r['method']} {r['same']}, {r['beyond']}" for r in rows[-3:])
+            )
+        if out is not None:
+            folder = output_folder(out)
+            atomic_write(folder / "directions.json", json.dumps(result, indent=1) + "\n")
+            atomic_write(folder / "directions.md", directions_page(result))
+    return result
+
+
+def _converged(space: ScheduleSpace, cycles: Callable[..., list[float]]) -> float:
+    """Cycles of the best of some random points."""
+    drawn, points = random.Random(0), set()
+    for _ in range(100 * _DRAWS):
+        point = space.draw(drawn)
+        if space.feasible(point):
+            points.add(point)
+        if len(points) == _DRAWS:
+            break
+    return min(cycles(space, sorted(points, key=str)))
+
+
+def directions_page(result: dict[str, Any]) -> str:
+    """The page: mean calls of each method, and what they are of the P-method's."""
+    runs = result["runs"]
+    layers = list(dict.fromkeys(row["layer"] for row in runs))
+    seeds = 1 + max(row["seed"] for row in runs)
+    lines = [
+        "# Directions: Q-learning against all of them",
+        "",
+        f"Evaluator calls until a schedule is as good as the best of {_DRAWS:,} random ones (*same*), and until it takes a tenth fewer cycles",
+        f"(*beyond*); means over {seeds} seeds, runs that did not get there counted as {_CALLS:,} (in brackets how many).",
+        "",
+        "| layer | "
+        + " | ".join(f"{kind}, {method}" for kind in ("same", "beyond") for method in METHODS)
+        + " |",
+        "|" + "---|" * (2 * len(METHODS) + 1),
+    ]
+    means: dict[tuple[str, str], list[float]] = {}
+    for layer in layers:
+        cells = []
+        for kind in ("same", "beyond"):
+            for method in METHODS:
+                calls = [row[kind] for row in runs if row["layer"] == layer and row["method"] == method]
+                missed = sum(one is None for one in calls)
+                mean = float(np.mean([_CALLS if one is None else one for one in calls]))
+                means.setdefault((kind, method), []).append(mean)
+                cells.append(f"{mean:,.0f}" + (f" ({missed})" if missed else ""))
+        lines.append(f"| {layer} | {' | '.join(cells)} |")
+    cells = [
+        f"{float(np.mean(means[kind, method])):,.0f}" for kind in ("same", "beyond") for method in METHODS
+    ]
+    lines += [f"| mean | {' | '.join(cells)} |", ""]
+    for kind in ("same", "beyond"):
+        shares = {
+            method: 100 * float(np.mean(means[kind, method])) / float(np.mean(means[kind, "p"]))
+            for method in METHODS
+        }
+        each = [100 * a / b for a, b in zip(means[kind, "q"], means[kind, "p"], strict=True)]
+        lines.append(
+            f"*{kind.capitalize()}*: Q-learning needs {shares['q']:.1f}% of the P-method's calls (a layer {min(each):.0f} to {max(each):.0f}%),"
+            f" random directions from the same starts {shares['random']:.1f}%."
+        )
+    lines += [
+        "",
+        "Published: 27.6% of the P-method's time. `python -m bench.directions --out results` makes this page.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("baco-bench"))
+    parser.add_argument("--seeds", type=int, default=10)
+    options = parser.parse_args()
+    bench_directions(seeds=options.seeds, out=options.out, watch=lambda line: print(line, flush=True))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,211 @@
+"""Kernels with 1 to 5 places for blocks that are loaded ahead: cycles of the RTL beside what the model says.
+
+`python -m bench.pipelining --out results` writes pipelining.json and pipelining.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+
+from accel.config import Accelerator
+from common.files import atomic_write, output_folder
+from compiler.blocks.analysis import Analysis
+from compiler.blocks.pipelining import pipelined_loads
+from compiler.blocks.stages import loop_times
+from compiler.codegen.block_program import lower_block_program, with_workspace
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.program import build_program
+from compiler.dialects.context import all_dialects
+from compiler.language.jit import jit
+from compiler.language.names import const
+from compiler.language.primitives import PRIMITIVES
+from compiler.passes.baco_to_linalg import BacoToLinalg
+from sim.engines.program import run_program
+
+__all__ = ["KERNELS", "STAGES", "bench_pipelining", "pipelining_page"]
+
+STAGES = (1, 2, 3, 4, 5)
+Array = np.ndarray[Any, Any]
+program_id, arange, zeros, load, dot, store = (
+    PRIMITIVES[name] for name in ("program_id", "arange", "zeros", "load", "dot", "store")
+)
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@jit
+def product(a, b, c, M, N, K, BM: const, BN: const, BK: const):  # type: ignore[no-untyped-def,valid-type]
+    """c = a @ b."""
+    i = program_id(0) * BM + arange(0, BM)
+    j = program_id(1) * BN + arange(0, BN)
+    total = zeros((BM, BN))
+    for start in range(0, K, BK):
+        k = start + arange(0, BK)
+        x = load(a + i[:, None] * K + k[None, :])
+        total += dot(x, load(b + k[:, None] * N + j[None, :]))
+    store(c + i[:, None] * N + j[None, :], total)
+
+
+@jit
+def convolution(x, w, y, W, C, R, S, P, Q, K, BQ: const, BK: const, BC: const):  # type: ignore[no-untyped-def,valid-type]
+    """y[p, q, k] = sum of x[p + r, q + s, c] * w[r, s, c, k]: three loops around the product."""
+    p = program_id(0)
+    q = program_id(1) * BQ + arange(0, BQ)
+    k = program_id(2) * BK + arange(0, BK)
+    total = zeros((BQ, BK))
+    for r in range(R):
+        for s in range(S):
+            for first in range(0, C, BC):
+                c = first + arange(0, BC)
+                image = load(x + (p + r) * W * C + (q + s)[:, None] * C + c[None, :], mask=(q < Q)[:, None])
+                total += dot(image, load(w + ((r * S + s) * C + c)[:, None] * K + k[None, :]))
+    store(y + p * Q * K + q[:, None] * K + k[None, :], total)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel on data: what binds it, its buffers, and what the last one must hold."""
+
+    launcher: Any
+    arguments: tuple[Any, ...]
+    expected: Array
+
+
+def _product(m: int, n: int, k: int, blocks: tuple[int, int, int]) -> Launch:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    grid = (_cdiv(m, blocks[0]), _cdiv(n, blocks[1]))
+    arguments = (a, b, np.zeros((m, n), np.int32), m, n, k, *blocks)
+    return Launch(product[grid], arguments, a.astype(np.int32) @ b.astype(np.int32))
+
+
+def _convolution(size: int, c: int, k: int, window: int, blocks: tuple[int, int, int]) -> Launch:
+    rng, out = np.random.default_rng(0), size - window + 1
+    x = rng.integers(-128, 128, (size, size, c)).astype(np.int8)
+    w = rng.integers(-128, 128, (window, window, c, k)).astype(np.int8)
+    total = np.zeros((out, out, k), np.int32)
+    for r in range(window):
+        for s in range(window):
+            total += x[r : r + out, s : s + out].astype(np.int32) @ w[r, s].astype(np.int32)
+    grid = (out, _cdiv(out, blocks[0]), _cdiv(k, blocks[1]))
+    arguments = (x, w, np.zeros((out, out, k), np.int32), size, c, window, window, out, out, k, *blocks)
+    return Launch(convolution[grid], arguments, total)
+
+
+#: Kernels by what they compute and in which blocks.
+KERNELS: dict[str, Callable[[], Launch]] = {
+    "product 64x64x512 in 16x16x16": lambda: _product(64, 64, 512, (16, 16, 16)),
+    "product 128x128x256 in 32x32x32": lambda: _product(128, 128, 256, (32, 32, 32)),
+    "product 128x128x512 in 64x64x64": lambda: _product(128, 128, 512, (64, 64, 64)),
+    "product 256x128x256 in 128x64x64": lambda: _product(256, 128, 256, (128, 64, 64)),
+    "product 100x90x300 in 64x32x48": lambda: _product(100, 90, 300, (64, 32, 48)),
+    "convolution 18x18x32 3x3 32 in 16x32x32": lambda: _convolution(18, 32, 32, 3, (16, 32, 32)),
+    "convolution 16x16x64 3x3 64 in 14x64x64": lambda: _convolution(16, 64, 64, 3, (14, 64, 64)),
+    "convolution 20x20x16 5x5 32 in 16x32x16": lambda: _convolution(20, 16, 32, 5, (16, 32, 16)),
+}
+ACCELERATOR = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
+
+
+def bench_pipelining(
+    kernels: Sequence[str] | None = None,
+    watch: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row for each kernel: cycles of the RTL and of the model by stages, and which the model takes."""
+    rows = []
+    for name in kernels or KERNELS:
+        launch = KERNELS[name]()
+        predicted, chosen = _predicted(launch)
+        measured = []
+        for stages in STAGES:
+            measured.append(_measured(launch, stages))
+            watch(f"{name}, {stages} stages: {measured[-1]} cycles, predicted {predicted[stages - 1]}")
+        rows.append({"kernel": name, "rtl": measured, "model": predicted, "chosen": chosen})
+    return rows
+
+
+def _predicted(launch: Launch) -> tuple[list[int], int]:
+    module = launch.launcher.bind(*launch.arguments).module()
+    BacoToLinalg().apply(all_dialects(), module)
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    analysis = Analysis(function, ACCELERATOR)
+    times = loop_times(pipelined_loads(function, analysis, ACCELERATOR.dim), analysis, ACCELERATOR)
+    loop = max(times.values(), key=lambda one: one.rounds)
+    return [round(loop.cycles(stages)) for stages in STAGES], loop.stages(STAGES[-1])
+
+
+def _measured(launch: Launch, stages: int) -> int:
+    bound = launch.launcher.bind(*launch.arguments)
+    module = bound.module()
+    entry = next(op.sym_name.data for op in module.ops if isinstance(op, func.FuncOp))
+    buffers = [
+        Buffer(one.names[0], (one.size,), str(one.memory.dtype), "inout", one.memory.copy())
+        for one in bound.buffers
+    ]
+    lower_block_program(module, ACCELERATOR, stages=stages)
+    program = build_program(module, entry, with_workspace(module, entry, buffers), ACCELERATOR)
+    arrays, result = run_program(program, engine="rtl")
+    assert np.array_equal(arrays[bound.buffers[2].names[0]], launch.expected.reshape(-1)), "a wrong result"
+    assert result.cycles is not None
+    return result.cycles
+
+
+def pipelining_page(rows: Sequence[dict[str, Any]]) -> str:
+    """The page: cycles by stages, and how well the model ranks and predicts them."""
+    lines = [
+        "# Loads that run ahead: stages in RTL and in the model",
+        "",
+        "Cycles of the whole program in RTL with 1 to 5 places for every block, and, below, what the model of",
+        "`compiler.analysis.pipelined` says; in brackets the stages that it takes, and how far these are from the best ones in RTL.",
+        "",
+        "| kernel | " + " | ".join(map(str, STAGES)) + " | taken |",
+        "|" + "---|" * (len(STAGES) + 2),
+    ]
+    errors, losses, concordant, ties, pairs = [], [], 0, 0, 0
+    for row in rows:
+        rtl, model = np.array(row["rtl"], float), np.array(row["model"], float)
+        loss = rtl[row["chosen"] - 1] / rtl.min() - 1
+        losses.append(loss)
+        errors += list(np.abs(model / rtl - 1))
+        cells = [f"{int(a):,}<br>{int(b):,}" for a, b in zip(rtl, model, strict=True)]
+        lines.append(f"| {row['kernel']} | {' | '.join(cells)} | {row['chosen']} (+{100 * loss:.1f}%) |")
+        for i in range(len(STAGES)):
+            for j in range(i):
+                if abs(rtl[i] / rtl[j] - 1) > 0.03:
+                    pairs += 1
+                    concordant += bool(np.sign(rtl[i] - rtl[j]) == np.sign(model[i] - model[j]))
+                    ties += bool(model[i] == model[j])
+    lines += [
+        "",
+        f"Mean absolute error {100 * float(np.mean(errors)):.1f}%. Of {pairs} pairs of stages of one kernel whose cycles differ by more"
+        f" than 3%, the model orders {concordant} rightly and finds {ties} equal. The stages it takes cost {100 * float(np.mean(losses)):.1f}% more than the best ones on"
+        f" average, {100 * max(losses):.1f}% at most; one place instead of the best number"
+        f" {100 * float(np.mean([row['rtl'][0] / min(row['rtl']) - 1 for row in rows])):.0f}% on average.",
+        "",
+        "`python -m bench.pipelining --out results` makes this page.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("baco-bench"))
+    parser.add_argument("--kernel", action="append", choices=list(KERNELS))
+    options = parser.parse_args()
+    rows = bench_pipelining(options.kernel, watch=lambda line: print(line, flush=True))
+    folder = output_folder(options.out)
+    atomic_write(folder / "pipelining.json", json.dumps(rows, indent=1) + "\n")
+    atomic_write(folder / "pipelining.md", pipelining_page(rows))
+
+
+if __name__ == "__main__":
+    _main()

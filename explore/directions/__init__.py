@@ -1,0 +1,1 @@
+"""Schedule spaces found by analysis, searched along directions (FlexTensor)."""
