@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compiler.language.autotune import Config, autotune
+from compiler.language.autotune import Config, autotune, do_bench
 from compiler.language.dtypes import int8, int16, int32, uint8
 from compiler.language.jit import BoundLaunch, jit, set_executor, use
 from compiler.language.names import const
@@ -70,6 +70,7 @@ __all__ = [
     "cast",
     "cdiv",
     "const",
+    "do_bench",
     "dot",
     "expand_dims",
     "full",

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +69,20 @@ class KillResult:
     ended_twice: int
     same: bool
     seconds: float
+
+    def __add__(self, other: KillResult) -> KillResult:
+        """Of both."""
+        return KillResult(
+            self.executor,
+            self.drivers + other.drivers,
+            self.workers + other.workers,
+            self.measurements + other.measurements,
+            self.lost + other.lost,
+            self.repeated + other.repeated,
+            self.ended_twice + other.ended_twice,
+            self.same and other.same,
+            self.seconds + other.seconds,
+        )
 
 
 @dataclass(frozen=True)
@@ -203,6 +217,11 @@ class _Runs:
         found = (line.split() for line in self.log.read_text(encoding="ascii").splitlines())
         return [words for words in found if words[0] == what]
 
+    @property
+    def acknowledged(self) -> int:
+        """Measurements that a driver has acknowledged."""
+        return len({words[1] for words in self.lines("acknowledged")})
+
     def start(self) -> None:
         """Another driver."""
         call = [sys.executable, "-m", "bench.kills", str(self.study), str(self.log), self.executor]
@@ -295,30 +314,41 @@ def _workers_of(driver: int) -> list[int]:
     return [pid for pid, command in commands.items() if works(command) and below(pid)]
 
 
-def kill_runs(folder: Path, executor: str, kills: int, *, seed: int = 0) -> KillResult:
+def kill_runs(
+    folder: Path, executor: str, kills: int, *, seed: int = 0, note: Callable[[str], None] = lambda _: None
+) -> KillResult:
     """Validate a study, with a kill of a worker and of the driver in turn at random times until there were so many; then let
     it end, and compare with a validation of the same study that nobody disturbed.
 
     Args:
-        folder: empty, for studies.
+        folder: for studies, empty, or of runs with other seeds: studies of the same layers share the undisturbed one.
         executor: `local` or `ray`.
+        note: told after each kill.
 
     Raises BacoError where a validation fails or hangs, StorageError for a study that a kill has damaged.
     """
     begun = time.monotonic()
-    study = small_study(folder / "study", kills * _LAYERS_A_KILL + _MORE_LAYERS)
-    expected = folder / "expected" / study.name
-    shutil.copytree(study.parent, expected.parent)
-    _Runs(expected, "local").finish()  # builds the simulator, too
+    layers = kills * _LAYERS_A_KILL + _MORE_LAYERS
+    study, expected = folder / str(seed) / FILE_NAME, folder / f"expected{layers}" / FILE_NAME
+    new = not expected.exists()
+    if new:
+        small_study(expected.parent, layers)
+        shutil.copytree(expected.parent, folder / f"new{layers}")
+    shutil.copytree(folder / f"new{layers}", study.parent)
+    if new:
+        _Runs(expected, "local").finish()  # builds the simulator, too
     runs, clock = _Runs(study, executor), random.Random(seed)
     drivers = workers = 0
     while drivers + workers < kills and runs.wait_for(clock.randint(1, 2)):
         time.sleep(clock.uniform(0.0, 0.3))
-        if drivers + workers < kills and clock.random() < 0.5 + 0.5 * (drivers > workers):
-            workers += runs.kill_worker(clock)
+        if clock.random() < 0.5 + 0.5 * (drivers > workers):
+            if not runs.kill_worker(clock):
+                continue
+            workers += 1
         else:
             runs.kill_driver()
             drivers += 1
+        note(f"{executor}: {drivers} drivers and {workers} workers killed, {runs.acknowledged} measurements")
     runs.finish()
     ended = Counter(words[1] for words in runs.lines("end"))
     with Study.open(expected, read_only=True) as one, Study.open(study, read_only=True) as other:
@@ -327,7 +357,7 @@ def kill_runs(folder: Path, executor: str, kills: int, *, seed: int = 0) -> Kill
         executor=executor,
         drivers=drivers,
         workers=workers,
-        measurements=len({words[1] for words in runs.lines("acknowledged")}),
+        measurements=runs.acknowledged,
         lost=runs.lost,
         repeated=_repeated(runs.log),
         ended_twice=sum(count > 1 for count in ended.values()),

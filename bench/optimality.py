@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from explore.cost.bound import capacity_bound, compulsory_bound
 from explore.cost.certificate import certify
 from explore.cost.exact import LayerSolver
 from explore.cost.tiles import Point
+from explore.executors.base import Call, gather
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
@@ -54,6 +57,7 @@ def bench_optimality(
     tolerance: float = 0.005,
     small: bool = True,
     out: Path | None = None,
+    engine: ExecutorChoice = HERE,
     note: Note = lambda text: None,
 ) -> dict[str, Any]:
     """Judge the main searcher.
@@ -65,7 +69,8 @@ def bench_optimality(
         tolerance: bounds are proven to be within this ratio of the best design known.
         small: also compare search and solver with brute force on small layers.
         out: a folder for `optimality.csv`.
-        note: called with a line of progress now and then.
+        engine: where searches and proofs run, each network with each area limit and each small layer a task.
+        note: called with a line for each that is done; how far they are, they say on standard error.
 
     Returns:
         `networks`: a row for each network and area limit (bounds and EDP in µJ·cycles; `gap`: how far the EDP
@@ -80,20 +85,28 @@ def bench_optimality(
     default = load_accelerator("gemmini-default")
     limited = free.constrain("area of gemmini-default", area_mm2=default.area_mm2)
     loaded = [load_network(name) for name in networks or DEFAULT_NETWORKS]
-    rows: list[dict[str, Any]] = []
-    layers: list[dict[str, Any]] = []
+    judged = [
+        (network.name, label, network.tasks, chosen, samples, seed, tolerance)
+        for network in loaded
+        for label, chosen in (("free", free), ("gemmini-default", limited))
+    ]
+    tasks = [Call(_title(*one[:2]), _judge, one) for one in judged]
+    tasks += [Call(str(problem), _exhaust, (problem, seed)) for problem in SMALL_PROBLEMS if small]
+    found: dict[int, dict[str, Any]] = {}
+
+    def keep(_: int, __: int, one: Any) -> None:
+        found[one.index] = one.value
+        note(f"{one.task.name}: {_said(one.value)}")
+
     interrupted = False
     try:
-        for network in loaded:
-            for label, chosen in (("free", free), ("gemmini-default", limited)):
-                rows.append(
-                    _judge(network.name, label, network.tasks, chosen, samples, seed, tolerance, note)
-                )
-        if small:
-            layers = [_exhaust(problem, seed, note) for problem in SMALL_PROBLEMS]
+        with engine.executor() as executor:
+            gather(executor, tasks, None, keep)
     except KeyboardInterrupt:
         interrupted = True
         note("interrupted: what is done so far follows")
+    rows = [found[index] for index in sorted(found) if index < len(judged)]
+    layers = [found[index] for index in sorted(found) if index >= len(judged)]
     if out is not None and rows:
         atomic_write(output_folder(out) / "optimality.csv", _csv(rows))
     return {
@@ -128,10 +141,9 @@ def _judge(
     samples: int,
     seed: int,
     tolerance: float,
-    note: Note,
 ) -> dict[str, Any]:
-    title = f"{name}, area {'as in the space' if label == 'free' else 'of gemmini-default'}"
-    note(f"{title}: searching")
+    title = _title(name, label)
+    _tell(f"{title}: searching")
     start = time.perf_counter()
     found = search_edp(tasks, space, samples, seed)
     searched = time.perf_counter()
@@ -140,18 +152,18 @@ def _judge(
             f"{title}: the search found no feasible design with {samples} samples",
             hint="give it more with --samples",
         )
-    note(f"{title}: found {found:.5g} µJ·cycles in {searched - start:.1f} s, proving")
+    _tell(f"{title}: found {found:.5g} µJ·cycles in {searched - start:.1f} s, proving")
     last = [time.monotonic()]
 
     def progress(bound: float, best: float) -> None:
         if time.monotonic() - last[0] > 5:
             last[0] = time.monotonic()
-            note(f"{title}: at least {bound:.5g}, best known {best:.5g} µJ·cycles")
+            _tell(f"{title}: at least {bound:.5g}, best known {best:.5g} µJ·cycles")
 
     # Ctrl-C during the proof ends the benchmark: a half-proven row would not be comparable.
     certificate = certify(tasks, space, found, tolerance, progress)
     proven = time.perf_counter()
-    row = {
+    return {
         "network": name,
         "area": label,
         "area_limit_mm2": space.constraints.area_mm2,
@@ -167,11 +179,27 @@ def _judge(
         "search_seconds": searched - start,
         "proof_seconds": proven - searched,
     }
-    note(f"{title}: at most {certificate.gap:.3%} above the optimum")
-    return row
 
 
-def _exhaust(problem: Problem, seed: int, note: Note) -> dict[str, Any]:
+def _title(name: str, label: str) -> str:
+    return f"{name}, area {'as in the space' if label == 'free' else 'of gemmini-default'}"
+
+
+def _tell(text: str) -> None:
+    """How far it is, from whatever process it runs in."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _said(row: dict[str, Any]) -> str:
+    if "problem" not in row:
+        return f"at most {row['gap']:.3%} above the optimum"
+    return (
+        f"{row['mappings']:,} mappings tried; the solver differs by {row['solver_difference']:.1e} at most,"
+        f" the search by {row['gap']:.1e}"
+    )
+
+
+def _exhaust(problem: Problem, seed: int) -> dict[str, Any]:
     """Brute force against the exact solver on tiny points, and against the searcher on the least real ones."""
     space = small_space()
     legal = space.hardware()
@@ -189,10 +217,6 @@ def _exhaust(problem: Problem, seed: int, note: Note) -> dict[str, Any]:
                 worst = max(worst, abs(value / exact - 1))
     best = float(truth.edp[len(TINY_POINTS) :].min())
     found = search_edp((Task("small", problem, 1.0),), space, _SMALL_SAMPLES, seed)
-    note(
-        f"{problem}: {truth.mappings:,} mappings tried; the solver differs by {worst:.1e} at most, "
-        f"the search by {found / best - 1:.1e}"
-    )
     return {
         "problem": str(problem),
         "mappings": truth.mappings,

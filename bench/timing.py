@@ -6,7 +6,6 @@ import io
 import tarfile
 import zlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from common.scratch import scratch_folder
 from common.table import read_rows, read_table_text
 from compiler.latency import predict_layers
 from compiler.schedules.text import parse_layer, parse_schedule
+from explore.executors.base import Call, gather
+from explore.executors.engine import HERE, ExecutorChoice
 from sim.engines.base import run_job
 from sim.job import Job, SimulationError
 
@@ -111,8 +112,8 @@ def bench_timing(
     *,
     timing: str = "gemmini",
     files: Sequence[str] = (),
-    jobs: int = 1,
-    report: Callable[[str], None] | None = None,
+    engine: ExecutorChoice = HERE,
+    report: Callable[[str], None] = lambda _: None,
 ) -> TimingAccuracy:
     """Run the programs of a measured set, and compare their cycles with those measured.
 
@@ -122,7 +123,8 @@ def bench_timing(
         accelerator: the machine that was measured.
         timing: whose cycles are counted, one of `sim.job.TIMINGS`.
         files: only these programs; all by default.
-        jobs: simulations at a time.
+        engine: where the programs run.
+        report: told of each program that has run.
 
     Raises InputError for a folder that lacks something, SimulationError for a program that had to be stopped.
     """
@@ -130,40 +132,52 @@ def bench_timing(
     rows = [
         (name, row) for name in TABLES for row in _rows(folder / name) if not files or row["file"] in files
     ]
-    with scratch_folder() as scratch:
-        _unpack(folder / PROGRAMS, {row["file"] for _, row in rows}, scratch)
-
-        def run(named: tuple[str, dict[str, str]]) -> TimedProgram:
-            table, row = named
-            job = Job(accelerator, program=scratch / row["file"], timing=timing, report=report)
-            result = run_job(job, engine="rtl")
-            if result.exit_code or result.cycles is None:
-                raise SimulationError(
-                    f"{row['file']} ended with exit code {result.exit_code}",
-                    kind="output",
-                    console=result.console,
-                    record={},
-                )
-            measured = whole_number("original_cycles", row["original_cycles"])
-            count = result.counters
-            layer = count["accelerator_last_work_cycle"] + 1 - count["accelerator_first_command_cycle"]
-            beside = result.cycles - layer
-            return TimedProgram(
-                Path(table).stem,
-                row["file"],
-                row["style"],
-                row["layer"],
-                row["mapping"],
-                measured,
-                result.cycles,
-                row.get("schedule", ""),
-                beside,
-                result.cycles - count["host_stall_command"] - count["host_stall_fence"],
-            )
-
-        with ThreadPoolExecutor(jobs) as pool:
-            programs = list(pool.map(run, rows))
+    content = _unpack(folder / PROGRAMS, {row["file"] for _, row in rows})
+    tasks = [
+        Call(
+            f"{table} {row['file']}",
+            _run,
+            (accelerator, timing, table, row, content[row["file"]]),
+            ("compiler",),
+        )
+        for table, row in rows
+    ]
+    with engine.executor() as executor:
+        programs: list[TimedProgram] = gather(
+            executor, tasks, None, lambda done, of, one: report(f"{done} of {of}: {one.task.name}")
+        )
     return timing_accuracy(_predicted(programs, accelerator.replace(timing=timing)))
+
+
+def _run(
+    accelerator: Accelerator, timing: str, table: str, row: dict[str, str], content: bytes
+) -> TimedProgram:
+    """Run a program. Raises SimulationError where it had to be stopped, or says that it failed."""
+    with scratch_folder() as scratch:
+        program = scratch / row["file"]
+        program.write_bytes(content)
+        result = run_job(Job(accelerator, program=program, timing=timing), engine="rtl")
+    if result.exit_code or result.cycles is None:
+        raise SimulationError(
+            f"{row['file']} ended with exit code {result.exit_code}",
+            kind="output",
+            console=result.console,
+            record={},
+        )
+    count = result.counters
+    layer = count["accelerator_last_work_cycle"] + 1 - count["accelerator_first_command_cycle"]
+    return TimedProgram(
+        Path(table).stem,
+        row["file"],
+        row["style"],
+        row["layer"],
+        row["mapping"],
+        whole_number("original_cycles", row["original_cycles"]),
+        result.cycles,
+        row.get("schedule", ""),
+        result.cycles - layer,
+        result.cycles - count["host_stall_command"] - count["host_stall_fence"],
+    )
 
 
 def timing_accuracy(programs: Sequence[TimedProgram]) -> TimingAccuracy:
@@ -215,8 +229,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header.fields, row.fields, strict=True)) for row in rows]
 
 
-def _unpack(path: Path, names: set[str], folder: Path) -> None:
+def _unpack(path: Path, names: set[str]) -> dict[str, bytes]:
     """The programs of those names, whatever folder of the archive they are in."""
+    found: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(read_input(path))) as archive:
             for member in archive:
@@ -224,9 +239,9 @@ def _unpack(path: Path, names: set[str], folder: Path) -> None:
                 if name in names and member.isfile():
                     content = archive.extractfile(member)
                     assert content is not None  # it is a file
-                    (folder / name).write_bytes(content.read())
+                    found[name] = content.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"this is no archive of programs: {error}", location=Location(str(path))) from None
-    missing = sorted(name for name in names if not (folder / name).exists())
-    if missing:
-        raise InputError(f"the archive lacks {missing[0]}", location=Location(str(path)))
+    for name in sorted(names - set(found)):
+        raise InputError(f"the archive lacks {name}", location=Location(str(path)))
+    return found

@@ -66,6 +66,10 @@ class BacoError(Exception):
         self.hint = hint
         self.details = tuple(details)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors travel between processes whatever their constructors ask for."""
+        return _without_constructor, (type(self), self.args), self.__dict__
+
     def __str__(self) -> str:
         place = f"{one_line(str(self.location), _MOST_PLACE)}: " if self.location else ""
         lines = [place + one_line(self.message, _MOST_SENTENCE)]
@@ -93,6 +97,10 @@ class BacoError(Exception):
     @staticmethod
     def _detail(text: str) -> str:
         return "\t".join(one_line(part, _MOST_SENTENCE) for part in text.split("\t"))
+
+
+def _without_constructor(kind: type[BacoError], arguments: tuple[object, ...]) -> BacoError:
+    return kind.__new__(kind, *arguments)
 
 
 class InputError(BacoError):

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from common import portable
 from common.portable import Floats
 
+#: Rows that are compared with all others at a time.
+_BLOCK = 256
+
 
 def nondominated(points: Floats) -> NDArray[np.int64]:
     """Indices, ascending, of the rows of `points` (n, metrics; lower is better) that no other row dominates.
@@ -18,15 +21,17 @@ def nondominated(points: Floats) -> NDArray[np.int64]:
     """
     if not len(points):
         return np.empty(0, dtype=np.int64)
-    # In lexicographic order nothing is dominated by what comes after it.
+    # in lexicographic order nothing is dominated by what comes after it
     unique, first = np.unique(points, axis=0, return_index=True)
-    kept = np.empty_like(unique)
-    chosen: list[int] = []
-    for row, index in zip(unique, first, strict=True):
-        if not (kept[: len(chosen)] <= row).all(axis=1).any():
-            kept[len(chosen)] = row
-            chosen.append(int(index))
-    return np.array(sorted(chosen), dtype=np.int64)
+    front = np.empty(0, dtype=np.int64)
+    for start in range(0, len(unique), _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, len(unique)))
+        others = np.concatenate([front, block])
+        no_worse = np.ones((len(others), len(block)), dtype=bool)
+        for column in unique.T:
+            no_worse &= column[others, None] <= column[block]
+        front = np.concatenate([front, block[no_worse.sum(axis=0) < 2]])  # no worse is only itself
+    return np.sort(first[front]).astype(np.int64)
 
 
 def thin(points: Floats, limit: int, *, always: Iterable[int] = ()) -> NDArray[np.int64]:
@@ -47,15 +52,19 @@ def farthest(points: Floats, count: int, chosen: Sequence[int]) -> list[int]:
 
     Distances are in logarithms, each metric scaled to its range; ties go to the first.
     """
-    scaled = _scaled(points)
+    columns = np.ascontiguousarray(_scaled(points).T)
     distance = np.full(len(points), np.inf)
+
+    def add(index: int) -> None:
+        away = portable.total((columns - columns[:, index, None]) ** 2, axis=0)
+        np.minimum(distance, away, out=distance)
+
     for index in chosen:
-        distance = np.minimum(distance, portable.total((scaled - scaled[index]) ** 2))
+        add(index)
     found: list[int] = []
     while len(found) < count:
-        index = int(distance.argmax())
-        found.append(index)
-        distance = np.minimum(distance, portable.total((scaled - scaled[index]) ** 2))
+        found.append(int(distance.argmax()))
+        add(found[-1])
     return found
 
 

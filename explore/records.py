@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -26,6 +26,7 @@ class SetupRecord(TypedDict):
     """What determines a study's result, budget and versions apart (see `explore.studies.engine.describe_setup`).
 
     `rest` is what programs do beside the tasks (`explore.rest.RestOfPrograms`); None where costs are of the tasks alone.
+    `blocks` are there where a kernel was explored (`explore.search.base.SearchSetup`).
     """
 
     workload: dict[str, Any]
@@ -38,6 +39,7 @@ class SetupRecord(TypedDict):
     cost_model: CostModelName
     rest: dict[str, Any] | None
     fusion: bool
+    blocks: NotRequired[list[list[int]]]
 
 
 class ProvenanceRecord(TypedDict):

@@ -29,7 +29,12 @@ _KEPT_CHARACTERS = 20_000
 _IMPORTS = (
     *("baco.main", "baco.cli.compile_input", "baco.cli.network_input", "baco.cli.ir_input"),
     *("baco.cli.kernel_input", "baco.cli.lowering", "baco.commands.opt", "baco.commands.networks"),
-    *("baco.language", "compiler.dialects.context", "compiler.codegen.program", "compiler.styles.program"),
+    *(
+        "baco.language",
+        "compiler.dialects.context",
+        "compiler.codegen.program",
+        "compiler.codegen.layer_program",
+    ),
     *("compiler.choice.choose", "compiler.passes.linalg_to_instgem"),
     *("compiler.network.program", "compiler.network.quantise", "compiler.network.reference"),
     *("onnx", "onnx.shape_inference", "workloads.inputs.load", "workloads.onnx.load", "workloads.networks"),

@@ -40,6 +40,7 @@ class PreparedSearch:
         fusion: whether operators of these may run as one unit.
         folder: of the study.
         resume: whether one is there that goes on.
+        blocks: of a kernel that is explored, see `explore.search.base.SearchSetup`.
     """
 
     workload: Workload
@@ -55,6 +56,7 @@ class PreparedSearch:
     fusion: bool
     folder: Path
     resume: bool
+    blocks: tuple[tuple[int, int, int], ...] = ()
 
     def run(self, progress: Progress | None = None, command: str | None = None) -> Result:
         """Search. Raises what `explore.studies.engine.run_exploration` raises."""
@@ -82,6 +84,7 @@ class PreparedSearch:
                 cost_model=self.cost_model,
                 whole=self.whole,
                 fusion=self.fusion,
+                blocks=self.blocks,
                 progress=progress,
                 command=command,
             )

@@ -129,7 +129,7 @@ def schedule_for(
     does not hold the layer.
     """
     from compiler.choice.choose import Style, choose
-    from compiler.styles.program import check_layer_memory
+    from compiler.codegen.layer_program import check_layer_memory
 
     if style not in STYLES:
         raise InputError(f"there is no code style '{style}'", hint=did_you_mean(style, STYLES))

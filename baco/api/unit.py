@@ -79,10 +79,10 @@ def layer_unit(
 
     Raises InfeasibleError where main memory does not hold the tensors, or no code can be written.
     """
+    from compiler.codegen.layer_program import layer_buffers, layer_module
     from compiler.latency import schedule_cycles
     from compiler.layers.reference import draw_tensors, layer_result
     from compiler.styles import requirement
-    from compiler.styles.program import layer_buffers, layer_module
 
     tensors = draw_tensors(layer, seed)
     expected = layer_result(layer, tensors) if compare else None

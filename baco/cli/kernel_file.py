@@ -12,6 +12,7 @@ import copy
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +23,36 @@ from compiler.language.source import showing_line
 if TYPE_CHECKING:
     from compiler.language.jit import Kernel
 
-__all__ = ["load_kernel"]
+__all__ = ["KernelInFile", "kernel_in_file", "load_kernel"]
 
 #: Of a file with kernels.
 _MOST_BYTES = 1 << 18
 
 
+@dataclass(frozen=True)
+class KernelInFile:
+    """A kernel, and what the file says of its launches.
+
+    Attributes:
+        configs: constants of each `baco.Config` of its `@baco.autotune`; None without one.
+        grid: what the file's `grid(meta)` returns, or its `grid = lambda meta: ...`; None without one.
+    """
+
+    kernel: Kernel
+    configs: tuple[dict[str, Any], ...] | None
+    grid: ast.expr | None
+
+
 def load_kernel(path: Path, name: str) -> Kernel:
-    """The kernel `name` of a file.
+    """The kernel `name` of a file. Raises as `kernel_in_file`."""
+    return kernel_in_file(path, name).kernel
+
+
+def kernel_in_file(path: Path, name: str) -> KernelInFile:
+    """The kernel `name` of a file, with its configurations and its grid.
 
     Raises InputError, with the line, for a file that is no Python, a function that is missing or no kernel, and a
-    default value that is no literal.
+    default value or a configuration that is no literal.
     """
     text = read_input_text(path, limit_bytes=_MOST_BYTES)
     with _python_errors(path):
@@ -41,7 +61,7 @@ def load_kernel(path: Path, name: str) -> Kernel:
     for statement in tree.body:
         reader.read(statement)
     if name in reader.kernels:
-        return reader.kernels[name]
+        return KernelInFile(reader.kernels[name], reader.configs.get(name), reader.grid)
     if name in reader.functions:
         raise InputError(
             f"the function '{name}' is no kernel",
@@ -80,6 +100,8 @@ class _Reader:
         self.scope: dict[str, Any] = {"__name__": path.stem}
         self.kernels: dict[str, Kernel] = {}
         self.functions: dict[str, int] = {}
+        self.configs: dict[str, tuple[dict[str, Any], ...]] = {}
+        self.grid: ast.expr | None = None
 
     def read(self, statement: ast.stmt) -> None:
         """Take what a statement of the file defines, if it is of a kind that kernels can see."""
@@ -90,13 +112,43 @@ class _Reader:
         elif isinstance(statement, ast.ImportFrom) and statement.module == "baco":
             self._names_of_baco(statement)
         elif isinstance(statement, ast.Assign):
+            if isinstance(statement.value, ast.Lambda) and _named(statement.targets) == "grid":
+                self.grid = statement.value.body
             self._constant(statement.targets, statement.value)
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
             self._constant([statement.target], statement.value)
         elif isinstance(statement, ast.FunctionDef):
             self.functions[statement.name] = statement.lineno
+            if statement.name == "grid" and isinstance(statement.body[-1], ast.Return):
+                self.grid = statement.body[-1].value
             if any(self._is_jit(one) for one in statement.decorator_list):
                 self._kernel(statement)
+
+    def _read_configs(self, function: ast.FunctionDef) -> None:
+        """The configurations of `@baco.autotune(configs=[baco.Config({...}), ...])`."""
+        for one in function.decorator_list:
+            called = one.func if isinstance(one, ast.Call) else None
+            if not isinstance(one, ast.Call) or _last_name(called) != "autotune":
+                continue
+            given = next((key.value for key in one.keywords if key.arg == "configs"), None)
+            given = one.args[0] if given is None and one.args else given
+            listed = given.elts if isinstance(given, ast.List | ast.Tuple) else [given or one]
+            found = []
+            for config in listed:
+                try:
+                    if not isinstance(config, ast.Call) or _last_name(config.func) != "Config":
+                        raise ValueError
+                    constants = ast.literal_eval((config.args or [key.value for key in config.keywords])[0])
+                    found.append({str(key): value for key, value in constants.items()})
+                except (ValueError, TypeError, SyntaxError, AttributeError, IndexError):
+                    raise showing_line(
+                        InputError(
+                            f"the configurations of kernel '{function.name}' are not written out",
+                            location=self._at(config),
+                            hint='write configs=[baco.Config({"BM": 64, ...}), ...]: the file is read, not executed',
+                        )
+                    ) from None
+            self.configs[function.name] = tuple(found)
 
     def _names_of_baco(self, statement: ast.ImportFrom) -> None:
         baco = _interface()
@@ -154,6 +206,19 @@ class _Reader:
         exec(code, self.scope)  # defines the function; its annotations stay text
         kernel = baco.jit(self.scope[function.name])
         self.scope[function.name] = self.kernels[function.name] = kernel
+        self._read_configs(function)
 
     def _at(self, node: ast.stmt | ast.expr) -> Location:
         return Location(str(self.path), node.lineno, node.col_offset + 1)
+
+
+def _named(targets: list[ast.expr]) -> str | None:
+    """The name that an assignment gives, if it gives one."""
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
+
+
+def _last_name(node: ast.expr | None) -> str | None:
+    """`autotune` of `autotune` and of `baco.autotune`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from common.errors import InputError
 from compiler.codegen.buffer import Buffer
 from compiler.language.forms import ceiling_quotient
 
-__all__ = ["kernel_unit"]
+__all__ = ["evaluated", "kernel_unit", "parsed_grid", "whole_expression"]
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -64,33 +64,50 @@ def _arguments(texts: Sequence[str], seed: int) -> dict[str, Any]:
 
 def _grid(text: str, values: dict[str, Any]) -> tuple[int, ...]:
     """The grid that `--grid` describes: integers, arguments, + - * // %, cdiv, separated by commas."""
+    return evaluated(parsed_grid(text), values)
 
-    def number(node: ast.expr) -> int:
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return node.value
-        if isinstance(node, ast.Name) and type(values.get(node.id)) is int:
-            return int(values[node.id])
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](number(node.left), number(node.right))
-        if isinstance(node, ast.Call) and _is_cdiv(node.func) and len(node.args) == 2 and not node.keywords:
-            dividend, divisor = map(number, node.args)
-            if divisor < 1:
-                raise InputError(f"--grid: cdiv by {divisor}")
-            return ceiling_quotient(dividend, divisor)
-        raise InputError(
-            f"--grid: '{ast.unparse(node)}' is no number of programs",
-            hint="use integers, integer arguments, + - * // % and cdiv(a, b)",
-        )
 
+def parsed_grid(text: str) -> ast.expr:
+    """What `--grid` says. Raises InputError."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        return tuple(map(number, tree.elts)) if isinstance(tree, ast.Tuple) else (number(tree),)
+        return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise InputError(
             f"--grid: '{text}' cannot be read", hint="write it as '4,2' or 'cdiv(M, 32)'"
         ) from None
+
+
+def evaluated(grid: ast.expr, values: Mapping[str, Any]) -> tuple[int, ...]:
+    """The numbers of a grid, or of a lambda's or function's result, whose arguments are `values`. Raises InputError."""
+    try:
+        axes = grid.elts if isinstance(grid, ast.Tuple) else [grid]
+        return tuple(whole_expression(one, values) for one in axes)
     except ZeroDivisionError:
-        raise InputError(f"--grid: '{text}' divides by zero") from None
+        raise InputError(f"--grid: '{ast.unparse(grid)}' divides by zero") from None
+
+
+def whole_expression(node: ast.expr, values: Mapping[str, Any]) -> int:
+    """A whole number: integers, arguments (also as `meta["M"]`), + - * // % and cdiv. Raises InputError."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    name: object = node.id if isinstance(node, ast.Name) else None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        name = node.slice.value
+    if isinstance(name, str) and type(values.get(name)) is int:
+        return int(values[name])
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](
+            whole_expression(node.left, values), whole_expression(node.right, values)
+        )
+    if isinstance(node, ast.Call) and _is_cdiv(node.func) and len(node.args) == 2 and not node.keywords:
+        dividend, divisor = (whole_expression(one, values) for one in node.args)
+        if divisor < 1:
+            raise InputError(f"--grid: cdiv by {divisor}")
+        return ceiling_quotient(dividend, divisor)
+    raise InputError(
+        f"--grid: '{ast.unparse(node)}' is no number of programs",
+        hint="use integers, integer arguments, + - * // % and cdiv(a, b)",
+    )
 
 
 def _is_cdiv(node: ast.expr) -> bool:

@@ -99,6 +99,12 @@ def executors(
     executor: Annotated[
         list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="short, many, searches, kills, recorded; repeatable; by default all stages."
+        ),
+    ] = None,
     tasks: Annotated[
         int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
     ] = 10_000,
@@ -113,9 +119,12 @@ def executors(
     ),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
+    """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+    """
     from baco.display.console import stderr
-    from bench.executors import EXECUTORS, bench_executors, executors_page
+    from bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
     from explore.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
@@ -123,7 +132,13 @@ def executors(
         ExecutorChoice(name)  # raises for others
     console = stderr()
     result = bench_executors(
-        out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)
+        out,
+        chosen,
+        only or STAGES,
+        tasks=tasks,
+        kills=kills,
+        many=many,
+        note=lambda line: console.print(line),
     )
     _show(result, executors_page, json)
 
@@ -173,6 +188,7 @@ def importance(
 
 @bench.command("optimality")
 def optimality(
+    engine: JobOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,6 +225,7 @@ def optimality(
         tolerance=tolerance,
         small=small,
         out=out,
+        engine=engine.chosen,
         note=lambda text: console.print(text),
     )
     if not json:
@@ -412,6 +429,33 @@ def chains(
         stdout().print(chains_page(rows), highlight=False, soft_wrap=True)
 
 
+@bench.command("kernels")
+def kernels(
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    out: Annotated[Path, typer.Option("--out", help="Folder for kernels.md and kernels.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Products in the block language on the RTL: against the layer path, and against the same block by block."""
+    from baco.display.console import print_json, stderr, stdout
+    from bench.kernels import kernels as run_kernels
+    from bench.kernels import kernels_page
+
+    console = stderr()
+    rows = run_kernels(
+        machine=accelerator,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(kernels_page(rows), highlight=False, soft_wrap=True)
+
+
 @bench.command("trees")
 def trees(
     chain: Annotated[
@@ -443,6 +487,74 @@ def trees(
         print_json(rows)
     else:
         stdout().print(trees_page(rows), highlight=False, soft_wrap=True)
+
+
+@bench.command("sketches")
+def sketches(
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="GEMM, GEMV, Conv1D, Conv2D; repeatable; by default all."),
+    ] = None,
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    every: Annotated[int, typer.Option("--every", min=1, help="Take every so-manieth operator.")] = 1,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Evaluations of each search.")] = 500,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    compare: Annotated[
+        int,
+        typer.Option(
+            "--compare",
+            min=0,
+            help="Compare ways to search on every so-manieth of the operators; 0: on none.",
+        ),
+    ] = 6,
+    measure: Annotated[
+        int, typer.Option("--measure", min=0, help="Operators of each kind that run on the RTL.")
+    ] = 8,
+    limit: Annotated[
+        float, typer.Option("--limit", min=1, metavar="CYCLES", help="Predicted cycles of these, at most.")
+    ] = 300_000,
+    out: Annotated[Path, typer.Option("--out", help="Folder for sketches.md and sketches.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings."""
+    from dataclasses import asdict
+
+    from baco.display.console import print_json, stderr, stdout
+    from bench.paper.shapes import KINDS
+    from bench.programs.sketches import bench_sketches, sketches_page
+
+    for name in kind or ():
+        if name not in KINDS:
+            from common.errors import InputError, Location, did_you_mean
+
+            raise InputError(
+                f"there is no kind of operator '{name}'",
+                location=Location("--kind"),
+                hint=did_you_mean(name, KINDS),
+            )
+    console = stderr()
+    result = bench_sketches(
+        accelerator=accelerator,
+        kinds=kind or KINDS,
+        every=every,
+        budget=budget,
+        seeds=seeds,
+        compare=compare,
+        measure=measure,
+        limit=limit,
+        out=out,
+        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(asdict(result))
+    else:
+        stdout().print(sketches_page(result), highlight=False, soft_wrap=True)
 
 
 @bench.command("measurements")
@@ -491,6 +603,7 @@ def measurements(
 
 @bench.command("timing")
 def timing(
+    engine: JobOptions,
     folder: Annotated[
         Path,
         typer.Argument(metavar="FOLDER", help="With random.csv, micro.csv and programs.tar.gz, as measured."),
@@ -510,7 +623,6 @@ def timing(
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
     ] = 10,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Simulations at a time.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
@@ -521,7 +633,9 @@ def timing(
     from bench.timing import bench_timing
 
     machine = find(accelerator)
-    result = bench_timing(folder, machine, timing=timing or machine.timing, jobs=jobs, report=stderr().print)
+    result = bench_timing(
+        folder, machine, timing=timing or machine.timing, engine=engine.chosen, report=stderr().print
+    )
     validated = cross_validate(result.programs, with_timing(machine, "gemmini"), seeds=seeds)
     if json:
         more = {"cross_validated": [one.to_dict()["predicted"] for one in validated]} if validated else {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from baco.cli.checked import seed_option
+from baco.cli.engine_options import WorkerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def cosim(
+    engine: WorkerOptions,
     accelerator: Annotated[
         str,
         typer.Option(
@@ -85,7 +87,9 @@ def cosim(
     total = configurations if accelerator == "random" else 1
     start = time.monotonic()
     results = []
-    for result in run_campaign(chosen, -(-streams // total), seed, illegal=illegal, report=report):
+    for result in run_campaign(
+        chosen, -(-streams // total), seed, illegal=illegal, engine=engine.chosen, report=report
+    ):
         results.append(result)
         if not json:
             stdout().print(_line(result))

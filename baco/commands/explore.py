@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,9 +17,14 @@ from baco.cli.page import OpenPage
 
 if TYPE_CHECKING:
     from baco.api.explore import PreparedSearch
+    from baco.api.kernels import KernelSearch, KernelVerdict
     from baco.api.result import Result
+    from compiler.blocks.products import TiledProduct
     from explore.report.live import LivePage
     from explore.space import DesignSpace
+
+    #: Block sizes by name, and what the kernel computes with them.
+    KernelProducts = list[tuple[Mapping[str, Any], TiledProduct]]
 
 
 def explore(
@@ -33,6 +39,29 @@ def explore(
             help="A built-in network (see `baco networks`) with options, e.g. bert_base:batch=4; or MODEL.onnx, "
             "CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml. Repeat it for one accelerator that runs all.",
             autocompletion=network_completions,
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="FILE.py:FUNCTION",
+            help="Instead of a network: a kernel of the block language that is one tiled product. Block sizes and hardware are "
+            "searched together.",
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            "--shape", metavar="NAME=N,...", help="Arguments of the kernel, e.g. 'M=512,N=512,K=256'."
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid",
+            metavar="N[,N]",
+            help="Programs of the kernel, e.g. 'cdiv(M, BM), cdiv(N, BN)'; by default what `grid(meta)` in its file returns.",
         ),
     ] = None,
     objective: Annotated[
@@ -170,10 +199,13 @@ def explore(
     _check_validation(validate, validate_time, baseline=baseline)
     _ = where.chosen  # what does not go together is said before the search
     budget = None if measure is None else cycles_of(measure, "--measure")
+    asked = _kernel(kernel, shape, grid, network, seed)
+    limited = _constrained(space, area_limit, constraint or [])
+    products = asked.products(limited.base) if asked is not None else []
     made = prepared_search(
-        list(network or []),
+        list(network or []) if asked is None else [*asked.workload(products[0][1]).networks],
         objective=objective,
-        space=_constrained(space, area_limit, constraint or []),
+        space=limited,
         samples=samples,
         time_limit=time_limit,
         seed=seed,
@@ -186,6 +218,8 @@ def explore(
         out=out,
         resume=resume,
     )
+    if asked is not None:
+        made = _with_blocks(made, products)
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
@@ -205,11 +239,79 @@ def explore(
         )
     page = result.save_report()
     live.finish()
+    verdict = (
+        None if asked is None or not later else _verdict(asked, products, result, simulate=bool(validate))
+    )
     _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
+    if verdict is not None:
+        _print_verdict(verdict, quiet=quiet or json)
     if open_page:
         from baco.cli.page import show_page
 
         show_page(page)
+
+
+def _kernel(
+    kernel: str | None, shape: str | None, grid: str | None, network: list[str] | None, seed: int
+) -> KernelSearch | None:
+    """The kernel asked for. Raises InputError for options that go with no kernel."""
+    from common.errors import InputError, Location
+
+    if kernel is None:
+        for option, value in (("--shape", shape), ("--grid", grid)):
+            if value is not None:
+                raise InputError(
+                    "only a kernel has arguments",
+                    location=Location(option),
+                    hint="add --kernel FILE.py:FUNCTION",
+                )
+        return None
+    if network:
+        raise InputError("explore a network or a kernel, not both", location=Location("--kernel"))
+    from baco.cli.kernel_exploration import kernel_search
+
+    return kernel_search(kernel, shape, grid, seed)
+
+
+def _with_blocks(made: PreparedSearch, products: KernelProducts) -> PreparedSearch:
+    """The search of block sizes together with hardware: settings of the space's own, the kernel's program alone."""
+    from dataclasses import replace
+
+    return replace(
+        made,
+        space=made.space.at(made.space.chosen),
+        search="blocks",
+        blocks=tuple(dict.fromkeys(product.blocks for _, product in products)),
+        whole=False,
+        fusion=False,
+        proof=False,
+    )
+
+
+def _verdict(
+    asked: KernelSearch, products: KernelProducts, result: Result, *, simulate: bool
+) -> KernelVerdict:
+    """The kernel's program on the best design, run if asked for. Raises BacoError where its result is wrong."""
+    from baco.api.kernels import kernel_verdict
+    from common.errors import BacoError
+
+    found = kernel_verdict(asked, products, result, simulate=simulate)
+    if found.wrong:
+        raise BacoError(f"the kernel is wrong on the best design: {found.wrong[0]}")
+    return found
+
+
+def _print_verdict(verdict: KernelVerdict, *, quiet: bool) -> None:
+    """Block sizes, cycles, files."""
+    from baco.display.console import stdout
+
+    if quiet:
+        return
+    blocks = ", ".join(f"{name}={value}" for name, value in verdict.blocks.items()) or "none to choose"
+    told = f"kernel: {blocks}; {verdict.predicted_cycles:,.0f} cycles predicted"
+    if verdict.cycles is not None:
+        told += f", {verdict.cycles:,} measured on its Verilog, results right"
+    stdout().print(f"{told}; {verdict.files[0]}", highlight=False, soft_wrap=True)
 
 
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:

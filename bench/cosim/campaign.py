@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from accel.config import Accelerator
 from accel.legality.errors import ERRORS
@@ -13,13 +14,14 @@ from bench.cosim.illegal import illegal_stream
 from bench.cosim.minimise import Minimised, minimise
 from bench.cosim.run import Simulator, StreamOutcome, random_stream
 from bench.cosim.stream import Stream
+from common.errors import BacoError
+from explore.executors.base import Call
+from explore.executors.engine import HERE, ExecutorChoice
 
 __all__ = ["ConfigurationResult", "Failure", "run_campaign"]
 
-#: Streams made and played at a time: bounds memory, and how long a failure stays unseen.
+#: Streams that a task makes and plays: bounds memory, and how long a failure stays unseen.
 _BATCH = 100
-#: Configurations treated side by side; playing a stream takes one processor.
-_WORKERS = 2
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def run_campaign(
     seed: int,
     *,
     illegal: bool = False,
-    report: Callable[[str], None] | None = None,
+    engine: ExecutorChoice = HERE,
+    report: Callable[[str], None] = lambda _: None,
     shorten: bool = True,
 ) -> Iterator[ConfigurationResult]:
     """Play streams on each configuration; results come in the order of the configurations, as they are ready.
@@ -63,53 +66,79 @@ def run_campaign(
     Args:
         streams: on each configuration: those with the indices 0, 1, ... of the seed.
         illegal: streams that are damaged or made by chance, instead of legal ones.
-        report: gets sentences about progress, from several threads.
+        engine: where they are played.
+        report: gets sentences about progress.
         shorten: minimise the first failure of a configuration.
 
-    Raises as `Simulator`, and RuntimeError when a stream that should be legal is not or races, which is a mistake of
+    Raises as `Simulator`, and BacoError when a stream that should be legal is not or races, which is a mistake of
     the generator.
     """
-    pool = ThreadPoolExecutor(_WORKERS)
-    try:
-        say = report or (lambda _: None)
-        yield from pool.map(
-            lambda one: _configuration(one, streams, seed, illegal, say, shorten), accelerators
+    starts = range(0, streams, _BATCH)
+    tasks = (
+        Call(
+            f"{one.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
+            _play,
+            (one, seed, range(start, min(start + _BATCH, streams)), illegal),
+            ("compiler",),
         )
-    finally:
-        pool.shutdown(cancel_futures=True)
+        for one in accelerators
+        for start in starts
+    )
+    found: list[dict[int, ConfigurationResult]] = [{} for _ in accelerators]
+    ready = 0
+    with engine.executor() as executor, closing(executor.run(tasks)) as results:  # type: ignore[type-var, var-annotated]
+        for one in results:
+            found[one.index // len(starts)][one.index] = one.value
+            report(f"{one.task.name}: {len(one.value.failures)} mismatches")
+            while ready < len(found) and len(found[ready]) == len(starts):
+                whole = _sum([found[ready].pop(index) for index in sorted(found[ready])])
+                if whole.failures and shorten:
+                    report(f"{whole.accelerator.name}: shortening {whole.failures[0].stream.name}")
+                    whole = _shortened(whole)
+                yield whole
+                ready += 1
 
 
-def _configuration(
-    accelerator: Accelerator,
-    streams: int,
-    seed: int,
-    illegal: bool,
-    report: Callable[[str], None],
-    shorten: bool,
-) -> ConfigurationResult:
+@lru_cache(maxsize=1)
+def _simulator(accelerator: Accelerator) -> Simulator:
+    return Simulator(accelerator)
+
+
+def _play(accelerator: Accelerator, seed: int, indices: range, illegal: bool) -> ConfigurationResult:
     make = illegal_stream if illegal else random_stream
     names = {one.code: one.name for one in ERRORS}
     refused: Counter[str] = Counter()
-    report(f"{accelerator.name}: building")
-    simulator = Simulator(accelerator)
     failures: list[Failure] = []
     played = commands = cycles = 0
-    for start in range(0, streams, _BATCH):
-        made = [make(accelerator, seed, index) for index in range(start, min(streams, start + _BATCH))]
-        for stream, outcome in zip(made, simulator.play(made), strict=True):
-            if outcome.failed:
-                failures.append(Failure(stream, outcome))
-                continue
-            if not illegal and outcome.kind != "same":
-                raise RuntimeError(f"stream {stream.name} is not legal: {outcome.describe()}")
-            played, commands, cycles = played + 1, commands + outcome.commands, cycles + outcome.cycles
-            if outcome.kind == "refused":
-                refused[names[outcome.error]] += 1
-        report(
-            f"{accelerator.name}: {start + len(made):,} of {streams:,} streams, {len(failures)} mismatches"
-        )
-    if failures and shorten:
-        first = failures[0]
-        report(f"{accelerator.name}: shortening {first.stream.name}")
-        failures[0] = Failure(first.stream, first.outcome, minimise(first.stream, simulator))
+    made = [make(accelerator, seed, index) for index in indices]
+    for stream, outcome in zip(made, _simulator(accelerator).play(made), strict=True):
+        if outcome.failed:
+            failures.append(Failure(stream, outcome))
+            continue
+        if not illegal and outcome.kind != "same":
+            raise BacoError(
+                f"stream {stream.name} is not legal: {outcome.describe()}", hint="please report this"
+            )
+        played, commands, cycles = played + 1, commands + outcome.commands, cycles + outcome.cycles
+        if outcome.kind == "refused":
+            refused[names[outcome.error]] += 1
     return ConfigurationResult(accelerator, played, commands, cycles, refused, tuple(failures))
+
+
+def _sum(parts: Sequence[ConfigurationResult]) -> ConfigurationResult:
+    """Of parts of one configuration, at least one."""
+    return ConfigurationResult(
+        parts[0].accelerator,
+        sum(one.streams for one in parts),
+        sum(one.commands for one in parts),
+        sum(one.cycles for one in parts),
+        sum((one.refused for one in parts), Counter[str]()),
+        tuple(failure for one in parts for failure in one.failures),
+    )
+
+
+def _shortened(result: ConfigurationResult) -> ConfigurationResult:
+    """With its first failure minimised."""
+    first, *others = result.failures
+    small = minimise(first.stream, _simulator(result.accelerator))
+    return replace(result, failures=(replace(first, minimised=small), *others))

@@ -33,6 +33,7 @@ from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, Loop
 from compiler.schedules.text import parse_layer, parse_schedule
 from compiler.styles.macros.cycles import MacroConstants
 from compiler.styles.macros.runs import CONSTANTS
+from explore.executors.engine import LOCAL
 
 __all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
 
@@ -175,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--accelerator", default="gemmini-default")
     options = parser.parse_args(arguments)
     accelerator = load_accelerator(options.accelerator).replace(timing="gemmini")
-    programs = bench_timing(options.folder, accelerator, jobs=2).programs
+    programs = bench_timing(options.folder, accelerator, engine=LOCAL).programs
     found = fit_profile(programs, accelerator)
     print(timing_accuracy(predict(programs, accelerator, found)).text())
     macros = Path(compiler.styles.macros.__file__).with_name("constants.json")

@@ -14,7 +14,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -29,6 +28,8 @@ from accel.verilog.generate import rtl_problems, verilog
 from accel.verilog.structure import ModuleStructure, Structure, structure
 from common.errors import BacoError, InputError
 from common.files import atomic_write
+from explore.executors.base import Call, gather
+from explore.executors.engine import ExecutorChoice
 
 __all__ = ["fit", "held_out", "main", "quantities", "random_accelerator", "training"]
 
@@ -364,16 +365,19 @@ def _statistics(found: dict[str, Floats]) -> dict[str, dict[str, float]]:
     }
 
 
+def _count(accelerator: Accelerator) -> tuple[ModuleCounts, str]:
+    """Quantities of an accelerator, and the version of Yosys."""
+    report = structure(verilog(accelerator))
+    return quantities(report), report.yosys
+
+
 def _count_all(accelerators: list[Accelerator], jobs: int) -> tuple[list[ModuleCounts], str]:
     """Quantities of each accelerator, and the version of Yosys."""
-
-    def one(index: int) -> tuple[ModuleCounts, str]:
-        report = structure(verilog(accelerators[index]))
-        print(f"{index + 1} of {len(accelerators)} counted", file=sys.stderr)
-        return quantities(report), report.yosys
-
-    with ThreadPoolExecutor(jobs) as pool:
-        found = list(pool.map(one, range(len(accelerators))))
+    tasks = [Call(str(number), _count, (one,)) for number, one in enumerate(accelerators)]
+    with ExecutorChoice(workers=jobs).executor() as executor:
+        found: list[tuple[ModuleCounts, str]] = gather(
+            executor, tasks, None, lambda done, of, _: print(f"{done} of {of} counted", file=sys.stderr)
+        )
     return [counts for counts, _ in found], found[0][1]
 
 

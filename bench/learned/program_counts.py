@@ -13,10 +13,10 @@ import numpy as np
 
 from accel.config import Accelerator
 from bench.sets.dataset import Dataset
+from compiler.codegen.layer_program import layer_program
 from compiler.layers.layer import Layer
 from compiler.layers.reference import draw_tensors
 from compiler.schedules.schedule import Schedule
-from compiler.styles.program import layer_program
 from explore.cost.learned.protocol import Floats
 from sim.engines.program import run_program
 

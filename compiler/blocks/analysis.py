@@ -36,6 +36,7 @@ __all__ = [
     "ArrayProduct",
     "bounds_of_loop",
     "enclosing_loops",
+    "exact_depth",
     "used_once_beside",
 ]
 
@@ -78,7 +79,7 @@ class Analysis:
         self._carried: dict[SSAValue, bool] = {}
         self._array = gemmini(accelerator.dim)
         features = accelerator.features
-        usable = _exact_depth(accelerator) >= accelerator.dim and features.read_full_width
+        usable = exact_depth(accelerator) >= accelerator.dim and features.read_full_width
         for op in function.walk():
             if isinstance(op, MatmulOp) and usable:
                 self._consider(op)
@@ -284,7 +285,7 @@ def _runs(loop: scf.ForOp) -> bool:
     return bounds_of(loop.ub)[0] > bounds_of(loop.lb)[1]
 
 
-def _exact_depth(accelerator: Accelerator) -> int:
+def exact_depth(accelerator: Accelerator) -> int:
     """Products of int8 that fit a partial sum of the array, whatever their values."""
     return int((2 ** (accelerator.partial_sum_bits - 1) - 1) // 2**14)
 

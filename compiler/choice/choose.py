@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from compiler.styles.macros.loop_ws import check_loop_ws
 from compiler.styles.packed import packed_layer, packed_workspaces
 from compiler.styles.realise import packed_pixels
 
-__all__ = ["ScheduleChoice", "Style", "choices", "choose"]
+__all__ = ["DOUBT", "ScheduleChoice", "Style", "choices", "choose"]
 
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
@@ -44,11 +44,15 @@ _MOST_COLUMNS = 1 << 16
 _ALIKE = 0.01
 #: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
 #: tenth, those of macros to a hundredth.
-_DOUBT = 1.1
+DOUBT = 1.1
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
 Style = Literal["auto", "explicit", "macro"]
+
+
+#: Rows, columns and depth of a product's blocks, in elements.
+Blocks: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,16 @@ class ScheduleChoice:
     cycles: float
 
 
-def choose(layer: Layer, accelerator: Accelerator, *, style: Style = "auto") -> Schedule:
+def choose(
+    layer: Layer, accelerator: Accelerator, *, style: Style = "auto", blocks: Blocks | None = None
+) -> Schedule:
     """The schedule with the least estimated cycles. Raises InfeasibleError when no style asked for can do the layer."""
-    found = choices(layer, accelerator, style=style)
+    found = choices(layer, accelerator, style=style, blocks=blocks)
+    if not found and blocks is not None:
+        raise InfeasibleError(
+            f"no tile of {accelerator.name} is made of whole blocks of {' x '.join(map(str, blocks))}",
+            hint="take smaller blocks",
+        )
     if not found:
         reasons = "; ".join(_reasons(layer, accelerator))
         what = "no code style can" if style == "auto" else f"the style '{style}' cannot"
@@ -70,23 +81,33 @@ def choose(layer: Layer, accelerator: Accelerator, *, style: Style = "auto") -> 
 
 
 def choices(
-    layer: Layer, accelerator: Accelerator, best: int = 1, style: Style = "auto"
+    layer: Layer,
+    accelerator: Accelerator,
+    best: int = 1,
+    style: Style = "auto",
+    blocks: Blocks | None = None,
 ) -> list[ScheduleChoice]:
     """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
-    doubt."""
+    doubt.
+
+    Args:
+        blocks: of a product: tiles are to be made of whole blocks of so many rows, columns and depth.
+    """
     found: list[ScheduleChoice] = []
     if style != "explicit":
-        found += _products(layer, accelerator, best)
-        found += _convolutions(layer, accelerator, best)
-        found += _default(layer, accelerator)
+        found += _products(layer, accelerator, best, blocks)
+        if blocks is None:
+            found += _convolutions(layer, accelerator, best)
+            found += _default(layer, accelerator)
     if style != "macro":
-        found += _explicit(layer, accelerator, best)
-        found += _packed(layer, accelerator, best)
+        found += _explicit(layer, accelerator, best, blocks)
+        if blocks is None:
+            found += _packed(layer, accelerator, best)
     return sorted(found, key=_doubted)
 
 
 def _doubted(one: ScheduleChoice) -> float:
-    return one.cycles * (_DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
+    return one.cycles * (DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
 
 
 def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
@@ -118,10 +139,12 @@ def _default(layer: Layer, accelerator: Accelerator) -> list[ScheduleChoice]:
 # -------------------------------------------------------------------- explicit moves
 
 
-def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
+def _explicit(
+    layer: Layer, accelerator: Accelerator, best: int, blocks: Blocks | None = None
+) -> list[ScheduleChoice]:
     """Mappings; what their code needs beyond `compiler.mapping.nest.requirement` is for lowering to check."""
     found = []
-    for cycles, mapping in explicit_mappings(layer, accelerator):
+    for cycles, mapping in explicit_mappings(layer, accelerator, blocks):
         try:
             explicit_workspaces(layer, mapping, accelerator)
         except InfeasibleError:
@@ -161,19 +184,28 @@ def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleC
 # -------------------------------------------------------------------- LOOP_WS
 
 
-def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
+def _products(
+    layer: Layer, accelerator: Accelerator, best: int, made_of: Blocks | None = None
+) -> list[ScheduleChoice]:
     try:
         product = check_loop_ws(layer, LoopWsSchedule(1, 1, 1, keep_a=False), accelerator)
     except InfeasibleError:
         return []
     blocks, dim = product.blocks(accelerator.dim), accelerator.dim
     half_sp, half_acc = accelerator.scratchpad_rows // 2 // dim, accelerator.accumulator_rows // 2 // dim
-    i, j = (grid.ravel() for grid in np.meshgrid(_tiles(blocks[0]), _tiles(blocks[1]), indexing="ij"))
-    fits = (i * j <= half_acc) & (i + j <= half_sp)
-    i, j = i[fits], j[fits]
+    # blocks of the array's side that tiles grow by
+    each = [math.lcm(size, dim) // dim for size in made_of] if made_of else [1, 1, 1]
+    sizes = [np.minimum(_tiles(-(-n // by)) * by, n) for n, by in zip(blocks[:2], each[:2], strict=True)]
+    i, j = (grid.ravel() for grid in np.meshgrid(*sizes, indexing="ij"))
+    deepest = half_sp // (i + j)
+    deepest = np.where(deepest < blocks[2], deepest // each[2] * each[2], blocks[2])
+    fits = (i * j <= half_acc) & (deepest > 0)
+    if not fits.any():
+        return []
     # depth: as much as fits, and the equal parts that this makes
-    most = np.minimum(half_sp // (i + j), blocks[2])
-    k = np.concatenate([most, -(-blocks[2] // -(-blocks[2] // most))])
+    i, j, most = i[fits], j[fits], deepest[fits]
+    equal = -(-blocks[2] // -(-blocks[2] // most))
+    k = np.concatenate([most, np.minimum(-(-equal // each[2]) * each[2], blocks[2])])
     i, j = np.tile(i, 2), np.tile(j, 2)
     trips_i, trips_j, trips_k = (-(-whole // part) for whole, part in zip(blocks, (i, j, k), strict=True))
     found = []

@@ -22,17 +22,24 @@ _MOST_SIZES = (6, 6, 6, 4)
 _STEPS = ((True, (2, 2, 2)), (True, (2, 2, 1)), (True, (1, 1, 1)), (False, (1, 1, 1)))
 
 
-def explicit_mappings(layer: Layer, accelerator: Accelerator) -> list[tuple[float, Mapping]]:
+def explicit_mappings(
+    layer: Layer, accelerator: Accelerator, blocks: tuple[int, int, int] | None = None
+) -> list[tuple[float, Mapping]]:
     """Mappings that fit the accelerator, with predicted cycles, the best first; empty if none fits.
 
     Pixels of a tile are all at level 0 (a block of weights serves them all while it is in the array), the window and
     the depth of a tile at level 1, and tiles at level 3, with the depth innermost so that sums stay in the accumulator,
     and whichever of pixels and channels costs fewer loads outermost.
+
+    Args:
+        blocks: of a product: tiles are made of whole blocks of so many rows, columns and depth.
     """
     p = layer.problem
     for whole, buffering in _STEPS:
         found = []
         for mapping in _candidates(p, accelerator, whole, buffering):
+            if blocks is not None and not _made_of(mapping, p, blocks):
+                continue
             need = requirement(mapping, p)
             if (
                 need.accumulator_words <= accelerator.accumulator_rows
@@ -46,6 +53,15 @@ def explicit_mappings(layer: Layer, accelerator: Accelerator) -> list[tuple[floa
             order = sorted(range(len(found)), key=lambda n: (cycles[n], n))
             return [(cycles[n], found[n]) for n in order]
     return []
+
+
+def _made_of(mapping: Mapping, p: Problem, blocks: tuple[int, int, int]) -> bool:
+    """Tiles are whole blocks, or the whole product."""
+    tile = mapping.tile(2)
+    return all(
+        tile[axis] % size == 0 or tile[axis] >= getattr(p, axis)
+        for axis, size in zip("PKC", blocks, strict=True)
+    )
 
 
 def _candidates(

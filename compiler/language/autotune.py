@@ -1,17 +1,22 @@
-"""`@baco.autotune`: the compile-time constants of a kernel are chosen from a list, by the cost of each choice."""
+"""`@baco.autotune`: the compile-time constants of a kernel are chosen from a list, by the cost of each choice.
+
+Names and meanings are Triton's where there is something of the kind: `configs`, `key`, `prune_configs_by`, `do_bench`.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from common.errors import InfeasibleError
-from compiler.codegen.block_program import lower_block_program
-from compiler.language.estimate import estimated_commands
-from compiler.language.jit import BoundLaunch, Kernel
+from common.cache import Cache
+from common.errors import InfeasibleError, did_you_mean
+from common.provenance import stable_hash
+from compiler.language.jit import BoundLaunch, Kernel, run, using
 from compiler.language.source import KernelError
 
 
@@ -61,20 +66,65 @@ class ConfiguredLaunch:
         return self.launch.arrays
 
 
+#: Configurations worth a look, of all and the other arguments by name.
+Prune = Callable[[list[Config], dict[str, Any]], Sequence[Config]]
 #: The cost of a candidate: less is better. `InfeasibleError` means that it cannot be built.
 Cost = Callable[[ConfiguredLaunch], float]
 
 
 def default_cost(candidate: ConfiguredLaunch) -> float:
-    """The estimated number of accelerator commands (see `estimate`) of a program that the accelerator can run.
+    """Predicted cycles on the launch's accelerator (`compiler.language.cost`).
 
     Raises:
         InfeasibleError: the blocks exceed its memories.
     """
-    machine = candidate.launch.options.machine()
-    if candidate.launch.options.engine != "interpret":
-        lower_block_program(candidate.launch.module(), machine)
-    return estimated_commands(candidate.module, machine.dim)
+    from compiler.language.cost import predicted_cycles
+
+    return predicted_cycles(candidate.launch, candidate.launch.options.machine())
+
+
+def do_bench(function: Callable[[], Any]) -> int:
+    """Cycles of a launch in RTL: `baco.do_bench(lambda: kernel[grid](a, b, c, ...))`.
+
+    The function is called once, since cycles are the same every time; its launches run on the engine `rtl` unless their
+    options name another one.
+
+    Raises:
+        KernelError: the function does not return what a launch measured.
+    """
+    with using(engine="rtl"):
+        cycles = getattr(function(), "cycles", None)
+    if not isinstance(cycles, int):
+        raise KernelError(
+            "do_bench takes a function that launches a kernel in RTL, and returns what the launch returns",
+            hint="baco.do_bench(lambda: kernel[grid](a, b, c))",
+        )
+    return cycles
+
+
+def _measured_cycles(launch: BoundLaunch) -> int:
+    """Cycles of a launch in RTL; its arrays are afterwards as they were. Kept in the cache: equal programs on equal hardware
+    are simulated once."""
+    from accel.verilog.generate import verilog
+    from compiler.language.compile import compile_launch
+
+    machine = launch.options.machine()
+    text = compile_launch(launch, machine).elf.hex() + verilog(machine)
+    key = stable_hash({"program": text, "timing": machine.timing})
+
+    def simulate(folder: Path) -> None:
+        before = [buffer.memory.copy() for buffer in launch.buffers]
+        try:
+            options = replace(launch.options, engine="rtl")
+            cycles = do_bench(lambda: run(replace(launch, options=options)))
+        finally:
+            for buffer, content in zip(launch.buffers, before, strict=True):
+                if buffer.writeable:
+                    buffer.memory[:] = content
+        (folder / "cycles.json").write_text(json.dumps(cycles), encoding="utf-8")
+
+    found: int = json.loads((Cache().entry(f"autotune-{key}", simulate) / "cycles.json").read_text("utf-8"))
+    return found
 
 
 class AutotunedKernel(Kernel):
@@ -84,10 +134,21 @@ class AutotunedKernel(Kernel):
         configs: the choices.
         key: names of the arguments on which the best choice depends.
         cost: what is minimised.
+        prune: looks through the configurations before they are costed, see `autotune`.
+        top_k: how many of least cost are measured; 0: none.
     """
 
-    def __init__(self, kernel: Kernel, configs: Sequence[Config], key: Sequence[str], cost: Cost) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        configs: Sequence[Config],
+        key: Sequence[str],
+        cost: Cost,
+        prune: Prune | None = None,
+        top_k: int = 0,
+    ) -> None:
         super().__init__(kernel.function)
+        self.prune, self.top_k = prune, top_k
         self.configs = tuple(configs)
         self.key = tuple(key)
         self.cost = cost
@@ -131,10 +192,26 @@ class AutotunedKernel(Kernel):
             return array.dtype.name, array.shape, array.strides
         return launch.constants[name]
 
+    def _pruned(self, launch: Callable[..., BoundLaunch]) -> Sequence[Config]:
+        """The configurations that are costed."""
+        if self.prune is None:
+            return self.configs
+        first = launch(**self.configs[0].constants)
+        given = {
+            name: value
+            for name, value in {**first.arrays, **first.constants}.items()
+            if name not in self.configs[0].constants
+        }
+        left = list(self.prune(list(self.configs), given))
+        if not left or any(one not in self.configs for one in left):
+            raise self._error("early_config_prune gives some of the configurations it is given")
+        return left
+
     def _best(self, launch: Callable[..., BoundLaunch]) -> Config:
         costs: list[tuple[float, int]] = []
         failures: list[str] = []
-        for index, config in enumerate(self.configs):
+        configs = self._pruned(launch)
+        for index, config in enumerate(configs):
             try:
                 cost = float(self.cost(ConfiguredLaunch(config, launch(**config.constants))))
             except InfeasibleError as error:
@@ -149,26 +226,45 @@ class AutotunedKernel(Kernel):
                 hint="add smaller blocks",
                 details=failures,
             )
-        return self.configs[min(costs)[1]]
+        if self.top_k:
+            nearest = [index for _, index in sorted(costs)[: self.top_k]]
+            costs = [(_measured_cycles(launch(**configs[index].constants)), index) for index in nearest]
+        return configs[min(costs)[1]]
 
 
 def autotune(
-    configs: Sequence[Config], key: Sequence[str] = (), cost: Cost = default_cost
+    configs: Sequence[Config],
+    key: Sequence[str] = (),
+    cost: Cost = default_cost,
+    prune_configs_by: Mapping[str, Any] | None = None,
 ) -> Callable[[Kernel], AutotunedKernel]:
     """Decorator above `@baco.jit`: the launch need not give what the configurations set.
 
     Args:
         configs: choices of compile-time constants; all set the same ones.
         key: names of arguments; the choice is made anew for each combination of their values.
-        cost: function of a `ConfiguredLaunch`; the configuration of least cost is taken, the first one of equal costs.
+        cost: function of a `ConfiguredLaunch`; the configuration of least cost is taken, the first one of equal costs. By
+            default predicted cycles on the launch's accelerator, by the analyses that networks are predicted with.
+        prune_configs_by: `{"early_config_prune": f, "perf_model": cost, "top_k": k}`, each of them as needed: f is given the
+            configurations and a dict of the other arguments, and returns those worth a look; `perf_model` is another name of
+            `cost`; the k of least cost are simulated in RTL (see `do_bench`), and the fastest is taken. What was simulated
+            is kept in baco's cache.
 
     Raises:
         KernelError: a configuration or key does not fit the kernel.
     """
+    pruning = dict(prune_configs_by or {})
+    prune, model, top_k = (pruning.pop(name, None) for name in ("early_config_prune", "perf_model", "top_k"))
+    if pruning:
+        name = next(iter(pruning))
+        known = ("early_config_prune", "perf_model", "top_k")
+        raise KernelError(f"autotune prunes by no '{name}'", hint=did_you_mean(name, known))
+    if not isinstance(top_k, int | None) or isinstance(top_k, bool) or (top_k is not None and top_k < 1):
+        raise KernelError(f"top_k is a number of configurations, at least 1, not {top_k!r}")
 
     def decorate(kernel: Kernel) -> AutotunedKernel:
         if not isinstance(kernel, Kernel):
             raise KernelError("@baco.autotune stands above @baco.jit")
-        return AutotunedKernel(kernel, configs, key, cost)
+        return AutotunedKernel(kernel, configs, key, cost if model is None else model, prune, top_k or 0)
 
     return decorate

@@ -29,8 +29,11 @@ def buffer_names(launch: BoundLaunch) -> list[str]:
     return names
 
 
-def compile_launch(launch: BoundLaunch, accelerator: Accelerator) -> Program:
+def compile_launch(launch: BoundLaunch, accelerator: Accelerator, *, blockwise: bool = False) -> Program:
     """The program of a launch, without the contents of its arrays: these are given when it runs.
+
+    Args:
+        blockwise: do products block by block, as the text says (`compiler.passes.linalg_to_instgem`).
 
     Raises:
         KernelError: the kernel is ill-formed.
@@ -40,7 +43,7 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator) -> Program:
     module = launch.module()
     names = buffer_names(launch)
     # The text of the block program says everything that the program depends on, helpers and constants included.
-    key = (f"{','.join(names)}\n{module}", accelerator.config_hash)
+    key = (f"{blockwise} {','.join(names)}\n{module}", accelerator.config_hash)
     if key in _programs:
         _programs.move_to_end(key)
         return _programs[key]
@@ -51,7 +54,7 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator) -> Program:
     ]
     entry = launch.kernel.name
     try:
-        lower_block_program(module, accelerator)
+        lower_block_program(module, accelerator, blockwise=blockwise)
     except BacoError as error:
         raise showing_line(error) from None
     program = build_program(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,17 @@ def set_executor(executor: Executor) -> None:
 def use(**options: Any) -> None:
     """Sets the options of all launches that follow: accelerator=, engine= (see `Options`)."""
     _settings.options = _options(_settings.options, options)
+
+
+@contextmanager
+def using(**options: Any) -> Iterator[None]:
+    """`use` for the launches within the block."""
+    before = _settings.options
+    use(**options)
+    try:
+        yield
+    finally:
+        _settings.options = before
 
 
 def _options(base: Options, changes: Mapping[str, Any]) -> Options:

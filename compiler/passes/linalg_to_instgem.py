@@ -10,6 +10,7 @@ from xdsl.dialects import builtin, func
 from xdsl.passes import ModulePass
 
 from accel.config import Accelerator
+from compiler.blocks.products import product_to_instgem
 from compiler.blocks.to_instgem import function_to_instgem, is_structured
 
 __all__ = ["LinalgToInstGem", "lower_block_functions", "machine_of"]
@@ -17,17 +18,20 @@ __all__ = ["LinalgToInstGem", "lower_block_functions", "machine_of"]
 
 @dataclass(frozen=True)
 class LinalgToInstGem(ModulePass):
-    """Lowers block programs, see `compiler.blocks.to_instgem`.
+    """Lowers block programs, see `compiler.blocks.to_instgem`; those that are one tiled product become the layer
+    compiler's code (`compiler.blocks.products`).
 
     Attributes:
         accelerator: its configuration, or a file of it; None: Gemmini's default.
+        blockwise: do all of them block by block.
     """
 
     name: ClassVar[str] = "linalg-to-instgem"
     accelerator: Accelerator | str | None = None
+    blockwise: bool = False
 
     def apply(self, ctx: Context, op: builtin.ModuleOp) -> None:
-        lower_block_functions(op, machine_of(self.accelerator))
+        lower_block_functions(op, machine_of(self.accelerator), blockwise=self.blockwise)
 
 
 def machine_of(accelerator: Accelerator | str | None) -> Accelerator:
@@ -37,11 +41,14 @@ def machine_of(accelerator: Accelerator | str | None) -> Accelerator:
     return Accelerator.from_yaml(accelerator) if isinstance(accelerator, str) else accelerator
 
 
-def lower_block_functions(module: builtin.ModuleOp, accelerator: Accelerator) -> None:
+def lower_block_functions(
+    module: builtin.ModuleOp, accelerator: Accelerator, *, blockwise: bool = False
+) -> None:
     """Lower every structured function of a module in place."""
     for one in list(module.ops):
         if isinstance(one, func.FuncOp) and is_structured(one):
-            lowered = function_to_instgem(one, accelerator)
+            product = None if blockwise else product_to_instgem(one, accelerator)
+            lowered = product or function_to_instgem(one, accelerator)
             lowered.location = one.location
             module.body.block.insert_op_before(lowered, one)
             module.body.block.erase_op(one)

@@ -18,9 +18,11 @@ from socket import gethostname
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from common.errors import BacoError
+from common.provenance import versions
 
 __all__ = [
     "Agenda",
+    "Call",
     "Executor",
     "Finished",
     "Given",
@@ -64,6 +66,34 @@ class WorkItem(Protocol[ValueT_co]):
     def needs(self) -> tuple[Need, ...]: ...
 
     def run(self) -> ValueT_co: ...
+
+
+@dataclass(frozen=True)
+class Call(Generic[ValueT]):
+    """A function of a module and its arguments as a task of which nothing is kept; see `WorkItem`.
+
+    Attributes:
+        name: tells it from the other tasks of a run.
+    """
+
+    name: str
+    function: Callable[..., ValueT]
+    arguments: tuple[Any, ...]
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its name, and whose function it is."""
+        return f"{self.name}, baco {_version()}"
+
+    def run(self) -> ValueT:
+        """Call it."""
+        return self.function(*self.arguments)
+
+
+@functools.cache
+def _version() -> str | None:
+    return versions().get("baco")
 
 
 TaskT = TypeVar("TaskT", bound=WorkItem[Any])

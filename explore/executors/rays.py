@@ -47,6 +47,8 @@ _CHUNK_SECONDS, _LONGEST_CHUNK = 0.25, 256
 _SHARED_BYTES = 256 << 20
 #: What is cancelled has so long to end.
 _CANCEL_SECONDS = 5.0
+#: How often it is tried to start Ray here: it gives its processes 30 s, which may be too few on a busy machine.
+_STARTS = 3
 #: A cluster that runs answers sooner.
 _KNOCK_SECONDS = 10.0
 #: Of the resource by which machines say that they have a compiler, taken by a task that needs one.
@@ -293,29 +295,37 @@ def _work(chunk: _Chunk, folder: str, shelf: bytes | None) -> list[_Answer]:
 
 
 def _initialise(ray: Any, workers: int | None, address: str | None) -> None:
-    common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": True}
-    try:
-        if address is not None:
-            _knock(address)
-        if address is None:
-            ray.init(
-                address="local",
-                num_cpus=workers,
-                include_dashboard=False,
-                object_store_memory=_SHARED_BYTES,
-                **common,
-            )
-        else:
-            ray.init(address=address, **common)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = "--executor" if address is None else "--address"
-        raise BacoError(
-            f"Ray does not start: {_first_line(error)}"
-            if address is None
-            else f"there is no Ray cluster at '{address}': {_first_line(error)}",
-            location=Location(where),
-            hint="start one with `ray start --head`, or leave --address out" if address else None,
-        ) from error
+    options: dict[str, Any] = {"address": address, "logging_level": logging.ERROR, "log_to_driver": True}
+    if address is None:
+        options |= {
+            "address": "local",
+            "num_cpus": workers,
+            "include_dashboard": False,
+            "object_store_memory": _SHARED_BYTES,
+        }
+    left = 1 if address is not None else _STARTS
+    while True:
+        left -= 1
+        try:
+            if address is not None:
+                _knock(address)
+            ray.init(**options)
+            return
+        except Exception as error:
+            late = type(error) is Exception  # as Ray raises it, of its processes
+            if late and left:
+                continue
+            if not late and not isinstance(error, (ConnectionError, RuntimeError, ValueError, OSError)):
+                raise
+            where = "--executor" if address is None else "--address"
+            busy = "this machine may be too busy: try again, or use --executor local" if late else None
+            raise BacoError(
+                f"Ray does not start: {_first_line(error)}"
+                if address is None
+                else f"there is no Ray cluster at '{address}': {_first_line(error)}",
+                location=Location(where),
+                hint="start one with `ray start --head`, or leave --address out" if address else busy,
+            ) from error
 
 
 def _knock(address: str) -> None:

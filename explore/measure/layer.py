@@ -9,13 +9,13 @@ import numpy as np
 
 from accel.config import Accelerator
 from common.scratch import scratch_folder
+from compiler.codegen.layer_program import layer_program
 from compiler.codegen.program import Program
 from compiler.layers.layer import Layer
 from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
-from compiler.styles.program import layer_program
 from compiler.styles.realise import realise
 from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
 from explore.measure.measurement import Measurement

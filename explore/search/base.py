@@ -34,6 +34,7 @@ class SearchSetup:
             time limits the search.
         seed: all randomness comes from it.
         model: predicts latency; None for the reference model.
+        blocks: of a kernel: rows, columns and depth of the blocks that its one product may be cut into; else empty.
     """
 
     tasks: tuple[Task, ...]
@@ -42,6 +43,7 @@ class SearchSetup:
     evaluations: int | None
     seed: int
     model: CostModel | None = None
+    blocks: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def cost_model(self) -> CostModel:
@@ -140,11 +142,16 @@ def check_searcher(name: str) -> None:
 
 
 def make_searcher(name: str, setup: SearchSetup) -> Searcher:
-    """The searcher registered as `name`. Raises InputError for an unknown name.
+    """The searcher registered as `name`, or that of kernels where the set-up has blocks. Raises InputError for an unknown
+    name.
 
     PyTorch is set to one thread: a search's batches are too small to share, threads that wait for each other
     cost far more on a busy machine, and results must not depend on how many there are.
     """
+    if setup.blocks:
+        importlib.import_module("torch").set_num_threads(1)
+        search: Searcher = importlib.import_module("explore.search.blocks").BlockSearch(setup)
+        return search
     check_searcher(name)
     module, cls, _ = SEARCHERS[name]
     importlib.import_module("torch").set_num_threads(1)

@@ -154,12 +154,13 @@ def describe_setup(
     rest: RestOfPrograms | None = None,
     *,
     fusion: bool = False,
+    blocks: Sequence[tuple[int, int, int]] = (),
 ) -> SetupRecord:
     """What determines a study's result, budget and versions apart, as plain JSON.
 
     The space is kept as YAML and the networks as whole graphs, so that a report needs no other file.
     """
-    return {
+    record: SetupRecord = {
         "workload": workload_to_json(workload),
         "space": space.to_yaml(),
         "space_name": space.name,
@@ -171,6 +172,9 @@ def describe_setup(
         "rest": None if rest is None else rest.to_json(),
         "fusion": fusion,
     }
+    if blocks:
+        record["blocks"] = [list(one) for one in blocks]
+    return record
 
 
 def run_exploration(
@@ -188,6 +192,7 @@ def run_exploration(
     cost_model: str | None = None,
     whole: bool = True,
     fusion: bool = True,
+    blocks: Sequence[tuple[int, int, int]] = (),
     progress: Progress | None = None,
     command: str | None = None,
 ) -> SearchOutcome:
@@ -212,6 +217,7 @@ def run_exploration(
         whole: minimise what whole programs cost, with everything beside the tensor operators; else these alone, as the
             reference model always does.
         fusion: of whole programs, operators may run as one unit (`explore.search.groups`).
+        blocks: of a kernel, see `SearchSetup`.
         command: the command line to reproduce the study; by default this process's.
 
     Raises:
@@ -253,7 +259,9 @@ def run_exploration(
         note(
             "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
         )
-    record = describe_setup(workload, space, objective, searcher, seed, model_name, rest, fusion=fusion)
+    record = describe_setup(
+        workload, space, objective, searcher, seed, model_name, rest, fusion=fusion, blocks=blocks
+    )
     path = output_folder(out) / FILE_NAME
     study = _study_to_resume(path, record, workload.tasks, resume, note)
     with contextlib.ExitStack() as stack:
@@ -292,7 +300,7 @@ def run_exploration(
             proven_none = impossible(
                 limits_of(workload.tasks, space, layers if model.name == "instruction" else None, rest)
             )
-        setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
+        setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model, tuple(blocks))
         proof = proof and model.exact and provable(space, objective)
         if study is not None and study.done and not _larger(budget, sessions):
             whole = not proof or _prove(study, space, stop, budget, progress)

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.config import Accelerator
 from common.errors import BacoError, Location, StorageError
 from common.yaml import parse_yaml
 from explore._database import Closing, marks, row_digest
@@ -72,6 +73,7 @@ _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
     "objective, improved, front"
 )
+_NEW_CANDIDATE = f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(_CANDIDATE.split(', '))}, ?)"
 #: Keys in `meta` of rests of programs (`explore.rest.RestBySettings`), and the line of spaces that have them.
 _REST, _SETTINGS = "rest ", "\nsettings: "
 #: Rows that are no candidates, but the designs nearest to feasible.
@@ -86,6 +88,12 @@ class _Kept:
     ids: NDArray[np.int64]
     improved: NDArray[np.bool_]
     points: NDArray[np.float64]
+
+
+@lru_cache(maxsize=256)
+def _accelerator_columns(accelerator: Accelerator) -> tuple[str, str]:
+    """Its hash and its JSON: many candidates share one."""
+    return accelerator.config_hash, dump(to_json(accelerator))
 
 
 class Study(Closing):
@@ -203,26 +211,20 @@ class Study(Closing):
                     connection.execute("DELETE FROM candidates WHERE id = ?", row_id)
             if nearest or improvement is not None:
                 connection.execute(f"DELETE FROM candidates {_NEAREST}")
+            rows: list[tuple[object, ...]] = []
             next_id = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
             for index, candidate in enumerate(candidates):
                 position, improved = len(old.ids) + index, index == improvement
                 if on_front[position] or improved:
                     row = self._candidate_row(next_id, summary.batch, candidate, improved)
-                    values = (*row, int(on_front[position]))
-                    connection.execute(
-                        f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
-                        (*values, row_digest(*values)),
-                    )
+                    rows.append((*row, int(on_front[position])))
                     inserted.append((position, next_id, improved))
                     next_id += 1
             for index, candidate in enumerate(
                 nearest if self.best_objective is None and not candidates else ()
             ):
-                values = (*self._candidate_row(next_id + index, summary.batch, candidate, False), 0)
-                connection.execute(
-                    f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
-                    (*values, row_digest(*values)),
-                )
+                rows.append((*self._candidate_row(next_id + index, summary.batch, candidate, False), 0))
+            connection.executemany(_NEW_CANDIDATE, [(*values, row_digest(*values)) for values in rows])
             record = to_json(summary)
             batch = (
                 record["batch"],
@@ -342,8 +344,7 @@ class Study(Closing):
         return (
             row_id,
             batch,
-            candidate.accelerator.config_hash,
-            dump(record["accelerator"]),
+            *_accelerator_columns(candidate.accelerator),
             dump({"mappings": record["mappings"]}),
             cost["latency_cycles"],
             cost["energy_pj"],

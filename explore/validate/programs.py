@@ -8,10 +8,10 @@ from pathlib import Path
 
 from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
+from compiler.codegen.layer_program import layer_program
 from compiler.layers.reference import draw_tensors, layer_result
 from compiler.network.plan import Plan
 from compiler.schedules.text import parse_layer, parse_schedule
-from compiler.styles.program import layer_program
 from explore.measure.program import compile_plan
 from explore.studies.study import Study
 from explore.validate.compare import best_measured

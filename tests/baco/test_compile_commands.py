@@ -227,7 +227,13 @@ def test_every_pass_can_be_watched(kernel: str, capsys: pytest.CaptureFixture[st
     assert code == 0
     shown = [line.removeprefix("// after ") for line in err.splitlines() if line.startswith("// after ")]
     assert shown == [
-        *("baco-to-linalg", "linalg-to-instgem", "instgem-hoist-config", "instgem-elide-config"),
+        *(
+            "baco-to-linalg",
+            "linalg-pipeline",
+            "linalg-to-instgem",
+            "instgem-hoist-config",
+            "instgem-elide-config",
+        ),
         *("instgem-to-llvm", "lower-to-llvm"),
     ]
 

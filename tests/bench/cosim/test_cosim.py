@@ -19,6 +19,7 @@ from bench.cosim.minimise import minimise
 from bench.cosim.run import Simulator, random_stream
 from bench.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from common.errors import InputError
+from explore.executors.engine import LOCAL
 from sim.engines.base import run_job
 from sim.job import Job
 from tests.bench.cosim_streams import (
@@ -57,7 +58,7 @@ def test_random_streams(accelerator: Accelerator) -> None:
 @pytest.mark.timeout(3600)
 def test_ten_thousand_streams_on_25_configurations() -> None:
     accelerators = [random_accelerator(2, number) for number in range(25)]
-    results = list(run_campaign(accelerators, 400, seed=2, shorten=False))
+    results = list(run_campaign(accelerators, 400, seed=2, engine=LOCAL, shorten=False))
     failures = [(one.stream.name, one.outcome.describe()) for result in results for one in result.failures]
     assert failures == []
     assert sum(result.streams for result in results) == 10_000

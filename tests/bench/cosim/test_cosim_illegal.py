@@ -18,6 +18,7 @@ from bench.cosim.illegal import illegal_stream
 from bench.cosim.minimise import minimise
 from bench.cosim.run import Simulator
 from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
+from explore.executors.engine import LOCAL
 from sim.engines.base import run_job
 from sim.job import Job, MainMemory, SimulationError
 from tests.accel.legality.rule_interpreter import Legality, error_named, parameters
@@ -496,7 +497,7 @@ def test_random_illegal_streams(accelerator: Accelerator) -> None:
 @pytest.mark.timeout(7200)
 def test_two_thousand_illegal_streams_on_ten_machines() -> None:
     accelerators = [random_accelerator(3, number) for number in range(10)]
-    results = list(run_campaign(accelerators, 200, seed=3, illegal=True, shorten=False))
+    results = list(run_campaign(accelerators, 200, seed=3, illegal=True, engine=LOCAL, shorten=False))
     failures = [(one.stream.name, one.outcome.describe()) for result in results for one in result.failures]
     assert failures == []
     assert sum(result.streams for result in results) == 2_000

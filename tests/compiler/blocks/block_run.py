@@ -32,9 +32,17 @@ def entry_of(module: ModuleOp) -> str:
 
 
 def execute(
-    case: Case, accelerator: Accelerator, engine: str = "functional", stages: int | None = None
+    case: Case,
+    accelerator: Accelerator,
+    engine: str = "functional",
+    stages: int | None = None,
+    *,
+    blockwise: bool = True,
 ) -> tuple[dict[str, int], Any]:
-    """Run a case and compare every array with what it must hold; the requirement and the run's result."""
+    """Run a case and compare every array with what it must hold; the requirement and the run's result.
+
+    `blockwise`: products too are done block by block, and not by the layer compiler's code.
+    """
     launch = case.launcher.bind(*case.arguments)
     module = launch.module()
     entry = entry_of(module)
@@ -49,7 +57,7 @@ def execute(
         )
         for i, one in enumerate(launch.buffers)
     ]
-    lower_block_program(module, accelerator, stages=stages)
+    lower_block_program(module, accelerator, stages=stages, blockwise=blockwise)
     requirement = requirement_of(module, entry, accelerator)
     program = build_program(module, entry, with_workspace(module, entry, buffers), accelerator)
     outputs, result = run_program(program, engine=engine)

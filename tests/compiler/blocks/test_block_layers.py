@@ -6,6 +6,7 @@ import pytest
 
 from compiler.choice.choose import choose
 from compiler.codegen.block_program import with_workspace
+from compiler.codegen.layer_program import layer_buffers
 from compiler.codegen.program import build_program
 from compiler.dialects.context import all_dialects
 from compiler.ir.text import read_ir
@@ -13,7 +14,6 @@ from compiler.layers.layer import Layer, Pooling
 from compiler.layers.reference import draw_tensors, layer_result
 from compiler.passes.linalg_to_instgem import lower_block_functions
 from compiler.styles import workspaces
-from compiler.styles.program import layer_buffers
 from sim.engines.program import run_program
 from tests.compiler.blocks.block_run import machine
 from tests.compiler.blocks.layer_linalg import layer_text

@@ -9,6 +9,7 @@ import torch
 
 import baco
 from accel.config import Accelerator
+from common.cache import Cache
 from common.errors import BacoError
 from compiler.language import compile as compiling
 from tests.compiler.language import example_kernels as kernels
@@ -58,7 +59,7 @@ def test_the_gemm_of_the_thesis(shape: tuple[int, int, int], blocks: tuple[int, 
     result, expected, measured = gemm(shape, blocks, accelerator=machine(dim))
     assert np.array_equal(result, expected)
     assert measured.engine == "functional"
-    assert measured.commands["MVOUT"] > 0, "it runs on the accelerator, not on the host"
+    assert measured.commands["LOOP_WS"], "it runs on the accelerator, not on the host"
 
 
 def test_the_gemm_of_the_thesis_in_rtl() -> None:
@@ -159,7 +160,7 @@ def test_fused_layer(with_bias: bool, with_residual: bool) -> None:
     )
     total = product(x, w) + with_bias * bias + with_residual * residual.astype(np.int32)
     assert np.array_equal(y, requantise(np.maximum(total, 0), scale))
-    assert measured.commands["MVOUT"] > 0
+    assert measured.commands["MVOUT" if with_residual else "LOOP_WS"] > 0
 
 
 def test_batched_gemm() -> None:
@@ -319,23 +320,74 @@ def test_autotune_takes_the_cost_that_it_is_given() -> None:
     assert kernel[grid].bind(a, b, c, 10, 9, 12).constants["BM"] == 16
 
 
-def test_autotune_by_default_prefers_blocks_that_need_few_commands() -> None:
-    kernel = tuned()
-    a, b, c = random_int8(64, 64), random_int8(64, 64), np.zeros((64, 64), np.int32)
-    grid = lambda meta: (baco.cdiv(64, meta["BM"]), baco.cdiv(64, meta["BN"]))  # noqa: E731
-    launch = kernel[grid].bind(a, b, c, 64, 64, 64)
-    assert launch.constants["BM"] == 16
+def test_autotune_takes_what_is_fast_in_rtl() -> None:
+    sizes = [
+        {"BM": 128, "BN": 16, "BK": 128},
+        {"BM": 16, "BN": 16, "BK": 16},
+        {"BM": 16, "BN": 256, "BK": 16},
+    ]
+    m, n, k = 128, 256, 64
+    a, b, c = random_int8(m, k), random_int8(k, n), np.zeros((m, n), np.int32)
+    grid = lambda meta: (baco.cdiv(m, meta["BM"]), baco.cdiv(n, meta["BN"]))  # noqa: E731
+    kernel = baco.autotune([baco.Config(one) for one in sizes])(kernels.matmul_by_index)
+    chosen = kernel[grid].bind(a, b, c, m, n, k).constants
+    cycles = [
+        baco.do_bench(lambda one=one: kernels.matmul_by_index[grid](a, b, c, m, n, k, **one)) for one in sizes
+    ]
+    assert np.array_equal(c, product(a, b))
+    best = cycles[sizes.index({name: chosen[name] for name in sizes[0]})]
+    assert best < max(cycles)
+    assert best <= 1.05 * min(cycles), "as near as predictions are"
+
+
+def test_autotune_prunes_and_measures_as_triton_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.language.autotune.Cache", lambda: Cache(tmp_path))
+    seen, a, b, c = [], random_int8(32, 32), random_int8(32, 32), np.zeros((32, 32), np.int32)
+
+    def prune(configs: Any, arguments: Any) -> Any:
+        assert arguments["M"] == 32
+        assert arguments["a"].shape == (32, 32)
+        return configs[:2]
+
+    def model(candidate: Any) -> float:
+        seen.append(candidate.config.constants["BM"])
+        return float(candidate.config.constants["BM"])
+
+    kernel = tuned(prune_configs_by={"early_config_prune": prune, "perf_model": model, "top_k": 1})
+    grid = lambda meta: (baco.cdiv(32, meta["BM"]), baco.cdiv(32, meta["BN"]))  # noqa: E731
+    assert kernel[grid].bind(a, b, c, 32, 32, 32).constants["BM"] == 4
+    assert seen == [4, 16]
+    assert not c.any(), "arrays of the user's do not change while kernels are measured"
+    (entry,) = (tmp_path / "baco-cache" / "entries").glob("autotune-*")
+    assert int((entry / "cycles.json").read_text()) == baco.do_bench(
+        lambda: kernel[grid](a, b, c, 32, 32, 32)
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [({"top": 3}, "prunes by no 'top'"), ({"top_k": 0}, "top_k is a number"), ({"early_config_prune": lambda *_: []}, "gives some of")],
+)  # fmt: skip
+def test_autotune_refuses_what_is_no_pruning(by: Any, message: str) -> None:
+    a, b, c = random_int8(8, 8), random_int8(8, 8), np.zeros((8, 8), np.int32)
+    with pytest.raises(baco.KernelError, match=message):
+        tuned(prune_configs_by=by)[1, 1].bind(a, b, c, 8, 8, 8)
+
+
+def test_do_bench_wants_what_a_launch_measured() -> None:
+    with pytest.raises(baco.KernelError, match="a function that launches a kernel in RTL"):
+        baco.do_bench(lambda: None)
 
 
 def test_autotune_passes_over_what_does_not_fit() -> None:
     big = {"BM": 128, "BN": 128, "BK": 128}
     kernel = baco.autotune([baco.Config(big), baco.Config(TUNED[0])])(kernels.matmul_by_index)
-    a, b, c = random_int8(8, 8), random_int8(8, 8), np.zeros((8, 8), np.int32)
-    grid = lambda meta: (baco.cdiv(8, meta["BM"]), baco.cdiv(8, meta["BN"]))  # noqa: E731
+    a, b, c = random_int8(130, 20), random_int8(20, 130), np.zeros((130, 130), np.int32)
+    grid = lambda meta: (baco.cdiv(130, meta["BM"]), baco.cdiv(130, meta["BN"]))  # noqa: E731
     small = Accelerator(dim=4, scratchpad_kib=4, accumulator_kib=2)
-    kernel[grid].options(accelerator=small)(a, b, c, 8, 8, 8)
+    kernel[grid].options(accelerator=small)(a, b, c, 130, 130, 20)
     assert np.array_equal(c, product(a, b))
-    assert kernel[grid].options(accelerator=small).bind(a, b, c, 8, 8, 8).constants["BM"] == 4
+    assert kernel[grid].options(accelerator=small).bind(a, b, c, 130, 130, 20).constants["BM"] == 4
 
 
 def test_autotune_with_nothing_that_fits() -> None:

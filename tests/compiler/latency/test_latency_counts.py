@@ -11,6 +11,7 @@ from accel.config import Accelerator
 from bench.sets.dataset import read_dataset
 from bench.sets.sample import draw_mapping
 from bench.sets.shapes import draw_layer
+from compiler.codegen.layer_program import layer_program
 from compiler.latency.batch import HardwareBatch, LayerBatch
 from compiler.latency.commands import Commands, count_commands
 from compiler.latency.tiling import Rounding, Tiling, make_tiling
@@ -20,7 +21,6 @@ from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import ExplicitSchedule
 from compiler.styles.explicit.code import prepare
-from compiler.styles.program import layer_program
 from sim.engines.program import run_program
 
 ACCELERATORS = [

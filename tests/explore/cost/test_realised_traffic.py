@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from accel.presets import load_accelerator
+from compiler.codegen.layer_program import layer_program
 from compiler.layers.layer import Layer
 from compiler.layers.reference import draw_tensors
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import requirement
 from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from compiler.styles.program import layer_program
 from compiler.styles.realise import mapping_of, realise
 from explore.cost.reference import access_counts
 from sim.engines.program import run_program

@@ -14,6 +14,7 @@ from common.errors import InputError
 from common.files import atomic_write
 from common.locks import Claims
 from explore.executors.base import Need
+from sim.job import SimulationError
 
 
 @dataclass(frozen=True)
@@ -82,3 +83,8 @@ class FolderShelf:
 
     def release(self, key: str) -> None:
         self._claims.release(key)
+
+
+def hang(message: str) -> None:
+    """Raise an error whose constructor asks for more than a message."""
+    raise SimulationError(message, kind="stall", console="so far", record={"cycle": 7}, hint="wait")

@@ -14,10 +14,11 @@ import pytest
 import torch
 
 from common.errors import BacoError, InputError
-from explore.executors.base import Executor, gather
+from explore.executors.base import Call, Executor, gather
 from explore.executors.engine import HERE, ExecutorChoice
 from explore.executors.local import LocalExecutor
-from tests.explore.executors.executor_tasks import FolderShelf, Square
+from sim.job import SimulationError
+from tests.explore.executors.executor_tasks import FolderShelf, Square, hang
 
 ROOT = Path(__file__).parents[3]
 needs_ray = pytest.mark.skipif(
@@ -85,6 +86,14 @@ def test_an_error_of_users_ends_it_and_what_is_finished_stays(executor: Executor
     assert shelf.get("2") is None
     # the executor goes on to be of use, and nothing is claimed any more
     assert squares(gather(executor, [Square(2), Square(3)], shelf)) == [4, 9]
+
+
+def test_functions_are_tasks_whose_errors_travel_whole(executor: Executor) -> None:
+    assert gather(executor, [Call(str(n), pow, (n, 2)) for n in range(5)]) == [0, 1, 4, 9, 16]
+    with pytest.raises(SimulationError, match="it hangs") as caught:
+        gather(executor, [Call("one", hang, ("it hangs",))])
+    assert (caught.value.kind, caught.value.console, caught.value.record) == ("stall", "so far", {"cycle": 7})
+    assert caught.value.hint == "wait"
 
 
 def test_tasks_are_drawn_as_workers_become_free(executor: Executor) -> None:

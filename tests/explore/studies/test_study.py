@@ -106,8 +106,11 @@ def test_front_in_other_metrics_is_that_of_the_kept(tmp_path: Path) -> None:
 
 def test_nondominated_agrees_with_the_definition() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(50):
-        points = rng.integers(0, 6, (rng.integers(1, 40), rng.integers(1, 4))).astype(float)
+    small = [rng.integers(0, 6, (rng.integers(1, 40), rng.integers(1, 4))) for _ in range(50)]
+    # of more rows than are compared at a time, most of them members
+    along = rng.integers(0, 300, 700)
+    large = np.stack([along, 300 - along, rng.integers(0, 3, 700)], axis=1)
+    for points in [*small, large]:
         expected = [
             i
             for i, row in enumerate(points)

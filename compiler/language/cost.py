@@ -1,0 +1,164 @@
+"""Cycles that a launch will take, without running it: what block sizes are chosen by.
+
+A kernel that is one tiled product takes what its layer is predicted to take: the analyses are those of networks
+(`compiler.latency`). Any other kernel is predicted from its structured program, block by block: host core, array and memory
+are busy side by side, and the busiest of them decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.linalg.ops import FillOp, GenericOp, MatmulOp
+from xdsl.ir import Block
+
+from accel.config import MOVE_BYTES, Accelerator
+from common.errors import InfeasibleError, InputError
+from compiler.analysis.profile import PROFILES
+from compiler.analysis.traffic import bytes_per_cycle
+from compiler.blocks.analysis import Analysis
+from compiler.blocks.indexing import bounds_of
+from compiler.blocks.products import TiledProduct, product_schedule, tiled_product
+from compiler.blocks.reading import Size, addend_of, is_relu, mixed, requantised, shape_of
+from compiler.blocks.to_instgem import function_to_instgem
+from compiler.codegen.pipeline import run_pass
+from compiler.dialects.context import all_dialects
+from compiler.language.jit import BoundLaunch
+from compiler.passes.baco_to_linalg import BacoToLinalg
+
+__all__ = ["launch_product", "predicted_cycles"]
+
+#: Cycles in which the host core writes a command, where all sizes are known, and where those at edges differ, as measured on
+#: the kernels of `bench.kernels`.
+_COMMAND, _EDGE_COMMAND = 7.5, 11.6
+#: Instructions of the host core for an element that it computes, beside its operations: addresses, loads, stores, the loop.
+_ELEMENT = 8
+#: The array takes at least as many cycles for a pass.
+_SHORTEST_PASS = 4
+#: Times the latency of memory at the start and at the end.
+_START = 4
+
+
+@dataclass
+class _Busy:
+    """Cycles in which parts of the machine are busy."""
+
+    host: float = 0.0
+    array: float = 0.0
+    memory: float = 0.0
+
+    def add(self, other: _Busy, times: float) -> None:
+        """So many times as much as `other` more."""
+        for name in ("host", "array", "memory"):
+            setattr(self, name, getattr(self, name) + times * getattr(other, name))
+
+
+def launch_product(launch: BoundLaunch) -> TiledProduct:
+    """The product that a launch computes, see `compiler.blocks.products`.
+
+    Raises KernelError for a kernel that is wrong, InputError, with the line, for one that is no tiled product.
+    """
+    return tiled_product(_structured(launch))
+
+
+def predicted_cycles(launch: BoundLaunch, accelerator: Accelerator) -> float:
+    """Cycles of a launch on an accelerator, from its first command to the end of its last store.
+
+    Raises KernelError for a kernel that is wrong, InfeasibleError where its blocks exceed the accelerator's memories, and
+    InputError for one that cannot be compiled.
+    """
+    from compiler.latency import schedule_cycles
+
+    function = _structured(launch)
+    try:
+        product = tiled_product(function)
+        return schedule_cycles(product.layer, product_schedule(product, accelerator), accelerator)
+    except (InputError, InfeasibleError):
+        pass
+    busy = _Counting(function, accelerator).block(function.body.block)
+    function_to_instgem(function, accelerator)  # raises where blocks do not fit
+    return _START * PROFILES[accelerator.timing].latency + max(busy.host, busy.array, busy.memory)
+
+
+def _structured(launch: BoundLaunch) -> func.FuncOp:
+    module = launch.module()
+    run_pass(module, BacoToLinalg(), all_dialects())
+    return next(op for op in module.ops if isinstance(op, func.FuncOp))
+
+
+class _Counting:
+    """Counts what the block lowering makes of a structured function."""
+
+    def __init__(self, function: func.FuncOp, accelerator: Accelerator) -> None:
+        self.accelerator, self.analysis = accelerator, Analysis(function, accelerator)
+        # where blocks are cut off at edges, their sizes are computed in every round
+        uneven = any(isinstance(op, memref.ReinterpretCastOp) and op.sizes for op in function.walk())
+        self.command = _EDGE_COMMAND if uneven else _COMMAND
+
+    def block(self, block: Block) -> _Busy:
+        """Of all operations of a block."""
+        total = _Busy()
+        for op in block.ops:
+            if isinstance(op, scf.ForOp):
+                total.add(self.block(op.body.block), _trips(op))
+            elif isinstance(op, scf.IfOp):
+                total.add(self.block(op.true_region.block), 1.0)
+            elif isinstance(op, memref.CopyOp):
+                self._move(op, total)
+            elif isinstance(op, MatmulOp):
+                self._product(op, total)
+            elif isinstance(op, GenericOp) and not self._rides(op):
+                each = _ELEMENT + len(list(op.body.block.ops))
+                total.host += each * prod(shape_of(op.results[0]))
+            elif not isinstance(op, FillOp):
+                total.host += 1.0
+        return total
+
+    def _move(self, op: memref.CopyOp, busy: _Busy) -> None:
+        view = (
+            op.source.owner if isinstance(op.source.owner, memref.ReinterpretCastOp) else op.destination.owner
+        )
+        if not isinstance(view, memref.ReinterpretCastOp):
+            return
+        sizes = [_most(one) for one in mixed(view.static_sizes.get_values(), view.sizes)]
+        size = view.source.type.element_type.width.data // 8  # type: ignore[attr-defined]
+        rows, columns = prod(sizes[:-1]), sizes[-1] if sizes else 1
+        dim = self.accelerator.dim
+        busy.memory += rows * ceil(columns * size / bytes_per_cycle(self.accelerator))
+        wide = max(1, MOVE_BYTES // (dim * size)) * dim
+        busy.host += self.command * ceil(rows / dim) * ceil(columns / wide)
+
+    def _product(self, op: MatmulOp, busy: _Busy) -> None:
+        (rows, depth), (_, columns) = (shape_of(one) for one in op.inputs)
+        if op not in self.analysis.products:
+            busy.host += rows * depth * columns * _ELEMENT
+            return
+        dim = self.accelerator.dim
+        blocks = ceil(depth / dim) * ceil(columns / dim)
+        passes = ceil(rows / dim)
+        # new weights come in behind the last rows; the first pass cannot be shorter than that
+        busy.array += blocks * max(dim, max(rows, _SHORTEST_PASS * passes))
+        busy.host += 2 * self.command * blocks * passes
+
+    def _rides(self, op: GenericOp) -> bool:
+        """Done by loads, products and stores on the way."""
+        uses = [use.operation for use in op.results[0].uses]
+        return (
+            self.analysis.sum_of(op.results[0]) is not None
+            or any(one in self.analysis.products for one in uses)
+            or requantised(op.results[0]) is not None
+            or is_relu(op.results[0]) is not None
+            or addend_of(op.results[0]) is not None
+        )
+
+
+def _most(size: Size) -> int:
+    return size if isinstance(size, int) else bounds_of(size)[1]
+
+
+def _trips(loop: scf.ForOp) -> int:
+    """Rounds of a loop at most; 1 where nothing is known."""
+    (first, _), (_, end), (step, _) = (bounds_of(one) for one in (loop.lb, loop.ub, loop.step))
+    return len(range(first, end, step)) if step > 0 and end - first < 1 << 60 else 1

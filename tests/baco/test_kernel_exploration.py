@@ -1,0 +1,186 @@
+"""`explore --kernel`: from a kernel to hardware, block sizes, Verilog, a program and a verdict, and what goes wrong before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.config import Accelerator
+from baco.api.kernels import kernel_verdict
+from baco.api.result import Result
+from baco.cli.kernel_exploration import kernel_search
+from baco.main import run
+from compiler.language.cost import predicted_cycles
+from explore.space import load_space
+
+KERNEL = '''
+"""A layer: x w + bias, ReLU, requantised."""
+import baco
+
+
+def grid(meta):
+    return baco.cdiv(meta["M"], meta["BM"]), baco.cdiv(meta["N"], meta["BN"])
+
+
+@baco.jit
+def layer(
+    x: "int8[M, K]", w: "int8[K, N]", bias: "int32[N]", y: "int8[M, N]",
+    M, N, K, BM: baco.const, BN: baco.const, BK: baco.const,
+):
+    rows = baco.program_id(0) * BM + baco.arange(0, BM)
+    columns = baco.program_id(1) * BN + baco.arange(0, BN)
+    total = baco.zeros((BM, BN), "int32") + baco.load(bias + columns)[None, :]
+    for k in range(0, K, BK):
+        depth = k + baco.arange(0, BK)
+        xs = baco.load(x + rows[:, None] * K + depth[None, :])
+        ws = baco.load(w + depth[:, None] * N + columns[None, :])
+        total += baco.dot(xs, ws)
+    baco.store(y + rows[:, None] * N + columns[None, :], baco.requantize(baco.maximum(total, 0), 0.004))
+'''
+CONFIGS = """@baco.autotune(configs=[baco.Config({"BM": 16, "BN": 32, "BK": 16}), baco.Config({"BM": 96, "BN": 16, "BK": 64})])
+@baco.jit
+"""
+SPACE = """
+name: small
+base: gemmini-default
+dim: [4]
+scratchpad_kib: [64]
+accumulator_kib: [32, 128]
+"""
+SHAPE = "M=48,N=40,K=32"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "layer.py"
+    path.write_text(KERNEL)
+    (tmp_path / "space.yaml").write_text(SPACE)
+    return path
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run("baco", [str(one) for one in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(KERNEL.strip().splitlines()) < 40
+    out = file.parent / "study"
+    code, text, err = call(
+        capsys, "explore", "--kernel", f"{file}:layer", "--shape", SHAPE, "--space", file.parent / "space.yaml",
+        "--samples", 40, "--out", out,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "cycles predicted" in text
+    machine = Accelerator.from_yaml(out / "best" / "accelerator.yaml")
+    assert "module" in (out / "best" / "accelerator.v").read_text()
+    record = json.loads((out / "best" / "kernel.json").read_text())
+    assert record["accelerator"] == machine.config_hash
+    assert record["measured_cycles"] is None
+    blocks = record["blocks"]
+    assert set(blocks) == {"BM", "BN", "BK"}
+    assert record["grid"] == [-(-48 // blocks["BM"]), -(-40 // blocks["BN"])]
+    assert (out / "best" / "kernel.elf").read_bytes()[:4] == b"\x7fELF"
+
+    # no design of the space with other blocks is better: by brute force over all of them
+    search = kernel_search(f"{file}:layer", SHAPE, None)
+    space = load_space(str(file.parent / "space.yaml"))
+    points = space.hardware()
+    found = []
+    for d, s, a in zip(points.dim, points.scratchpad_kib, points.accumulator_kib, strict=True):
+        one = space.accelerator(int(d), int(a), int(s))
+        found += [predicted_cycles(search.launch(choice, one), one) for choice in search.choices[::13]]
+    assert min(one.cost.latency_cycles for one in Result(out).front) <= 1.001 * min(found)
+
+    # its own Verilog, bit by bit against numpy
+    verdict = kernel_verdict(search, search.products(machine), Result(out), simulate=True)
+    assert verdict.wrong == ()
+    assert verdict.cycles is not None
+    assert json.loads((out / "best" / "kernel.json").read_text())["right"] is True
+    x, w, bias = (search.values[name] for name in ("x", "w", "bias"))
+    search.kernel.interpret[search.grid({**search.values, **verdict.blocks})](
+        **search.values, **verdict.blocks
+    )
+    exact = np.maximum(x.astype(np.int32) @ w.astype(np.int32) + bias, 0).astype(np.float32) * np.float32(
+        0.004
+    )
+    assert (search.values["y"] == np.clip(np.rint(exact), -128, 127)).all()
+
+
+def test_configurations_are_the_choices(file: Path) -> None:
+    file.write_text(KERNEL.replace("@baco.jit\n", CONFIGS))
+    search = kernel_search(f"{file}:layer", SHAPE, "cdiv(M, BM), cdiv(N, BN)")
+    assert search.choices == ({"BM": 16, "BN": 32, "BK": 16}, {"BM": 96, "BN": 16, "BK": 64})
+    found = search.products(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
+    assert [product.blocks for _, product in found] == [(16, 32, 16), (96, 16, 64)]
+    (network,) = search.workload(found[0][1]).networks
+    assert [(op.kind, op.fused) for op in network.operators] == [("matmul", False), ("relu", True)]
+    assert network.macs == 48 * 40 * 32
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message", "marked"),
+    [
+        (("", ""), ("--shape", "M=48,N=40"), "the size of `x` is not known, since `K` has no value", '"int8[M, K]"'),
+        (('"int8[M, N]"', '"float[M]"'), ("--shape", SHAPE), "'float[M]' is no type of an array", '"float[M]"'),
+        (('y: "int8[M, N]"', "y"), ("--shape", SHAPE), "`y` of kernel `layer` has no value", "y,"),
+        (("rows[:, None] * K", "rows[:, None] / K"), ("--shape", SHAPE), "`/` gives a fraction", "rows[:, None] / K"),
+        (('w: "int8', 'w: "int32'), ("--shape", SHAPE), "int32", "baco.dot(xs, ws)"),
+        (("baco.maximum(total, 0)", "total + total"), ("--shape", SHAPE), "is not one tiled product", "total += baco.dot"),
+        (("@baco.jit\n", CONFIGS.replace("16, ", "2 * n, ", 1)), ("--shape", SHAPE), "are not written out", "baco.Config"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_message_with_a_caret(
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: tuple[str, str],
+    options: tuple[str, ...],
+    message: str,
+    marked: str,
+) -> None:
+    text = KERNEL.replace(*change)
+    file.write_text(text)
+    code, out, err = call(
+        capsys, "explore", "--kernel", f"{file}:layer", *options, "--out", file.parent / "none"
+    )
+    assert code == 2
+    assert out == ""
+    assert err.count("error:") == 1
+    assert message in err
+    assert "Traceback" not in err
+    lines = err.splitlines()
+    caret = next(
+        index for index, line in enumerate(lines) if set(line.strip()) <= {"^", "~"} and line.strip()
+    )
+    column = lines[caret].index("^")
+    assert lines[caret - 1][column:].startswith(marked), err
+    assert not (file.parent / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--kernel", "FILE:lyer", "--shape", SHAPE), "there is no kernel 'lyer'"),
+        (("--kernel", "FILE:layer", "--shape", SHAPE + ",BX=2"), "has no parameter `BX`"),
+        (("--kernel", "FILE:layer", "--shape", "M=abc"), "'M=abc' is no argument"),
+        (("--kernel", "FILE", "--shape", SHAPE), "names no kernel"),
+        (("--kernel", "FILE:layer", "--shape", SHAPE, "-n", "resnet50"), "not both"),
+        (("--shape", SHAPE, "-n", "resnet50"), "only a kernel has arguments"),
+        (("--kernel", "FILE:layer", "--shape", SHAPE, "--grid", "M M"), "cannot be read"),
+        (("--kernel", "FILE:layer", "--shape", "M=0,N=40,K=32"), "`x` has no elements"),
+    ],
+)
+def test_what_is_no_kernel_or_no_shape(
+    file: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
+) -> None:
+    given = [one.replace("FILE", str(file)) for one in options]
+    code, _, err = call(capsys, "explore", *given, "--out", file.parent / "none")
+    assert code == 2
+    assert message in err
+    assert err.count("error:") == 1
