@@ -14,7 +14,7 @@ from common import portable
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
-from explore.directions.network import QNetwork, Transition
+from explore.directions.network import Experience, QNetwork
 from explore.directions.space import SchedulePoint, ScheduleSpace
 
 __all__ = ["METHODS", "DirectionSearch", "Method", "analytical_cycles", "search_directions"]
@@ -27,6 +27,8 @@ Evaluate = Callable[[Sequence[SchedulePoint]], Sequence[float]]
 
 #: Points that are drawn at the beginning, starts of a round, rounds between trainings, and how much worse starts are liked less.
 _FIRST, _STARTS, _EVERY, _GAMMA = 16, 4, 5, 30.0
+#: How often any direction is taken at last, and steps until then (as in deep Q-learning, Mnih et al. 2015).
+_CURIOUS, _KNOWING = 0.2, 200
 #: Attempts at drawing a point that is feasible.
 _ATTEMPTS = 4000
 
@@ -106,7 +108,7 @@ class _Search:
         self.drawn = random.Random(seed)
         self.seen: dict[SchedulePoint, float] = {}
         self.open: list[SchedulePoint] = []
-        self.steps: list[Transition] = []
+        self.steps: list[Experience] = []
         self.found: DirectionSearch | None = None
         inputs = len(space.encoded(space.draw(random.Random(0))))
         self.network = QNetwork(inputs, len(space.directions), seed) if method == "q" else None
@@ -132,6 +134,11 @@ class _Search:
     @property
     def _over(self) -> bool:
         return self.found is not None and (self.found.calls >= self.most or self.found.cycles <= self.enough)
+
+    @property
+    def _curiosity(self) -> float:
+        """How often a direction is any instead of the one of greatest value: less and less, as the network comes to know."""
+        return max(_CURIOUS, 1.0 - len(self.steps) / _KNOWING)
 
     def _ask(self, points: Sequence[SchedulePoint]) -> None:
         points = points[: self.most - (self.found.calls if self.found else 0)]
@@ -172,7 +179,7 @@ class _Search:
         values = self.network.values([self.space.encoded(one) for one in starts]) if self.network else None
         for number, start in enumerate(starts):
             ways = list(range(len(self.space.directions)))
-            if self.method == "random":
+            if self.method == "random" or (values is not None and self.drawn.random() < self._curiosity):
                 self.drawn.shuffle(ways)
             elif values is not None:
                 ways.sort(key=lambda way: -values[number][way])
@@ -191,4 +198,4 @@ class _Search:
         for start, way, point in moves:
             if self.network is not None and point in self.seen:
                 gain = self.seen[start] / self.seen[point] - 1
-                self.steps.append(Transition(self.space.encoded(start), way, self.space.encoded(point), gain))
+                self.steps.append(Experience(self.space.encoded(start), way, self.space.encoded(point), gain))
