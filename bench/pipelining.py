@@ -151,7 +151,7 @@ def _measured(launch: Launch, stages: int) -> int:
         Buffer(one.names[0], (one.size,), str(one.memory.dtype), "inout", one.memory.copy())
         for one in bound.buffers
     ]
-    lower_block_program(module, ACCELERATOR, stages=stages)
+    lower_block_program(module, ACCELERATOR, stages=stages, blockwise=True)
     program = build_program(module, entry, with_workspace(module, entry, buffers), ACCELERATOR)
     arrays, result = run_program(program, engine="rtl")
     assert np.array_equal(arrays[bound.buffers[2].names[0]], launch.expected.reshape(-1)), "a wrong result"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from common import tensors
 
-__all__ = ["Experience", "QNetwork"]
+__all__ = ["QNetwork", "Transition"]
 
 #: Numbers between layers; steps learned from at a time; of what follows, what counts; trainings between two copies of the target.
 _HIDDEN, _BATCH, _DISCOUNT, _COPY = 32, 24, 0.5, 4
@@ -24,7 +24,7 @@ _MOST = 2.0
 
 
 @dataclass(frozen=True)
-class Experience:
+class Transition:
     """One that was taken: where from, along which direction, where to, and by what part performance grew."""
 
     before: Sequence[float]
@@ -60,7 +60,7 @@ class QNetwork:
             ).tolist()
         return found
 
-    def train(self, steps: Sequence[Experience]) -> None:
+    def train(self, steps: Sequence[Transition]) -> None:
         """Once, on some steps: values towards the reward and the best that the target says follows."""
         chosen = [steps[self._drawn.randrange(len(steps))] for _ in range(_BATCH)]
         before = torch.tensor([one.before for one in chosen], dtype=torch.float64)

@@ -14,7 +14,7 @@ from common import portable
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
-from explore.directions.network import Experience, QNetwork
+from explore.directions.network import QNetwork, Transition
 from explore.directions.space import SchedulePoint, ScheduleSpace
 
 __all__ = ["METHODS", "DirectionSearch", "Method", "analytical_cycles", "search_directions"]
@@ -108,7 +108,7 @@ class _Search:
         self.drawn = random.Random(seed)
         self.seen: dict[SchedulePoint, float] = {}
         self.open: list[SchedulePoint] = []
-        self.steps: list[Experience] = []
+        self.steps: list[Transition] = []
         self.found: DirectionSearch | None = None
         inputs = len(space.encoded(space.draw(random.Random(0))))
         self.network = QNetwork(inputs, len(space.directions), seed) if method == "q" else None
@@ -198,4 +198,4 @@ class _Search:
         for start, way, point in moves:
             if self.network is not None and point in self.seen:
                 gain = self.seen[start] / self.seen[point] - 1
-                self.steps.append(Experience(self.space.encoded(start), way, self.space.encoded(point), gain))
+                self.steps.append(Transition(self.space.encoded(start), way, self.space.encoded(point), gain))

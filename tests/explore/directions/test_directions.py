@@ -9,7 +9,7 @@ import pytest
 from accel.config import Accelerator
 from bench.directions import YOLO, yolo_layer
 from compiler.mapping.contraction import convolution, matmul
-from explore.directions.network import Experience, QNetwork
+from explore.directions.network import QNetwork, Transition
 from explore.directions.search import METHODS, Method, search_directions
 from explore.directions.space import (
     SchedulePoint,
@@ -110,7 +110,7 @@ def test_the_network_learns_which_direction_pays() -> None:
     drawn = random.Random(2)
     points = [[drawn.random() for _ in range(4)] for _ in range(40)]
     steps = [
-        Experience(point, way, points[(n + 1) % 40], 0.5 if way == 2 else -0.3)
+        Transition(point, way, points[(n + 1) % 40], 0.5 if way == 2 else -0.3)
         for n, point in enumerate(points)
         for way in range(5)
     ]
