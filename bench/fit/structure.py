@@ -25,7 +25,7 @@ import numpy.typing as npt
 from accel.config import Accelerator, Features
 from accel.structure_law import QUANTITIES, StructureLaw, terms
 from accel.verilog.generate import rtl_problems, verilog
-from accel.verilog.structure import ModuleStructure, Structure, structure
+from accel.verilog.structure import ModuleStructure, Structure, check_yosys, structure
 from common.errors import BacoError, InputError
 from common.files import atomic_write
 from explore.executors.base import Call, gather
@@ -373,6 +373,7 @@ def _count(accelerator: Accelerator) -> tuple[ModuleCounts, str]:
 
 def _count_all(accelerators: list[Accelerator], jobs: int) -> tuple[list[ModuleCounts], str]:
     """Quantities of each accelerator, and the version of Yosys."""
+    check_yosys()
     tasks = [Call(str(number), _count, (one,)) for number, one in enumerate(accelerators)]
     with ExecutorChoice(workers=jobs).executor() as executor:
         found: list[tuple[ModuleCounts, str]] = gather(

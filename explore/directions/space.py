@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from accel.config import Accelerator
+from accel.dataflows import MACRO_DATAFLOW
 from common import portable
 from compiler.layers.layer import Layer
 from compiler.mapping.contraction import Contraction
@@ -195,7 +196,7 @@ class ScheduleSpace:
                 else:
                     temporal[place][name] = factor
         return Mapping(
-            "WS",
+            MACRO_DATAFLOW,
             array["rows"],
             array["columns"],
             tuple(tuple(level[name] for name in DIMS) for level in temporal),

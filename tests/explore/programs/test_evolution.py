@@ -7,12 +7,12 @@ import pytest
 
 from accel.presets import load_accelerator
 from compiler.choice.choose import choices
+from compiler.codegen.layer_program import layer_program
 from compiler.layers.layer import Layer
 from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.execution import execute_tree
 from compiler.mapping.nest import requirement
 from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.styles.program import layer_program
 from compiler.styles.realise import mapping_of
 from explore.programs.annotation import random_program
 from explore.programs.evolution import Evolution, crossed, mutated
