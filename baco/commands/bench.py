@@ -362,17 +362,18 @@ def fusion(
     """
     from baco.display.console import print_json, stderr, stdout
     from baco.display.validation import make_display
-    from bench.buffers import buffers as run_buffers
-    from bench.buffers import buffers_table
     from bench.fusion import FUSION_NETWORKS, fusion_table
     from bench.fusion import fusion as run_fusion
 
     if buffers:
+        from bench.buffers import buffers as run_buffers
+        from bench.buffers import buffers_table
+
         console = stderr()
         found = run_buffers(
             network or FUSION_NETWORKS, out=out, watch=lambda line: console.print(line, highlight=False)
         )
-        print_json(found) if json else stdout().print(buffers_table(found), highlight=False, soft_wrap=True)
+        _show(found, buffers_table, json, page=True)
         return
     rows = run_fusion(
         network or FUSION_NETWORKS,
@@ -403,7 +404,7 @@ def chains(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted."""
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
     from bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
     from bench.chains import chains as run_chains
 
@@ -423,10 +424,7 @@ def chains(
         out=out,
         watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
-    if json:
-        print_json(rows)
-    else:
-        stdout().print(chains_page(rows), highlight=False, soft_wrap=True)
+    _show(rows, chains_page, json, page=True)
 
 
 @bench.command("kernels")
@@ -440,7 +438,7 @@ def kernels(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Products in the block language on the RTL: against the layer path, and against the same block by block."""
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
     from bench.kernels import kernels as run_kernels
     from bench.kernels import kernels_page
 
@@ -450,10 +448,7 @@ def kernels(
         out=out,
         watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
-    if json:
-        print_json(rows)
-    else:
-        stdout().print(kernels_page(rows), highlight=False, soft_wrap=True)
+    _show(rows, kernels_page, json, page=True)
 
 
 @bench.command("trees")
@@ -471,7 +466,7 @@ def trees(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees."""
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
     from bench.trees import TREE_CHAINS, trees_page
     from bench.trees import trees as run_trees
 
@@ -483,10 +478,7 @@ def trees(
         out=out,
         watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
-    if json:
-        print_json(rows)
-    else:
-        stdout().print(trees_page(rows), highlight=False, soft_wrap=True)
+    _show(rows, trees_page, json, page=True)
 
 
 @bench.command("sketches")
@@ -713,14 +705,14 @@ def loop(
     _show(result, report_text, json)
 
 
-def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json: bool) -> None:
-    """A result as JSON, or as the text that its bench makes of it."""
+def _show(result: Any, text: Callable[[Any], str], as_json: bool, *, page: bool = False) -> None:
+    """A result as JSON, or as the text that its bench makes of it; a page in Markdown is printed line for line as it is."""
     from baco.display.console import print_json, stdout
 
     if as_json:
         print_json(result)
     else:
-        stdout().print(text(result))
+        stdout().print(text(result), highlight=False if page else None, soft_wrap=page or None)
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:

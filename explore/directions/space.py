@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +21,7 @@ from compiler.layers.layer import Layer
 from compiler.mapping.contraction import Contraction
 from compiler.mapping.nest import Mapping, requirement
 from explore.cost.genome import DRAM_ORDERS, INNER_ORDER
+from explore.search.exact_factors import prime_powers
 from workloads.problem import DIMS
 
 __all__ = [
@@ -30,9 +30,7 @@ __all__ = [
     "SchedulePoint",
     "ScheduleSpace",
     "loop_facts",
-    "prime_factors",
     "split_count",
-    "splits",
 ]
 
 
@@ -66,32 +64,9 @@ def loop_facts(operator: Contraction) -> LoopFacts:
     )
 
 
-def prime_factors(number: int) -> dict[int, int]:
-    """Exponents of its primes, smallest first."""
-    found: dict[int, int] = {}
-    prime = 2
-    while number > 1:
-        while number % prime == 0:
-            found[prime] = found.get(prime, 0) + 1
-            number //= prime
-        prime += 1 if prime * prime <= number else max(1, number - prime)
-    return found
-
-
 def split_count(extent: int, parts: int) -> int:
     """Ways to write an extent as a product of so many factors, in order."""
-    return math.prod(math.comb(n + parts - 1, parts - 1) for n in prime_factors(extent).values())
-
-
-def splits(extent: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All of them."""
-    if parts == 1:
-        yield (extent,)
-        return
-    for first in range(1, extent + 1):
-        if extent % first == 0:
-            for rest in splits(extent // first, parts - 1):
-                yield (first, *rest)
+    return math.prod(math.comb(n + parts - 1, parts - 1) for _, n in prime_powers(extent))
 
 
 @dataclass(frozen=True)
@@ -160,7 +135,7 @@ class ScheduleSpace:
         factors = []
         for name, extent in self.loops.items():
             own = [1] * len(_PLACES[name])
-            for prime, count in prime_factors(extent).items():
+            for prime, count in prime_powers(extent):
                 for _ in range(count):
                     own[drawn.randrange(len(own))] *= prime
             factors.append(tuple(own))
@@ -179,7 +154,7 @@ class ScheduleSpace:
         own = list(point.factors[direction.loop])
         if own[direction.down] == 1:
             return None
-        prime = next(iter(prime_factors(own[direction.down])))
+        prime = prime_powers(own[direction.down])[0][0]
         own[direction.down] //= prime
         own[direction.up] *= prime
         factors = (*point.factors[: direction.loop], tuple(own), *point.factors[direction.loop + 1 :])

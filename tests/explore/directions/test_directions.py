@@ -15,10 +15,10 @@ from explore.directions.space import (
     SchedulePoint,
     ScheduleSpace,
     loop_facts,
-    prime_factors,
     split_count,
-    splits,
 )
+from explore.programs.annotation import divisions
+from explore.search.exact_factors import prime_powers
 from workloads.problem import Problem
 
 MACHINE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
@@ -27,7 +27,7 @@ SPACE = ScheduleSpace(yolo_layer(7), MACHINE)
 
 def test_published_counts() -> None:
     """1024 in four parts; a product of 1024 cubed; six directions, each both ways, between four parts."""
-    assert split_count(1024, 4) == len(set(splits(1024, 4))) == 286
+    assert split_count(1024, 4) == len(set(divisions(1024, 4))) == 286
     assert loop_facts(matmul(1024, 1024, 1024)).size(4) == 23_393_656
     space = ScheduleSpace(yolo_layer(7), MACHINE)
     four = [one for one in space.directions if list(space.loops)[one.loop] == "K" and one.loop >= 0]
@@ -52,10 +52,10 @@ def test_loops_of_a_convolution() -> None:
 
 @pytest.mark.parametrize(("extent", "parts"), [(1, 3), (7, 2), (12, 3), (96, 4), (97, 4), (360, 3)])
 def test_splits(extent: int, parts: int) -> None:
-    found = list(splits(extent, parts))
+    found = list(divisions(extent, parts))
     assert len(found) == len(set(found)) == split_count(extent, parts)
     product = 1
-    for prime, count in prime_factors(extent).items():
+    for prime, count in prime_powers(extent):
         product *= prime**count
     assert product == extent
 
