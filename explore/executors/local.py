@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import FrameType, TracebackType
 from typing import Any
@@ -153,6 +154,7 @@ def _alone(agenda: Agenda[TaskT, ValueT], shelf: Shelf[ValueT] | None) -> Iterat
 
 def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of PyTorch's threads
+    resource_tracker.ensure_running()  # starting a process would start it, and that lets interrupts through
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=False)
     with python_children(single_threads=True), _interrupts_held():

@@ -140,6 +140,29 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_told(
     assert all(not worker.process.is_alive() for worker in started)
 
 
+def test_an_interrupt_of_the_group_reaches_no_worker(tmp_path: Path) -> None:
+    """In a fresh process: the first worker used to be started with interrupts let through again."""
+    script = """
+import signal
+from explore.executors.base import Call, gather
+from explore.executors.local import LocalExecutor
+if __name__ == "__main__":
+    with LocalExecutor(2) as two:
+        for held in gather(two, [Call(n, signal.pthread_sigmask, (signal.SIG_BLOCK, ())) for n in "ab"]):
+            print(signal.SIGINT in held)
+"""
+    root = str(Path(__file__).parents[3])
+    (tmp_path / "run.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "run.py")],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", "True"]
+
+
 def test_workers_run_nothing_of_the_current_folder(tmp_path: Path) -> None:
     """From their first import on, and in their simulators and compilers."""
     # here, since the scripts of this file, which import it, lack the folder of tests
