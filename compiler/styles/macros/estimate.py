@@ -87,8 +87,8 @@ def product_cycles(
     blocks: tuple[Values, Values, Values],
     order: str,
     keeps: tuple[Values, Values],
-) -> Values:
-    """Cycles of LOOP_WS over all groups.
+) -> MacroCycles:
+    """Cycles and bytes of LOOP_WS over all groups.
 
     Args:
         blocks: of a tile in rows, columns and depth, numbers or arrays of them.
@@ -96,7 +96,7 @@ def product_cycles(
         keeps: whether A and B stay in the scratchpad where the order lets them.
     """
     numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
-    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile).total
+    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile)
 
 
 def conv_cycles(
@@ -108,8 +108,8 @@ def conv_cycles(
     downsample: bool,
     input_loads: Values,
     weight_loads: Values,
-) -> Values:
-    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost.
+) -> MacroCycles:
+    """Cycles and bytes of LOOP_CONV_WS over all groups, the loops that sum innermost.
 
     Args:
         tile: sizes by axis of "nqpksrc", numbers or arrays of them.
@@ -117,7 +117,7 @@ def conv_cycles(
         input_loads, weight_loads: how often an operand is loaded over the loops that do not choose its tile.
     """
     numbers, parts = _convolution(layer, tile, pixels, downsample, input_loads, weight_loads)
-    return conv_macro(NUMPY, MachineRates.of(accelerator), numbers, parts).total
+    return conv_macro(NUMPY, MachineRates.of(accelerator), numbers, parts)
 
 
 def _product(
