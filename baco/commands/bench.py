@@ -432,19 +432,27 @@ def kernels(
     accelerator: Annotated[
         str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
     ] = "gemmini-default",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="products, published; repeatable; by default both stages."),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for kernels.md and kernels.json.")] = Path(
         "baco-bench"
     ),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Products in the block language on the RTL: against the layer path, and against the same block by block."""
+    """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+    """
     from baco.display.console import stderr
+    from bench.kernels import STAGES, kernels_page
     from bench.kernels import kernels as run_kernels
-    from bench.kernels import kernels_page
 
     console = stderr()
     rows = run_kernels(
         machine=accelerator,
+        stages=only or STAGES,
         out=out,
         watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
