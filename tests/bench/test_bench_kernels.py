@@ -32,7 +32,7 @@ def test_stages_keep_what_others_measured(tmp_path: Path) -> None:
     assert row["kernel"] == 7
     for cycles in row["published"].values():
         assert cycles["hand"] is None
-        assert 64 * 64 * 64 / 256 < cycles["layer"] <= cycles["library"]
+        assert 64 * 64 * 64 / 256 < cycles["layer"] <= 1.1 * cycles["library"]
     with pytest.raises(InputError, match="another machine"):
         kernels([(64, 64, 64)], machine="gemmini-lean", stages=("published",), out=tmp_path)
     with pytest.raises(InputError, match="no stage 'publishd'"):
