@@ -11,6 +11,7 @@ from compiler.ir.emit import Emitter, Number, parts
 
 __all__ = [
     "FUNCTIONS",
+    "TABLE_BYTES",
     "RowFunctionName",
     "begin_softmax",
     "begin_table",
@@ -20,6 +21,7 @@ __all__ = [
     "load_wide",
     "packed_table",
     "table_rows",
+    "write_table",
 ]
 
 RowFunctionName = Literal["copy", "table", "softmax", "normalisation", "product"]
@@ -33,6 +35,9 @@ FUNCTIONS: dict[RowFunctionName, int] = {
     "product": 3,
 }
 
+#: Of a table in main memory.
+TABLE_BYTES = 512
+
 
 def table_rows(accelerator: Accelerator) -> int:
     """Accumulator rows that a table takes."""
@@ -43,6 +48,13 @@ def packed_table(entries: np.ndarray) -> np.ndarray:
     """int32 [128]: two entries of 16 bits to an element, as LOAD_TABLE takes them; `entries` [256] in its order."""
     words = entries.astype(np.int64) & 0xFFFF
     return np.asarray(words[0::2] | words[1::2] << 16, dtype=np.int64).astype(np.uint32).view(np.int32)
+
+
+def write_table(e: Emitter, address: Number, entries: np.ndarray) -> None:
+    """The host core writes a table (`packed_table` of the entries) to main memory, of which `TABLE_BYTES` are taken."""
+    words = packed_table(entries).view(np.int64)
+    for n, word in enumerate(words.tolist()):
+        e.store(e.add(address, 8 * n), word, 64)
 
 
 def begin_softmax(
