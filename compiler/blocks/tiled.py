@@ -7,6 +7,7 @@ order of programs does not matter, as none reads what another one stores.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,9 @@ class Matrix:
 
 
 def not_tiled(op: Operation, expected: str) -> InputError:
-    return InputError("this kernel is not one tiled product", location=location_of(op), hint=expected)
+    return InputError(
+        "this kernel is not one tiled product or attention", location=location_of(op), hint=expected
+    )
 
 
 def factor_matrix(value: SSAValue, rounds: Rounds, op: Operation, programs: int) -> Matrix:
@@ -208,6 +211,10 @@ def _stride(stride: Size, extent: int, op: Operation) -> int | None:
     return stride
 
 
+#: Axes of a grid that count matrices at most.
+_MOST_BATCH_AXES = 4
+
+
 class Cut:
     """How programs cut a product: a batch, tiles of rows and of columns, steps of depth.
 
@@ -240,7 +247,7 @@ class Cut:
         self._rows, self._columns = (size[there][:, 0] for size in c.sizes)
         covered = (a.sizes[0][there] >= self._rows[:, None]) & (b.sizes[1][there] >= self._columns[:, None])
         self._need(bool(covered.all()), "all that is stored is computed")
-        self._there = there
+        self.there = there
         self._batch()
 
     def _need(self, holds: bool, expected: str) -> None:
@@ -253,36 +260,42 @@ class Cut:
         return 1 if stride is None else stride
 
     def _batch(self) -> None:
-        """Find the axes of the grid that count matrices, and the tiles of one."""
-        everything = np.arange(len(self._rows)).reshape(self._counts)
-        first = everything
-        self.groups, self.steps = 1, (0, 0, 0)
-        if self._tiles(first.ravel()) is None:
+        """Find the axes of the grid that count matrices, as few as can be, and the tiles of one."""
+        axes = [axis for axis, count in enumerate(self._counts) if count > 1]
+        subsets = itertools.chain.from_iterable(
             # innermost axes first: where several count matrices, outer ones go in steps of whole inner ones
-            for axis in reversed(range(len(self._counts))):
-                moved = self._moves(np.moveaxis(everything, axis, 0))
-                if moved is None:
-                    continue
-                shorter = first.take([0], axis)
-                if self.groups > 1 and moved != tuple(self.groups * step for step in self.steps):
-                    continue
-                first = shorter
-                if self.groups == 1:
-                    self.steps = moved
-                self.groups *= self._counts[axis]
-                if self._tiles(first.ravel()) is not None:
-                    break
-        found = self._tiles(first.ravel())
+            itertools.combinations(axes[::-1], size)
+            for size in range(min(len(axes), _MOST_BATCH_AXES) + 1)
+        )
+        found = next((one for one in map(self._batched, subsets) if one is not None), None)
         if found is None:
             raise not_tiled(
                 self._op, "its programs cut rows and columns of a matrix, or of each matrix of a batch"
             )
-        self.rows, self.columns, self._m, self._n = found
-        self._chosen = first.ravel()
+        self.groups, self.steps, self._chosen, (self.rows, self.columns, self._m, self._n) = found
         if self.groups > 1:
             apart = self.steps[2] >= (self.rows - 1) * self.c_pitch + self.columns
             beside = self.steps[2] >= self.columns and self.groups * self.steps[2] <= self.c_pitch
             self._need(apart or beside, "matrices of a batch do not overlap")
+
+    def _batched(
+        self, axes: Sequence[int]
+    ) -> tuple[int, tuple[int, int, int], Integers, tuple[int, int, Integers, Integers]] | None:
+        """Matrices, elements from one to the next of all three, programs of the first, and its tiles, if these axes of the grid
+        count matrices."""
+        everything = np.arange(len(self._rows)).reshape(self._counts)
+        first, groups, steps = everything, 1, (0, 0, 0)
+        for axis in axes:
+            moved = self._moves(np.moveaxis(everything, axis, 0))
+            if moved is None or (groups > 1 and moved != tuple(groups * step for step in steps)):
+                return None
+            if groups == 1:
+                steps = moved
+            groups *= self._counts[axis]
+            first = first.take([0], axis)
+        chosen = first.ravel()
+        tiles = self._tiles(chosen)
+        return None if tiles is None else (groups, steps, chosen, tiles)
 
     def _moves(self, along: Integers) -> tuple[int, int, int] | None:
         """Elements that the three matrices move by along the first axis of these programs, if all others stay."""
@@ -320,9 +333,9 @@ class Cut:
 
     def columns_from(self, offset: Integers, sizes: Integers) -> int | None:
         """Where a row of as many columns begins whose parts lie at `offset` in every program; None if it is no row."""
-        at = offset[self._there][self._chosen]
+        at = offset[self.there][self._chosen]
         start = int(at.min())
-        wide = sizes[self._there][self._chosen] >= self._columns[self._chosen]
+        wide = sizes[self.there][self._chosen] >= self._columns[self._chosen]
         return start if self.groups == 1 and (at == start + self._n).all() and wide.all() else None
 
     def layer(self, scale: float | None, *, relu: bool, bias: bool) -> Layer:

@@ -147,13 +147,20 @@ def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> float:
     return total
 
 
-def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[ChainSchedule]:
-    """Schedules worth looking at on arrays of the accelerator's side, whether they fit its memories or not."""
+def chain_schedules(
+    chain: ProductChain, accelerator: Accelerator, blocks: int = 1
+) -> Iterator[ChainSchedule]:
+    """Schedules worth looking at on arrays of the accelerator's side, whether they fit its memories or not; of strips of whole
+    `blocks` of so many rows."""
     dim = accelerator.dim
     most = math.ceil(chain.rows / dim)
     rows = sorted({min(2**n, most) * dim for n in range(most.bit_length() + 1)})
     if chain.softmax:
         rows = [*range(dim // _LEAST_SHARE, dim, 2), *rows]
+    if blocks > 1:
+        whole = math.lcm(blocks, dim)
+        rows += [n * whole for n in (1, 2, 4, 8) if n * whole < chain.rows + whole]
+        rows = sorted({one for one in rows if one % blocks == 0 or one >= chain.rows})
     columns = [chain.between]
     if not chain.softmax and chain.between % dim == 0:
         blocks = chain.between // dim
@@ -170,11 +177,12 @@ def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[C
         yield ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
 
 
-def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule:
-    """Of the schedules of about the fewest predicted cycles the one that reads least. Raises InfeasibleError where none fits."""
+def choose_chain(chain: ProductChain, accelerator: Accelerator, blocks: int = 1) -> ChainSchedule:
+    """Of the schedules of about the fewest predicted cycles the one that reads least; `blocks` as of `chain_schedules`. Raises
+    InfeasibleError where none fits."""
     found: list[tuple[UnitCost, ChainSchedule]] = []
     reason = ""
-    for schedule in chain_schedules(chain, accelerator):
+    for schedule in chain_schedules(chain, accelerator, blocks):
         try:
             found.append((predict_chain(chain, schedule, accelerator), schedule))
         except InfeasibleError as error:
