@@ -33,31 +33,39 @@ def by_unit(op: SoftmaxOp, state: LoweringState) -> bool:
     return able and op.mask is None and found is not None and state.analysis.in_accumulator(found[0])
 
 
-def softmax(array: ArrayCode, op: SoftmaxOp) -> InMemory:
-    """The softmax of a block, in the workspace."""
+def softmax(array: ArrayCode, op: SoftmaxOp, *, loaded: bool) -> InMemory:
+    """The softmax of a block, in the workspace.
+
+    Args:
+        loaded: the unit needs no other table than this one's, which is loaded where the function begins.
+    """
     state = array.state
-    table = _table(op, state)
+    unit = by_unit(op, state)
+    table = _table(op, state, loaded=unit and loaded)
     target = state.temporary(shape_of(op.result), 8)
-    if by_unit(op, state) and rows_loadable(target):
-        _on_its_way(array, op, table, target)
+    if unit and rows_loadable(target):
+        _on_its_way(array, op, None if loaded else table, target)
     else:
         _by_host(array, op, table, target)
     return target
 
 
-def _table(op: SoftmaxOp, state: LoweringState) -> Number:
-    """Address of the table, which is written where the function begins."""
+def _table(op: SoftmaxOp, state: LoweringState, *, loaded: bool) -> Number:
+    """Address of the table, which is written where the function begins, and loaded."""
     e = state.e
     offset = state.workspace.allocate(TABLE_BYTES)
     with e.at_entry():
         address = e.add(state.workspace.address, offset)
         write_table(e, address, op.table)
         e.fence()
+        if loaded:
+            load_table(e, state.accelerator, address)
     return address
 
 
-def _on_its_way(array: ArrayCode, op: SoftmaxOp, table: Number, target: InMemory) -> None:
-    """Sums are requantised and softmaxed by the store that brings them to main memory."""
+def _on_its_way(array: ArrayCode, op: SoftmaxOp, table: Number | None, target: InMemory) -> None:
+    """Sums are requantised and softmaxed by the store that brings them to main memory; with a table of their own, or the one that
+    is loaded."""
     state, e = array.state, array.state.e
     found, parts = requantised(op.value), numerator_parts(op.numerator)
     assert found is not None
@@ -65,7 +73,8 @@ def _on_its_way(array: ArrayCode, op: SoftmaxOp, table: Number, target: InMemory
     acc = state.records[found[0]]
     assert isinstance(acc, Accumulated)
     e.fence()
-    load_table(e, state.accelerator, table)
+    if table is not None:
+        load_table(e, state.accelerator, table)
     begin_softmax(e, *parts)
     array.move_out(acc, target, found[1], relu=False, whole_rows=True)
     end_function(e)

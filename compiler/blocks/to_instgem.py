@@ -176,8 +176,10 @@ class _Lowering:
                 self.state.arguments[argument] = address
             else:
                 self.state.numbers[argument] = address
-        if any(isinstance(op, SoftmaxOp) and by_unit(op, self.state) for op in function.walk()):
-            # tables come through the accumulator's first rows, by a load of their own
+        tables = {op.scale for op in function.walk() if isinstance(op, SoftmaxOp) and by_unit(op, self.state)}
+        self._single_table = len(tables) == 1
+        if len(tables) > 1:
+            # they come through the accumulator's first rows, by a load of their own
             self.state.accumulator.allocate(table_rows(accelerator), "a table")
             crowded = True
         self.array = ArrayCode(self.state, pipelined, crowded=crowded)
@@ -229,7 +231,7 @@ class _Lowering:
         elif isinstance(op, MatmulOp):
             self._product(op)
         elif isinstance(op, SoftmaxOp):
-            state.records[op.result] = softmax(self.array, op)
+            state.records[op.result] = softmax(self.array, op, loaded=self._single_table)
             self._defined(op.result)
         elif isinstance(op, memref.LoadOp):
             with self._apart(op.memref):
