@@ -66,6 +66,11 @@ class TiledAttention:
     scale: float
     out_scale: float
 
+    @property
+    def blocks(self) -> tuple[int, int, int]:
+        """Rows, columns and depth of the kernel's blocks of its second product; rows of scores are whole."""
+        return self.rows, self.chain.columns, self.chain.between
+
 
 def has_softmax(function: func.FuncOp) -> bool:
     """Whether a structured function has one: then it is attention or done block by block."""

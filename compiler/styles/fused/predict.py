@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from accel.config import Accelerator
@@ -13,7 +13,7 @@ from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
+__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain", "preferred"]
 
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
@@ -189,6 +189,11 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator, blocks: int = 1)
             reason = error.message
     if not found:
         raise InfeasibleError(f"no tiles of the chain fit: {reason}")
-    fastest = min(cost.cycles for cost, _ in found)
-    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= ALIKE * fastest]
-    return min(alike, key=lambda one: (one[0].read_bytes, one[0].cycles))[1]
+    return found[preferred([cost for cost, _ in found])][1]
+
+
+def preferred(costs: Sequence[UnitCost]) -> int:
+    """Which of some schedules is taken: of those of about the fewest cycles the one that reads least."""
+    fastest = min(one.cycles for one in costs)
+    alike = [n for n, one in enumerate(costs) if one.cycles <= ALIKE * fastest]
+    return min(alike, key=lambda n: (costs[n].read_bytes, costs[n].cycles))
