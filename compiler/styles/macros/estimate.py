@@ -56,15 +56,15 @@ def macro_cycles(
 
 def macro_choice_cycles(
     layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
-) -> float:
-    """Cycles of a macro schedule as the choice among tilings counts them. Raises InfeasibleError if it cannot be carried out."""
+) -> MacroCycles:
+    """Cycles and bytes of a macro schedule as the choice among tilings counts them. Raises InfeasibleError if it cannot be carried out."""
     machine = MachineRates.of(accelerator)
     numbers, tile = macro_numbers(layer, schedule, accelerator)
     found = macro_runs(NUMPY, machine, numbers, tile)
     if isinstance(numbers, ProductLayer):
-        return float(found.total)
+        return found
     assert isinstance(tile, ConvTile)
-    return float(with_first_run(machine, numbers, tile, found))
+    return with_first_run(machine, numbers, tile, found)
 
 
 def macro_numbers(
@@ -102,8 +102,8 @@ def product_cycles(
     blocks: tuple[Values, Values, Values],
     order: str,
     keeps: tuple[Values, Values],
-) -> Values:
-    """Cycles of LOOP_WS over all groups.
+) -> MacroCycles:
+    """Cycles and bytes of LOOP_WS over all groups.
 
     Args:
         blocks: of a tile in rows, columns and depth, numbers or arrays of them.
@@ -111,7 +111,7 @@ def product_cycles(
         keeps: whether A and B stay in the scratchpad where the order lets them.
     """
     numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
-    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile).total
+    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile)
 
 
 def conv_cycles(
@@ -123,8 +123,8 @@ def conv_cycles(
     downsample: bool,
     input_loads: Values,
     weight_loads: Values,
-) -> Values:
-    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost, as the choice among tilings counts them.
+) -> MacroCycles:
+    """Cycles and bytes of LOOP_CONV_WS over all groups, the loops that sum innermost, as the choice among tilings counts them.
 
     Args:
         tile: sizes by axis of "nqpksrc", numbers or arrays of them.

@@ -14,6 +14,8 @@ The choice among tilings counts with this; predictions of layers do not, since l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.analysis.arrays import NUMPY, Values
 from compiler.analysis.traffic import MachineRates
 from compiler.styles.macros.cycles import ConvLayer, ConvTile
@@ -27,8 +29,10 @@ __all__ = ["with_first_run"]
 _BESIDE, _ENDS = 0.4, 400.0
 
 
-def with_first_run(machine: MachineRates, layer: ConvLayer, tile: ConvTile, found: MacroCycles) -> Values:
-    """Cycles of a layer's runs, at least those of its first run's loads and all passes.
+def with_first_run(
+    machine: MachineRates, layer: ConvLayer, tile: ConvTile, found: MacroCycles
+) -> MacroCycles:
+    """The same, of at least the cycles of the first run's loads and all passes.
 
     Args:
         machine, layer, tile: numbers, or arrays of numpy.
@@ -54,4 +58,4 @@ def with_first_run(machine: MachineRates, layer: ConvLayer, tile: ConvTile, foun
     loads_of_weights = NUMPY.up(blocks / NUMPY.larger(machine.request / machine.dim, 1.0))
     beside = compute / blocks + _BESIDE * weights * (1.0 - 1.0 / loads_of_weights)
     first = weights + inputs + found.compute - NUMPY.smaller(beside, compute) + _ENDS
-    return NUMPY.larger(found.total, first)
+    return replace(found, total=NUMPY.larger(found.total, first))
