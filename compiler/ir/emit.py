@@ -13,7 +13,16 @@ from typing import Literal, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, llvm, memref, scf
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    UnitAttr,
+    VectorType,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -151,6 +160,13 @@ class Emitter:
         """a divided by a positive known number, rounded up; a must not be negative."""
         return self.div(self.add(a, b - 1), b) if b > 1 else a
 
+    def bits(self, a: Number, low: int, count: int) -> Number:
+        """So many bits of a number, from bit `low` on."""
+        if isinstance(a, int):
+            return a >> low & (1 << count) - 1
+        shifted = self.insert(arith.ShRUIOp(a, self.value(low))).results[0] if low else a
+        return self._binary(arith.AndIOp, shifted, (1 << count) - 1)
+
     def mod(self, a: Number, b: int) -> Number:
         """Remainder of a, which must not be negative, by a positive known number."""
         if isinstance(a, int):
@@ -198,6 +214,16 @@ class Emitter:
         if isinstance(then, int) and then == otherwise:
             return then
         return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise))).results[0]
+
+    def unless(self, rare: Condition, then: Number, otherwise: Number) -> Number:
+        """As `select`, of a condition that rarely holds: the host core goes straight on where it does not."""
+        if isinstance(rare, bool):
+            return then if rare else otherwise
+        chosen = self.variable(0)
+        chosen.set(otherwise)
+        with self.when(rare, rarely=True):
+            chosen.set(then)
+        return chosen.get()
 
     def variable(self, initial: Number) -> Cell:
         """A number that the program changes, kept in a cell that becomes a register; set to `initial` here."""
@@ -281,6 +307,18 @@ class Emitter:
             self._builder = outer
 
     # ---------------------------------------------------------------- host memory
+
+    def table(self, numbers: Sequence[int]) -> SSAValue:
+        """Address of constants of 64 bits, which become part of the module."""
+        tables = [one for one in self.module.body.block.ops if isinstance(one, llvm.GlobalOp)]
+        kind = llvm.LLVMArrayType(len(numbers), i64)
+        values = DenseIntOrFPElementsAttr.from_list(VectorType(i64, [len(numbers)]), list(numbers))
+        name = f"{self._function.sym_name.data}_table{len(tables)}"
+        self.module.body.block.add_op(
+            llvm.GlobalOp(kind, name, "internal", constant=True, value=values, alignment=64)
+        )
+        pointer = self.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType())).results[0]
+        return self.insert(llvm.PtrToIntOp(pointer, i64)).results[0]
 
     def load(self, address: Number, bits: Literal[8, 16, 32, 64] = 64, *, signed: bool = True) -> SSAValue:
         """The host reads an integer at a byte address (aligned to its size); extended to i64."""

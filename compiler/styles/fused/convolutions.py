@@ -7,7 +7,7 @@ ring of the next convolution or to main memory, and biases of the block after co
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE
+from common.errors import InfeasibleError
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
+from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear, next_row
 from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
-from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_needed
+from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_by_round
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
 
@@ -67,6 +68,55 @@ def emit_strips(
     _Writer(e, chain, schedule, accelerator, operands).write()
 
 
+def _plan(chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> list[list[tuple[int, ...]]]:
+    """By round but the first, in which only pixels come, and by convolution: rows of results; the first of them; in the ring of its
+    image, where the first row that it reads lies, and in that of the next one, where the first row that it writes does; and image rows that come
+    in this round."""
+    there = rows_by_round(chain, schedule)
+    found = []
+    for then, now in itertools.pairwise(there):
+        turns = []
+        for i, (layer, image) in enumerate(zip(chain.layers, images, strict=True)):
+            p, first = layer.problem, then[i + 1]
+            top = (first * p.stride_h - layer.padding[0]) % image.slots * image.slot
+            to = images[i + 1] if i + 1 < len(images) else None
+            written = 0 if to is None else first % to.slots * to.slot
+            turns.append((now[i + 1] - first, first, top, written, now[0] - then[0]))
+        found.append(turns)
+    return found
+
+
+class _Plans:
+    """What `_plan` gives for every turn, as a table that the program reads a turn ahead, since it may come from main memory."""
+
+    def __init__(self, e: Emitter, plan: Sequence[Sequence[tuple[int, ...]]]) -> None:
+        self._e, self._turns = e, len(plan[0])
+        turns = [turn for one in plan for turn in one]
+        self._widths = [max(one).bit_length() for one in zip(*turns, strict=True)]
+        if sum(self._widths) > 64:
+            raise InfeasibleError("strips of so many rows have no code")
+        words = [
+            sum(part << low for part, low in zip(turn, itertools.accumulate(self._widths, initial=0), strict=False))
+            for turn in turns
+        ]
+        self._table = e.table([*words, 0])
+        self._next = e.variable(0)
+
+    def begin(self) -> None:
+        """Of an image."""
+        self._next.set(self._e.load(self._table))
+
+    def turn(self) -> list[Number]:
+        """What `_plan` says of the turn that begins."""
+        word, lows = self._next.get(), itertools.accumulate(self._widths, initial=0)
+        return [self._e.bits(word, low, width) for low, width in zip(lows, self._widths, strict=False)]
+
+    def ahead(self, at: Number, index: int) -> None:
+        """Read what is behind the turn of a convolution in a round."""
+        e = self._e
+        self._next.set(e.load(e.add(self._table, e.mul(at, 8 * self._turns), 8 * (index + 1))))
+
+
 class _Writer:
     def __init__(
         self,
@@ -80,8 +130,6 @@ class _Writer:
         self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_strips(chain, schedule, accelerator)
         self.wide = wide_load(accelerator)
-        #: Rows of every image, results last, that are there.
-        self.there: list[Cell] = []
         self.turn: Cell | None = None
         self.reads: tuple[Cell, Cell]
         #: Where the sums of a pass go.
@@ -106,14 +154,13 @@ class _Writer:
             block_stride=image.pitch if image.blocks > 1 else self.dim,
         )
         e.command("config_ld", state=2, stride=0, block_stride=self.dim)
-        self.there = [e.variable(0) for _ in range(len(chain.layers) + 1)]
         blocks = -(-first.K * first.groups // self.dim)
         self.share = -(-self.memory.most[0] // blocks)
         self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
         # the array begins with the first rows of weights and all rows of pixels
-        begin = rows_needed(chain, 0, self.schedule)[0]
+        there = rows_by_round(chain, self.schedule)
         self.weights = [
             ArrivingWeights(e, layer, place, address, self.dim)
             for layer, place, address in zip(
@@ -121,9 +168,8 @@ class _Writer:
             )
         ]
         self.weights[0].begin()
-        self.arriving.start(0, 0, begin)
+        self.arriving.more(there[0][0])
         self.arriving.finish()
-        self.there[0].set(begin)
         self.weights[0].rest()
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
@@ -137,17 +183,17 @@ class _Writer:
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
         self.into = e.variable(0)
-        # of this strip of results and those before: the row behind it; rows of the next strip
-        self.ends = [e.variable(0) for _ in range(len(chain.layers) + 1)]
-        self.size = e.variable(0)
+        plan = _plan(chain, self.schedule, self.memory.images)
+        self.plans = _Plans(e, plan)
         with e.loop(first.N, hint="image") as number:
-            for cell in self.ends:
-                cell.set(0)
-            self.size.set(self.schedule.begin)
-            with e.loop(self.memory.rounds, hint="round") as at:
+            with e.when(e.compare("sgt", number, 0)):
+                self.arriving.more(there[0][0])
+                self.arriving.finish()
+            self.plans.begin()
+            with e.loop(len(plan), hint="round") as at:
                 self._round(number, at)
-            for cell in self.there:
-                cell.set(0)
+            if first.N > 1:
+                self.arriving.again(there[-1][0])
         for job in self.leaving:
             job.finish()
 
@@ -155,38 +201,22 @@ class _Writer:
 
     def _round(self, number: Number, at: Number) -> None:
         e, layers = self.e, self.chain.layers
-        for later, cell in reversed(list(itertools.pairwise(self.ends))):
-            cell.set(later.get())
-        height, size = layers[-1].problem.Q, self.size.get()
-        self.ends[0].set(e.min(height, e.add(self.ends[0].get(), size)))
-        self.size.set(e.min(self.schedule.rows, e.mul(size, 2)))
-        past = [self._needed(cell.get(), lag) for lag, cell in enumerate(self.ends)]
-        first = [cell.get() for cell in self.there]
         assert self.arriving is not None
-        self.arriving.start(number, first[0], e.sub(past[0], first[0]))
         for i, layer in enumerate(layers):
-            works = e.compare("sgt", past[i + 1], first[i + 1])
-            with e.when(works):
-                self._convolve(i, layer, number, first[i + 1], e.sub(past[i + 1], first[i + 1]))
-            with e.when(e.compare("sle", past[i + 1], first[i + 1])):
+            rows, first, read, written, come = self.plans.turn()
+            if i == 0:
+                self.arriving.more(come)
+            ahead = partial(self.plans.ahead, at, i)
+            with e.when(e.compare("ne", rows, 0)):
+                self._convolve(i, layer, (number, first, rows), (read, written), ahead)
+            with e.when(e.compare("eq", rows, 0)):
                 self.leaving[i].finish()  # so that all is there which the next one reads
+                ahead()
         self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
-            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i)), rarely=True):
+            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i - 1)), rarely=True):
                 self.weights[i].begin()
                 self.weights[i].rest()
-        for cell, end in zip(self.there, past, strict=True):
-            cell.set(end)
-
-    def _needed(self, results: Number, index: int) -> Number:
-        """Rows of an image for so many rows of results, as `rows_needed`."""
-        e, found = self.e, results
-        for layer in reversed(self.chain.layers[index:]):
-            p = layer.problem
-            needed = e.add(e.mul(e.sub(found, 1), p.stride_h), p.S - layer.padding[0])
-            some = e.compare("sgt", found, 0)
-            found = e.select(some, e.max(0, e.min(layer.size[0], needed)), 0)
-        return found
 
     def _configure(self, index: int) -> None:
         """The stride in which a convolution reads pixels."""
@@ -209,10 +239,18 @@ class _Writer:
         """Accumulator rows of a block of results so many blocks later."""
         e, memory = self.e, self.memory
         after, rows = e.add(sums, turns * memory.sums), memory.copies * memory.sums
-        return e.select(e.compare("slt", after, rows), after, e.sub(after, rows))
+        return e.unless(e.compare("sge", after, rows), e.sub(after, rows), after)
 
-    def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
-        """Rows of results from row `first` on.
+    def _convolve(
+        self,
+        index: int,
+        layer: Layer,
+        extent: tuple[Number, Number, Number],
+        places: tuple[Number, Number],
+        ahead: Callable[[], None],
+    ) -> None:
+        """Rows of results: of an image, from a row on, so many; `places` in the rings that are read and written. `ahead` writes what
+        is read for the next turn.
 
         A block of results leaves while the array makes the next one, be it of the next convolution: a few moves between passes,
         since many at once would keep the passes behind them waiting.
@@ -223,7 +261,8 @@ class _Writer:
         results = p.K * p.groups
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
-        leaving, weights, extent = self.leaving[index], self.weights[index], (number, first, rows)
+        leaving, weights, (number, first, rows) = self.leaving[index], self.weights[index], extent
+        read, written = places
         adding = self.adding if index == len(self.chain.layers) - 1 else None
         again = e.compare("slt", e.add(first, rows), p.Q)
         if p.N > 1:
@@ -267,7 +306,8 @@ class _Writer:
                 def half(block: Number) -> None:
                     """What was to leave has been sent; the next block's biases may come where it was."""
                     leaving.finish()
-                    with e.when(e.compare("eq", block, 0)):
+                    with e.when(e.compare("eq", block, 0), rarely=True):
+                        ahead()
                         for other in self.leaving:
                             if other is not leaving:
                                 other.finish()
@@ -279,9 +319,9 @@ class _Writer:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
 
-                self._sum(index, layer, (first, rows), sums, block, columns, partial(half, block))
+                self._sum(index, layer, (first, rows, read), sums, block, columns, partial(half, block))
                 if adding is None:
-                    leaving.start(self.operands.output, extent, sums, block)
+                    leaving.start(self.operands.output, extent, sums, block, written)
                 else:
                     leaving.start(adding.place(block), extent, sums, block)
                     leaving.finish()
@@ -312,7 +352,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        extent: tuple[Number, Number],
+        extent: tuple[Number, Number, Number],
         sums: Number,
         block: Number,
         columns: int,
@@ -389,7 +429,7 @@ class _Writer:
         self,
         layer: Layer,
         image: Image,
-        extent: tuple[Number, Number],
+        extent: tuple[Number, Number, Number],
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],
@@ -399,7 +439,7 @@ class _Writer:
         """All rows through one block of weights, at one place of the window; `behind` writes what comes
         behind the first row, or behind each if blocks of weights are few (`beats`)."""
         e, dim, p = self.e, self.dim, layer.problem
-        (first, rows), (inner, columns), (s, r, block) = extent, size, window
+        (first, rows, read), (inner, columns), (s, r, block) = extent, size, window
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
         sums, by_row = self.into.get(), self._by_row(layer, beats)
@@ -408,17 +448,15 @@ class _Writer:
         begin = e.add(image.start, e.mul(block, image.pitch), r)
         top = e.add(e.mul(first, p.stride_h), s - layer.padding[0])
         y.set(top)
-        # whole turns around the ring, so that no row is negative
-        around = -(-above // image.slots) * image.slots
-        place.set(e.add(begin, e.mul(e.mod(e.add(top, around), image.slots), image.slot)))
+        place.set(e.add(begin, next_row(e, image, read, s)))
 
         def ends(q: Number) -> tuple[Number, Number]:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
             source: Number = place.get()
-            if above:
-                source = e.select(e.compare("sge", y.get(), 0), source, e.add(r, image.zeros))
+            if above > (0 if isinstance(q, int) else p.stride_h):  # others but the first row may be
+                source = e.unless(e.compare("slt", y.get(), 0), e.add(r, image.zeros), source)
             if below:
-                source = e.select(e.compare("slt", y.get(), image.height), source, e.add(r, image.zeros))
+                source = e.unless(e.compare("sge", y.get(), image.height), e.add(r, image.zeros), source)
             return source, e.add(sums, e.mul(q, p.P))
 
         def on() -> None:
@@ -428,7 +466,7 @@ class _Writer:
             if step:
                 after = e.add(place.get(), step)
                 wraps = e.compare("sge", after, e.add(begin, ring))
-                place.set(e.select(wraps, e.sub(after, ring), after))
+                place.set(e.unless(wraps, e.sub(after, ring), after))
 
         # the few pixels that are over come first: a pass of few rows before new weights would wait for these
         over = p.P % dim

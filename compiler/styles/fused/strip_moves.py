@@ -7,7 +7,7 @@ from compiler.layers.layer import Layer
 from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
 from compiler.styles.fused.strips import MOST_ROWS
 
-__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear"]
+__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear", "next_row"]
 
 #: Rows of a load of weights at most: few, since the first ones that are there are multiplied while others come.
 _WEIGHT_ROWS = 128
@@ -41,16 +41,20 @@ class Arriving:
     """Rows of the first image on their way to the scratchpad, whose loads can be issued a few at a time."""
 
     def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
-        self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
-        self._left, self._row, self._from = (e.variable(0) for _ in range(3))
+        self._e, self._layer, self._image, self._width = e, layer, image, width
+        # rows that are left, where the next one goes in the ring and where it comes from
+        self._left, self._to, self._from = e.variable(0), e.variable(0), e.variable(address)
 
-    def start(self, number: Number, first: Number, rows: Number) -> None:
-        """Begin with so many rows of an image."""
-        e, image = self._e, self._image
+    def more(self, rows: Number) -> None:
+        """Begin with so many rows that follow the last ones."""
         self._left.set(rows)
-        self._row.set(first)
-        pixel = e.mul(e.add(e.mul(number, image.height), first), image.width)
-        self._from.set(e.add(self._address, e.mul(pixel, self._layer.input.pitch)))
+
+    def again(self, loaded: int) -> None:
+        """To the next image, behind so many rows of this one."""
+        image = self._image
+        self._to.set(0)
+        rest = (image.height - loaded) * image.width * self._layer.input.pitch
+        self._from.set(self._e.add(self._from.get(), rest))
 
     def step(self, most: int) -> None:
         """So many rows, if so many are left."""
@@ -65,8 +69,8 @@ class Arriving:
 
     def _move(self) -> None:
         e, image, pitch = self._e, self._image, self._layer.input.pitch
-        row, address = self._row.get(), self._from.get()
-        local = e.add(ring_row(e, image, row), image.left)
+        row, address = self._to.get(), self._from.get()
+        local = e.add(row, image.start + image.left)
         for columns, before, blocks in parts(image.channels, self._width):
             with e.loop(blocks, hint="column") as n:
                 channel = e.mul(e.add(n, before), self._width)
@@ -81,7 +85,7 @@ class Arriving:
                             cols=columns,
                             rows=pixels,
                         )
-        self._row.set(e.add(row, 1))
+        self._to.set(next_row(e, image, row))
         self._from.set(e.add(address, image.width * pitch))
         self._left.set(e.sub(self._left.get(), 1))
 
@@ -209,7 +213,7 @@ class Leaving:
         self, e: Emitter, layer: Layer, image: Image | None, dim: int, *, inside: bool = False
     ) -> None:
         self._e, self._layer, self._image, self._dim, self._inside = e, layer, image, dim, inside
-        # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
+        # moves or pixels that are left, where they lie, columns; where they go: the ring's row and the block's in it, or the address
         self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
 
     def moves(self, rows: int) -> int:
@@ -217,10 +221,10 @@ class Leaving:
         return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
 
     def start(
-        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
+        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number, row: Number = 0
     ) -> None:
         """Begin with the sums of `extent`: image, first row and rows. The output is where all results go, or (`inside`) this
-        block's."""
+        block's; `row`: in the ring, of the first ones."""
         e, p, image = self._e, self._layer.problem, self._image
         number, first, rows = extent
         dim = self._dim
@@ -228,8 +232,8 @@ class Leaving:
         self._from.set(sums)
         if image is not None:
             self._left.set(rows)
-            self._row.set(first)
-            self._to.set(e.add(image.left, e.mul(block, image.pitch)))
+            self._row.set(row)
+            self._to.set(e.add(image.start + image.left, e.mul(block, image.pitch)))
             return
         self._left.set(e.mul(rows, p.P))
         if self._inside:
@@ -259,13 +263,13 @@ class Leaving:
             row = self._row.get()
             e.command(
                 "mvout_spad",
-                destination=e.add(ring_row(e, image, row), self._to.get()),
+                destination=e.add(row, self._to.get()),
                 destination_stride=1,
                 local=e.local(start, accumulator=True),
                 cols=self._columns.get(),
                 rows=image.width,
             )
-            self._row.set(e.add(row, 1))
+            self._row.set(next_row(e, image, row))
             self._from.set(e.add(start, image.width))
             self._left.set(e.sub(left, 1))
             return
@@ -280,9 +284,13 @@ class Leaving:
         self._left.set(e.sub(left, rows))
 
 
-def ring_row(e: Emitter, image: Image, y: Number) -> Number:
-    """First scratchpad row of an image row in its slot."""
-    return e.add(image.start, e.mul(e.mod(y, image.slots), image.slot))
+def next_row(e: Emitter, image: Image, row: Number, rows: int = 1) -> Number:
+    """The scratchpad row in a ring at which an image row begins, from that of another one so many rows before it."""
+    ring = image.slots * image.slot
+    after = e.add(row, rows % image.slots * image.slot)
+    if rows % image.slots == 0:
+        return after
+    return e.unless(e.compare("sge", after, ring), e.sub(after, ring), after)
 
 
 def block_columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:
