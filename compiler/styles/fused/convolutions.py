@@ -170,6 +170,7 @@ class _Writer:
         self.weights[0].begin()
         self.arriving.more(there[0][0])
         self.arriving.finish()
+        self.weights[0].rest()
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
@@ -300,12 +301,11 @@ class _Writer:
                     assigned.set(self._later(sums, 1))
                 else:
                     sums = in_turn(block, *spots[:2])
-                weights.enter(block)
+                weights.enter(block, again)
 
                 def half(block: Number) -> None:
                     """What was to leave has been sent; the next block's biases may come where it was."""
                     leaving.finish()
-                    weights.half(block, again)
                     with e.when(e.compare("eq", block, 0), rarely=True):
                         ahead()
                         for other in self.leaving:
@@ -328,7 +328,6 @@ class _Writer:
                     with e.when(e.compare("sgt", block, 0)):
                         add(e.sub(block, 1))
                         self._configure_store(index)
-        weights.leave()
         if adding is not None:
             blocks = -(-results // dim)
             add(blocks - 1)
@@ -370,8 +369,6 @@ class _Writer:
         # of a window of one place the code is there once: the middle is looked for while the program runs, as in loops
         places = [(r, 1) for r in range(p.R)] if is_unrolled(layer) else [(0, p.R)]
         for s in range(p.S):
-            if index == 0:
-                weights.need(block, s)
             for left, count in places:
                 looked_for = count > 1 or p.S * p.R == 1
                 before = (s * p.R + left) * each

@@ -118,7 +118,6 @@ class ArrivingWeights:
 
     def begin(self) -> None:
         """The first load of the first group."""
-        self._at.set(0)
         self._start(0)
         self._move()
 
@@ -127,20 +126,11 @@ class ArrivingWeights:
         with self._e.loop(self._e.ceil_div(self._left.get(), _WEIGHT_ROWS), hint="weights"):
             self._move()
 
-    def need(self, block: Number, row: int) -> None:
-        """Before the passes of a row of the window: the loads of what they read, if they are left."""
-        e, p = self._e, self._layer.problem
-        left = self._rows - -(-(row + 1) * self._place.rows // p.S)
-        with e.when(e.compare("eq", self._at.get(), block), rarely=True):
-            with e.loop(e.ceil_div(e.max(0, e.sub(self._left.get(), left)), _WEIGHT_ROWS), hint="weights"):
-                self._move()
-
     def step(self, row: int) -> None:
         """A few loads behind the passes of a row of the window, if some are left; of weights that stay behind the last row."""
-        rows, place = self._layer.problem.S, self._place
-        if place.groups > 1 and (place.streamed or row == rows - 1):
-            steps = place.wide * rows - rows // 2 if place.streamed else place.wide
-            for _ in range(-(-self._loads // steps)):
+        rows = self._layer.problem.S
+        if self._place.groups > 1 and (self._place.streamed or row == rows - 1):
+            for _ in range(-(-self._loads // (self._place.wide * (rows if self._place.streamed else 1)))):
                 with self._e.when(self._e.compare("sgt", self._left.get(), 0), rarely=True):
                     self._move()
 
@@ -149,22 +139,12 @@ class ArrivingWeights:
         if self._place.streamed:
             self._at.set(0)
 
-    def enter(self, block: Number) -> None:
-        """Before a block of results is begun."""
-        e = self._e
-        if self._used is not None:
-            with e.when(e.compare("eq", self._at.get(), block), rarely=True):
-                self._used.set(self._other())
-
-    def leave(self) -> None:
-        """Behind the last block of a strip: the loads that are left, since other weights may come next."""
-        if self._place.streamed and self._place.blocks % self._place.wide:
-            self.rest()
-
-    def half(self, block: Number, again: Condition) -> None:
-        """In the middle of a block of results: its group is there, and the next one begins to come; `again`: whether there is a
+    def enter(self, block: Number, again: Condition) -> None:
+        """Before a block of results is begun: its group is there, and the next one begins to come; `again`: whether there is a
         strip behind this one."""
         e, place = self._e, self._place
+        if place.groups == 1:
+            return
         with e.when(e.compare("eq", self._at.get(), block), rarely=True):
             self.rest()
             behind = e.add(block, place.wide)
@@ -174,6 +154,7 @@ class ArrivingWeights:
                     self._start(behind)
                 self._at.set(e.select(inside, behind, -1))
             else:
+                self._used.set(self._other())
                 self._at.set(behind)
                 with e.when(inside):
                     self._start(behind)

@@ -350,7 +350,6 @@ def _place_weights(
     """StripWeights of a convolution, in few parts and in wide groups rather than in others."""
     rows, blocks = _weights(layer, accelerator.dim)
     widest = wide_load(accelerator)
-    HELD = widest if rows <= 256 else max(1, widest // 2)
     if streamed and blocks > 2 * max(1, widest // 2):
         for wide in [one for one in (most, max(1, widest // 2)) if blocks > 2 * one]:
             left = list(room.free)
@@ -361,8 +360,8 @@ def _place_weights(
         return None
     start = room.take(blocks * rows, group)
     if start is not None:
-        return StripWeights(rows, blocks, min(HELD, blocks), (start, start), -(-blocks // HELD), False)
-    wide = min(HELD, blocks)
+        return StripWeights(rows, blocks, min(widest, blocks), (start, start), -(-blocks // widest), False)
+    wide = min(widest, blocks)
     while wide:
         *_, (second, stop), (first, end) = [(0, 0), (0, 0), *room.pieces(group)]
         split = (end - first) // (wide * rows)
