@@ -35,7 +35,7 @@ __all__ = ["Cell", "Condition", "Emitter", "Number", "parts"]
 Number: TypeAlias = "int | SSAValue"
 #: A truth value likewise (i1).
 Condition: TypeAlias = "bool | SSAValue"
-Comparison = Literal["eq", "ne", "slt", "sle", "sgt", "sge"]
+Comparison = Literal["eq", "ne", "slt", "sle", "sgt", "sge", "ult"]
 
 _COMPARE = {
     "eq": lambda a, b: a == b,
@@ -44,6 +44,7 @@ _COMPARE = {
     "sle": lambda a, b: a <= b,
     "sgt": lambda a, b: a > b,
     "sge": lambda a, b: a >= b,
+    "ult": lambda a, b: a % 2**64 < b % 2**64,
 }
 _Binary: TypeAlias = "arith.SignlessIntegerBinaryOperation"
 
@@ -194,7 +195,7 @@ class Emitter:
         return self._binary(arith.OrIOp, a, b)
 
     def compare(self, how: Comparison, a: Number, b: Number) -> Condition:
-        """a `how` b, signed."""
+        """a `how` b, signed but for `ult`."""
         if isinstance(a, int) and isinstance(b, int):
             return bool(_COMPARE[how](a, b))
         return self.insert(arith.CmpiOp(self.value(a), self.value(b), how)).results[0]

@@ -78,9 +78,9 @@ def _plan(chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Ima
         turns = []
         for i, (layer, image) in enumerate(zip(chain.layers, images, strict=True)):
             p, first = layer.problem, then[i + 1]
-            top = (first * p.stride_h - layer.padding[0]) % image.slots * image.slot
+            top = image.place(first * p.stride_h - layer.padding[0])
             to = images[i + 1] if i + 1 < len(images) else None
-            written = 0 if to is None else first % to.slots * to.slot
+            written = 0 if to is None else to.place(first)
             turns.append((now[i + 1] - first, first, top, written, now[0] - then[0]))
         found.append(turns)
     return found
@@ -132,6 +132,7 @@ class _Writer:
         self.wide = wide_load(accelerator)
         self.turn: Cell | None = None
         self.reads: tuple[Cell, Cell]
+        self.limit: Cell
         #: Where the sums of a pass go.
         self.into: Cell
         #: Image rows that come in a round, and how many loads are issued at once.
@@ -182,6 +183,7 @@ class _Writer:
             self.adding = Adding(e, chain, self.memory, self.dim, added, output)
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
+        self.limit = e.variable(0)
         self.into = e.variable(0)
         plan = _plan(chain, self.schedule, self.memory.images)
         self.plans = _Plans(e, plan)
@@ -449,6 +451,10 @@ class _Writer:
         top = e.add(e.mul(first, p.stride_h), s - layer.padding[0])
         y.set(top)
         place.set(e.add(begin, next_row(e, image, read, s)))
+        # where the piece of the ring ends in which that row lies
+        edge, end = e.add(begin, image.edge), e.add(begin, image.ring)
+        if image.gap:
+            self.limit.set(e.select(e.compare("slt", place.get(), edge), edge, end))
 
         def ends(q: Number) -> tuple[Number, Number]:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
@@ -462,11 +468,19 @@ class _Writer:
         def on() -> None:
             """To the next row: additions alone, since the host core has as little time for a row as the array."""
             y.set(e.add(y.get(), p.stride_h))
-            ring, step = image.slots * image.slot, p.stride_h % image.slots * image.slot
-            if step:
-                after = e.add(place.get(), step)
-                wraps = e.compare("sge", after, e.add(begin, ring))
-                place.set(e.unless(wraps, e.sub(after, ring), after))
+            step = p.stride_h % image.slots * image.slot
+            if not step:
+                return
+            after = e.add(place.get(), step)
+            if not image.gap:
+                place.set(e.unless(e.compare("sge", after, end), e.sub(after, image.ring), after))
+                return
+            place.set(after)
+            limit = self.limit.get()
+            with e.when(e.compare("sge", after, limit), rarely=True):
+                first = e.compare("eq", limit, edge)
+                place.set(e.add(after, e.select(first, image.gap, -image.ring)))
+                self.limit.set(e.select(first, end, edge))
 
         # the few pixels that are over come first: a pass of few rows before new weights would wait for these
         over = p.P % dim

@@ -15,26 +15,27 @@ _WEIGHT_ROWS = 128
 
 def clear(e: Emitter, image: Image, wide: int) -> None:
     """Zeros beside and above the rows of an image."""
-    dim, start = image.dim, image.start
+    dim = image.dim
     e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
 
     def zeros(at: Number, rows: int, blocks: Number = 1) -> None:
         e.command("mvin2", address=0, local=at, cols=e.mul(blocks, dim), rows=rows)
 
-    for rows, before, count in parts(start - image.zeros, MOST_ROWS):
+    for rows, before, count in parts(image.start - image.zeros, MOST_ROWS):
         with e.loop(count, hint="zero") as n:
             zeros(e.add(image.zeros, e.mul(e.add(n, before), MOST_ROWS)), rows)
-    if image.left:
-        zeros(start, image.left)
-    # what is right of a block of an image row lies before what is left of the next
-    beside, blocks = image.left + image.right, image.slots * image.blocks - 1
-    if beside and blocks:
-        for together, before, count in parts(blocks, wide):
-            with e.loop(count, hint="zero") as n:
-                block = e.mul(e.add(n, before), wide)
-                zeros(e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together)
-    if image.right:
-        zeros(start + image.slots * image.slot - image.right, image.right)
+    for start, slots in image.pieces:
+        if image.left:
+            zeros(start, image.left)
+        # what is right of a block of an image row lies before what is left of the next
+        beside, blocks = image.left + image.right, slots * image.blocks - 1
+        if beside and blocks:
+            for together, before, count in parts(blocks, wide):
+                with e.loop(count, hint="zero") as n:
+                    block = e.mul(e.add(n, before), wide)
+                    zeros(e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together)
+        if image.right:
+            zeros(start + slots * image.slot - image.right, image.right)
 
 
 class Arriving:
@@ -286,11 +287,13 @@ class Leaving:
 
 def next_row(e: Emitter, image: Image, row: Number, rows: int = 1) -> Number:
     """The scratchpad row in a ring at which an image row begins, from that of another one so many rows before it."""
-    ring = image.slots * image.slot
-    after = e.add(row, rows % image.slots * image.slot)
     if rows % image.slots == 0:
-        return after
-    return e.unless(e.compare("sge", after, ring), e.sub(after, ring), after)
+        return row
+    after = e.add(row, rows % image.slots * image.slot)
+    if image.gap:
+        between = e.compare("ult", e.sub(after, image.edge), image.gap)
+        after = e.unless(between, e.add(after, image.gap), after)
+    return e.unless(e.compare("sge", after, image.ring), e.sub(after, image.ring), after)
 
 
 def block_columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:
