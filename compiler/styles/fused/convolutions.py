@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -68,53 +69,93 @@ def emit_strips(
     _Writer(e, chain, schedule, accelerator, operands).write()
 
 
-def _plan(chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> list[list[tuple[int, ...]]]:
-    """By round but the first, in which only pixels come, and by convolution: rows of results; the first of them; in the ring of its
-    image, where the first row that it reads lies, and in that of the next one, where the first row that it writes does; and image rows that come
-    in this round."""
+@dataclass(frozen=True)
+class _Turn:
+    """One convolution in one round, in numbers or in cells.
+
+    Attributes:
+        rows, first: of results, and the first of them.
+        reads: for each row of the window, where the image row lies in its ring that the first row of results reads.
+        writes: where the first row of results goes in the ring of the next convolution.
+        comes: image rows that come in this round.
+    """
+
+    rows: Any
+    first: Any
+    reads: tuple[Any, ...]
+    writes: Any
+    comes: Any
+
+
+def _plan(chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> list[tuple[int, ...]]:
+    """By round but the first, in which only pixels come, and by convolution: the numbers of a turn, of `reads` the first one."""
     there = rows_by_round(chain, schedule)
-    found = []
+    turns = []
     for then, now in itertools.pairwise(there):
-        turns = []
         for i, (layer, image) in enumerate(zip(chain.layers, images, strict=True)):
             p, first = layer.problem, then[i + 1]
             top = image.place(first * p.stride_h - layer.padding[0])
             to = images[i + 1] if i + 1 < len(images) else None
             written = 0 if to is None else to.place(first)
             turns.append((now[i + 1] - first, first, top, written, now[0] - then[0]))
-        found.append(turns)
-    return found
+    return turns
 
 
 class _Plans:
-    """What `_plan` gives for every turn, as a table that the program reads a turn ahead, since it may come from main memory."""
+    """What is done in every turn. The program reads it from a table, while the turn before goes on: the host core has little time
+    between two turns."""
 
-    def __init__(self, e: Emitter, plan: Sequence[Sequence[tuple[int, ...]]]) -> None:
-        self._e, self._turns = e, len(plan[0])
-        turns = [turn for one in plan for turn in one]
+    def __init__(self, e: Emitter, chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> None:
+        self._e, self._images, self._windows = e, images, [layer.problem.S for layer in chain.layers]
+        turns = _plan(chain, schedule, images)
+        self.rounds = len(turns) // len(images)
         self._widths = [max(one).bit_length() for one in zip(*turns, strict=True)]
         if sum(self._widths) > 64:
             raise InfeasibleError("strips of so many rows have no code")
-        words = [
-            sum(part << low for part, low in zip(turn, itertools.accumulate(self._widths, initial=0), strict=False))
-            for turn in turns
+        self._table = e.table([self._word(turn) for turn in [*turns, turns[0]]])
+        cells = [
+            _Turn(e.variable(0), e.variable(0), tuple(e.variable(0) for _ in range(rows)), e.variable(0), e.variable(0))
+            for rows in self._windows
         ]
-        self._table = e.table([*words, 0])
-        self._next = e.variable(0)
+        # of one convolution those of this turn and of the next
+        self._now = cells
+        self._next = cells if len(cells) > 1 else [
+            _Turn(e.variable(0), e.variable(0), tuple(e.variable(0) for _ in cells[0].reads), e.variable(0), e.variable(0))
+        ]  # fmt: skip
+        self._set(0, turns[0])
 
-    def begin(self) -> None:
-        """Of an image."""
-        self._next.set(self._e.load(self._table))
+    def _word(self, turn: Sequence[int]) -> int:
+        lows = itertools.accumulate(self._widths, initial=0)
+        return sum(part << low for part, low in zip(turn, lows, strict=False))
 
-    def turn(self) -> list[Number]:
-        """What `_plan` says of the turn that begins."""
-        word, lows = self._next.get(), itertools.accumulate(self._widths, initial=0)
-        return [self._e.bits(word, low, width) for low, width in zip(lows, self._widths, strict=False)]
+    def _set(self, index: int, turn: Sequence[Number]) -> None:
+        e, cells = self._e, self._next[index]
+        rows, first, read, written, come = turn
+        for cell, number in ((cells.rows, rows), (cells.first, first), (cells.writes, written), (cells.comes, come)):
+            cell.set(number)
+        for n, cell in enumerate(cells.reads):
+            cell.set(next_row(e, self._images[index], read, n))
+
+    def turn(self, index: int) -> _Turn:
+        """The turn that begins."""
+        now, following = self._now[index], self._next[index]
+        if now is not following:
+            for cell, other in zip(_cells(now), _cells(following), strict=True):
+                cell.set(other.get())
+        return _Turn(
+            now.rows.get(), now.first.get(), tuple(cell.get() for cell in now.reads), now.writes.get(), now.comes.get()
+        )
 
     def ahead(self, at: Number, index: int) -> None:
-        """Read what is behind the turn of a convolution in a round."""
-        e = self._e
-        self._next.set(e.load(e.add(self._table, e.mul(at, 8 * self._turns), 8 * (index + 1))))
+        """Read what is done behind the turn of a convolution in a round."""
+        e, count = self._e, len(self._images)
+        word = e.load(e.add(self._table, e.mul(at, 8 * count), 8 * (index + 1)))
+        lows = itertools.accumulate(self._widths, initial=0)
+        self._set((index + 1) % count, [e.bits(word, low, width) for low, width in zip(lows, self._widths, strict=False)])
+
+
+def _cells(turn: _Turn) -> list[Cell]:
+    return [turn.rows, turn.first, *turn.reads, turn.writes, turn.comes]
 
 
 class _Writer:
@@ -185,14 +226,12 @@ class _Writer:
         self.reads = e.variable(0), e.variable(0)
         self.limit = e.variable(0)
         self.into = e.variable(0)
-        plan = _plan(chain, self.schedule, self.memory.images)
-        self.plans = _Plans(e, plan)
+        self.plans = _Plans(e, chain, self.schedule, self.memory.images)
         with e.loop(first.N, hint="image") as number:
             with e.when(e.compare("sgt", number, 0)):
                 self.arriving.more(there[0][0])
                 self.arriving.finish()
-            self.plans.begin()
-            with e.loop(len(plan), hint="round") as at:
+            with e.loop(self.plans.rounds, hint="round") as at:
                 self._round(number, at)
             if first.N > 1:
                 self.arriving.again(there[-1][0])
@@ -205,13 +244,13 @@ class _Writer:
         e, layers = self.e, self.chain.layers
         assert self.arriving is not None
         for i, layer in enumerate(layers):
-            rows, first, read, written, come = self.plans.turn()
+            turn = self.plans.turn(i)
             if i == 0:
-                self.arriving.more(come)
+                self.arriving.more(turn.comes)
             ahead = partial(self.plans.ahead, at, i)
-            with e.when(e.compare("ne", rows, 0)):
-                self._convolve(i, layer, (number, first, rows), (read, written), ahead)
-            with e.when(e.compare("eq", rows, 0)):
+            with e.when(e.compare("ne", turn.rows, 0)):
+                self._convolve(i, layer, number, turn, ahead)
+            with e.when(e.compare("eq", turn.rows, 0)):
                 self.leaving[i].finish()  # so that all is there which the next one reads
                 ahead()
         self.arriving.finish()
@@ -247,12 +286,11 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        extent: tuple[Number, Number, Number],
-        places: tuple[Number, Number],
+        number: Number,
+        turn: _Turn,
         ahead: Callable[[], None],
     ) -> None:
-        """Rows of results: of an image, from a row on, so many; `places` in the rings that are read and written. `ahead` writes what
-        is read for the next turn.
+        """A turn, of an image. `ahead` writes what is read for the next turn.
 
         A block of results leaves while the array makes the next one, be it of the next convolution: a few moves between passes,
         since many at once would keep the passes behind them waiting.
@@ -263,8 +301,8 @@ class _Writer:
         results = p.K * p.groups
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
-        leaving, weights, (number, first, rows) = self.leaving[index], self.weights[index], extent
-        read, written = places
+        leaving, weights, first, rows = self.leaving[index], self.weights[index], turn.first, turn.rows
+        extent = number, first, rows
         adding = self.adding if index == len(self.chain.layers) - 1 else None
         again = e.compare("slt", e.add(first, rows), p.Q)
         if p.N > 1:
@@ -309,11 +347,12 @@ class _Writer:
                     """What was to leave has been sent; the next block's biases may come where it was."""
                     leaving.finish()
                     with e.when(e.compare("eq", block, 0), rarely=True):
-                        ahead()
                         for other in self.leaving:
                             if other is not leaving:
                                 other.finish()
                         self._configure_store(index)
+                    with e.when(e.compare("eq", block, -(-results // dim) - 1), rarely=True):
+                        ahead()
                     open_block(e.add(block, 1))
                     if adding is not None:
                         adding.ahead(extent, block)
@@ -321,9 +360,9 @@ class _Writer:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
 
-                self._sum(index, layer, (first, rows, read), sums, block, columns, partial(half, block))
+                self._sum(index, layer, turn, sums, block, columns, partial(half, block))
                 if adding is None:
-                    leaving.start(self.operands.output, extent, sums, block, written)
+                    leaving.start(self.operands.output, extent, sums, block, turn.writes)
                 else:
                     leaving.start(adding.place(block), extent, sums, block)
                     leaving.finish()
@@ -354,7 +393,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        extent: tuple[Number, Number, Number],
+        turn: _Turn,
         sums: Number,
         block: Number,
         columns: int,
@@ -387,7 +426,7 @@ class _Writer:
                                 self._passes(
                                     layer,
                                     image,
-                                    extent,
+                                    turn,
                                     e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
                                     (inner, columns),
                                     (s, r, block if depthwise else depth),
@@ -431,7 +470,7 @@ class _Writer:
         self,
         layer: Layer,
         image: Image,
-        extent: tuple[Number, Number, Number],
+        turn: _Turn,
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],
@@ -441,16 +480,16 @@ class _Writer:
         """All rows through one block of weights, at one place of the window; `behind` writes what comes
         behind the first row, or behind each if blocks of weights are few (`beats`)."""
         e, dim, p = self.e, self.dim, layer.problem
-        (first, rows, read), (inner, columns), (s, r, block) = extent, size, window
+        (inner, columns), (s, r, block), rows = size, window, turn.rows
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
         sums, by_row = self.into.get(), self._by_row(layer, beats)
         above = max(0, layer.padding[0] - s)
         below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
         begin = e.add(image.start, e.mul(block, image.pitch), r)
-        top = e.add(e.mul(first, p.stride_h), s - layer.padding[0])
+        top = e.add(e.mul(turn.first, p.stride_h), s - layer.padding[0])
         y.set(top)
-        place.set(e.add(begin, next_row(e, image, read, s)))
+        place.set(e.add(begin, turn.reads[s]))
         # where the piece of the ring ends in which that row lies
         edge, end = e.add(begin, image.edge), e.add(begin, image.ring)
         if image.gap:
