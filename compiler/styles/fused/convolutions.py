@@ -176,9 +176,9 @@ class _Writer:
         self.limit: Cell
         #: Where the sums of a pass go.
         self.into: Cell
-        #: Image rows that come in a round, and how many loads are issued at once.
+        #: Image rows that come in a round, how many are asked for at once, and how often while a block of results is made.
         self.arriving: Arriving | None = None
-        self.share = 1
+        self.share = self.times = 1
         #: What each convolution still has to move away of its last block of results.
         self.leaving: list[Leaving] = []
         self.adding: Adding | None = None
@@ -197,7 +197,9 @@ class _Writer:
         )
         e.command("config_ld", state=2, stride=0, block_stride=self.dim)
         blocks = -(-first.K * first.groups // self.dim)
-        self.share = -(-self.memory.most[0] // blocks)
+        share = -(-self.memory.most[0] // blocks)
+        self.times = min(share, first.S)
+        self.share = -(-share // self.times)
         self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
@@ -356,9 +358,7 @@ class _Writer:
                     open_block(e.add(block, 1))
                     if adding is not None:
                         adding.ahead(extent, block)
-                    if index == 0:
-                        assert self.arriving is not None
-                        self.arriving.step(self.share)
+                    self._arrive(index)
 
                 self._sum(index, layer, turn, sums, block, columns, partial(half, block))
                 if adding is None:
@@ -442,6 +442,14 @@ class _Writer:
                             if not looked_for and before + above + high == middle:
                                 half()
             weights.step(s)
+            if s < self.times - 1:  # there is enough to do between two blocks of results
+                self._arrive(index)
+
+    def _arrive(self, index: int) -> None:
+        """A few rows of the first image, while its convolution works."""
+        if index == 0:
+            assert self.arriving is not None
+            self.arriving.step(self.share)
 
     def _by_row(self, layer: Layer, beats: int) -> bool:
         """Whether moves go between the rows of a block of weights, where the first row of each of `beats` is not enough; a row of one
