@@ -91,6 +91,21 @@ class Emitter:
         self._function.verify()
         return self.module
 
+    def onward(self, numbers: Sequence[Number]) -> list[Number]:
+        """Go on in a function of its own, which is called last in this one: what is written so far need not wait until registers are
+        saved for what follows. These numbers are passed on; their values there. Others, and cells, stay behind."""
+        passed = list(dict.fromkeys(one for one in numbers if not isinstance(one, int)))
+        name = f"{self._function.sym_name.data}_onward"
+        self.call(name, passed)
+        self.insert(func.ReturnOp())
+        before, block = self._function, Block(arg_types=[i64] * len(passed))
+        self._function = func.FuncOp(name, FunctionType.from_lists([i64] * len(passed), []), Region(block))
+        self.module.body.block.add_op(self._function)
+        before.verify()
+        self._entry, self._builder = block, Builder(InsertPoint.at_end(block))
+        there = dict(zip(passed, block.args, strict=True))
+        return [one if isinstance(one, int) else there[one] for one in numbers]
+
     # ---------------------------------------------------------------- operations
 
     def insert(self, operation: Operation) -> Operation:

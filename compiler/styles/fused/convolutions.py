@@ -27,6 +27,11 @@ from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSched
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
 
+#: Loads of pixels that are issued first of all: not so many that the reservation station is full.
+_EARLY = 6
+#: Arguments of functions that are passed in registers.
+_REGISTERS = 8
+
 
 @dataclass(frozen=True)
 class StripOperands:
@@ -158,6 +163,20 @@ def _cells(turn: _Turn) -> list[Cell]:
     return [turn.rows, turn.first, *turn.reads, turn.writes, turn.comes]
 
 
+def _onward(e: Emitter, operands: StripOperands) -> StripOperands:
+    """Go on in a function of its own, if its arguments find room in registers; the operands there."""
+    added = operands.addition
+    more = () if added is None else (added.residual, added.ones, added.residual_scale, added.scale)
+    numbers = [operands.input, operands.output, *operands.weights, *operands.biases, *operands.scales, *more]
+    if len({one for one in numbers if not isinstance(one, int)}) > _REGISTERS:
+        return operands
+    source, target, *others = e.onward(numbers)
+    count = len(operands.weights)
+    weights, biases, scales = (tuple(others[n * count : (n + 1) * count]) for n in range(3))
+    addition = None if added is None else AdditionOperands(*others[3 * count :])
+    return StripOperands(source, target, weights, biases, scales, addition)
+
+
 class _Writer:
     def __init__(
         self,
@@ -186,8 +205,7 @@ class _Writer:
     def write(self) -> None:
         """All of it."""
         e, chain = self.e, self.chain
-        first = chain.layers[0].problem
-        image = self.memory.images[0]
+        first, image = chain.layers[0].problem, self.memory.images[0]
         # 0 pixels, 1 weights and zeros, 2 biases
         e.command(
             "config_ld",
@@ -196,25 +214,27 @@ class _Writer:
             block_stride=image.pitch if image.blocks > 1 else self.dim,
         )
         e.command("config_ld", state=2, stride=0, block_stride=self.dim)
-        blocks = -(-first.K * first.groups // self.dim)
-        share = -(-self.memory.most[0] // blocks)
-        self.times = min(share, first.S)
-        self.share = -(-share // self.times)
-        self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
         # the array begins with the first rows of weights and all rows of pixels
         there = rows_by_round(chain, self.schedule)
-        self.weights = [
-            ArrivingWeights(e, layer, place, address, self.dim)
-            for layer, place, address in zip(
-                chain.layers, self.memory.weights, self.operands.weights, strict=True
-            )
-        ]
-        self.weights[0].begin()
-        self.arriving.more(there[0][0])
+        arriving, weights = self._arrives(0), self._comes(0)
+        early = min(there[0][0], max(1, _EARLY // arriving.commands))
+        weights.begin()
+        arriving.more(early)
+        arriving.finish()
+        self.operands = _onward(e, self.operands)
+        self.arriving = self._arrives(0)
+        self.weights = [self._comes(i) for i in range(len(chain.layers))]
+        self.weights[0].begin(begun=True)
+        self.arriving.skip(early)
+        self.arriving.more(there[0][0] - early)
         self.arriving.finish()
         self.weights[0].rest()
+        blocks = -(-first.K * first.groups // self.dim)
+        share = -(-self.memory.most[0] // blocks)
+        self.times = min(share, first.S)
+        self.share = -(-share // self.times)
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
@@ -239,6 +259,16 @@ class _Writer:
                 self.arriving.again(there[-1][0])
         for job in self.leaving:
             job.finish()
+
+    def _arrives(self, index: int) -> Arriving:
+        """Pixels of a convolution, where nothing has come."""
+        layer, image = self.chain.layers[index], self.memory.images[index]
+        return Arriving(self.e, layer, image, self.operands.input, self.wide * self.dim)
+
+    def _comes(self, index: int) -> ArrivingWeights:
+        """Weights of a convolution, likewise."""
+        layer, place = self.chain.layers[index], self.memory.weights[index]
+        return ArrivingWeights(self.e, layer, place, self.operands.weights[index], self.dim)
 
     # ---------------------------------------------------------------- rounds
 

@@ -42,13 +42,24 @@ class Arriving:
     """Rows of the first image on their way to the scratchpad, whose loads can be issued a few at a time."""
 
     def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
-        self._e, self._layer, self._image, self._width = e, layer, image, width
+        self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
         # rows that are left, where the next one goes in the ring and where it comes from
         self._left, self._to, self._from = e.variable(0), e.variable(0), e.variable(address)
 
     def more(self, rows: Number) -> None:
         """Begin with so many rows that follow the last ones."""
         self._left.set(rows)
+
+    @property
+    def commands(self) -> int:
+        """For a row."""
+        image = self._image
+        return sum(n for _, _, n in parts(image.channels, self._width)) * -(-image.width // MOST_ROWS)
+
+    def skip(self, rows: int) -> None:
+        """The first rows are there."""
+        self._to.set(self._image.place(rows))
+        self._from.set(self._e.add(self._address, rows * self._image.width * self._layer.input.pitch))
 
     def again(self, loaded: int) -> None:
         """To the next image, behind so many rows of this one."""
@@ -117,10 +128,10 @@ class ArrivingWeights:
     def _loads(self) -> int:
         return -(-self._rows // _WEIGHT_ROWS)
 
-    def begin(self) -> None:
-        """The first load of the first group."""
-        self._start(0)
-        self._move()
+    def begin(self, *, begun: bool = False) -> None:
+        """The first load of the first group, unless it has `begun`."""
+        self._start(0, begun)
+        self._move(begun)
 
     def rest(self) -> None:
         """All loads of a group that are left."""
@@ -178,10 +189,11 @@ class ArrivingWeights:
         assert self._used is not None
         return self._e.sub(sum(self._place.starts), self._used.get())
 
-    def _start(self, block: Number) -> None:
+    def _start(self, block: Number, begun: bool = False) -> None:
         """The group that begins with a block."""
         e, place = self._e, self._place
-        e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
+        if not begun:
+            e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
         if self._used is not None:
             self._to.set(self._other())
         else:
@@ -197,10 +209,11 @@ class ArrivingWeights:
             self._from.set(e.add(self._address, before))
             self._wide.set(e.min(self._columns, e.sub(self._all, before)))
 
-    def _move(self) -> None:
+    def _move(self, begun: bool = False) -> None:
         e, left, to, address = self._e, self._left.get(), self._to.get(), self._from.get()
         rows = e.min(_WEIGHT_ROWS, left)
-        e.command("mvin2", address=address, local=to, cols=self._wide.get(), rows=rows)
+        if not begun:
+            e.command("mvin2", address=address, local=to, cols=self._wide.get(), rows=rows)
         self._left.set(e.sub(left, rows))
         self._to.set(e.add(to, rows))
         self._from.set(e.add(address, _WEIGHT_ROWS * self._pitch))
