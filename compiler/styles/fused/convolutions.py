@@ -213,7 +213,8 @@ class _Writer:
             stride=chain.layers[0].input.pitch,
             block_stride=image.pitch if image.blocks > 1 else self.dim,
         )
-        e.command("config_ld", state=2, stride=0, block_stride=self.dim)
+        if any(layer.bias for layer in chain.layers):
+            e.command("config_ld", state=2, stride=0, block_stride=self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
         # the array begins with the first rows of weights and all rows of pixels

@@ -16,6 +16,8 @@ _WEIGHT_ROWS = 128
 def clear(e: Emitter, image: Image, wide: int) -> None:
     """Zeros beside and above the rows of an image."""
     dim = image.dim
+    if not image.left + image.right + image.start - image.zeros:
+        return
     e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
 
     def zeros(at: Number, rows: int, blocks: Number = 1) -> None:

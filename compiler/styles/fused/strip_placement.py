@@ -249,12 +249,12 @@ def place_scratchpad(
     powers = [1 << max(0, (rows - 1).bit_length()) for rows in slots]
     plain, widest = [False] * len(layers), wide_load(accelerator)
     strided = [_grouped(accelerator) and layer.problem.stride_w > 1 for layer in layers]
-    ways = ((strided, False), (strided, True), (plain, False)) if any(strided) else ((plain, False),)
+    ways = [(strided, way) for way in ("whole", "over", "halves") if any(strided)] + [(plain, "whole")]
     beside = (0, 1, None) if _grouped(accelerator) and any(extra) else (None,)
     for wide in sorted({widest, max(1, widest // 2)}, reverse=True):
         best: tuple[float, StripPlacement] | None = None
-        for counts, banks, (apart, spill) in itertools.product((powers, slots), beside, ways):
-            found = _attempt(layers, counts, streamed, apart, spill, accelerator, extra, banks, wide)
+        for (apart, way), counts, banks in itertools.product(ways, (powers, slots), beside):
+            found = _attempt(layers, counts, streamed, apart, way, accelerator, extra, banks, wide)
             if found is None:
                 continue
             meet = sum(part for part, one in zip(found.together, strided, strict=True) if one)
@@ -325,15 +325,15 @@ def _attempt(
     slots: Sequence[int],
     streamed: Sequence[bool],
     apart: Sequence[bool],
-    spill: bool,
+    way: str,
     accelerator: Accelerator,
     extra: tuple[int, int],
     banks: int | None,
     wide: int,
 ) -> StripPlacement | None:
     """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
-    group of banks; of some convolutions in different banks, but for the part of an image that a quarter of the scratchpad does not
-    hold if it may `spill`. None where there is no room."""
+    group of banks; of some convolutions in different banks, where the image lies in a quarter of the scratchpad as a `whole`, in two
+    quarters as two `halves`, or `over` the edge of one. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
     weights: dict[int, StripWeights] = {}
@@ -341,8 +341,8 @@ def _attempt(
     for i in sorted(range(len(layers)), key=lambda i: (not apart[i], i)):
         one = _image(layers[i], slots[i], dim)
         start = room.take(_size(one), 1 if apart[i] else None)
-        halves = _halves(layers[i], one, room) if start is None and apart[i] else None
-        if start is None and halves is None and spill:
+        halves = _halves(layers[i], one, room) if start is None and way == "halves" and apart[i] else None
+        if start is None and way == "over":
             start = room.take_over(_size(one), 1)
         if start is None and halves is None:
             return None
