@@ -7,23 +7,34 @@ ring of the next convolution or to main memory, and biases of the block after co
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE
-from common.errors import InfeasibleError
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear, next_row
+from compiler.styles.fused.strip_moves import (
+    Arriving,
+    ArrivingWeights,
+    Leaving,
+    block_columns,
+    clear,
+)
 from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
-from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_by_round
+from compiler.styles.fused.strip_plans import Plans, Turn
+from compiler.styles.fused.strips import (
+    MOST_ROWS,
+    ConvolutionChain,
+    StripSchedule,
+    place_strips,
+    rows_by_round,
+)
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
 
@@ -72,95 +83,6 @@ def emit_strips(
 ) -> None:
     """Write the code of a chain where `e` stands. No fence at the end. Raises InfeasibleError for a schedule that does not fit."""
     _Writer(e, chain, schedule, accelerator, operands).write()
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """One convolution in one round, in numbers or in cells.
-
-    Attributes:
-        rows, first: of results, and the first of them.
-        reads: for each row of the window, where the image row lies in its ring that the first row of results reads.
-        writes: where the first row of results goes in the ring of the next convolution.
-        comes: image rows that come in this round.
-    """
-
-    rows: Any
-    first: Any
-    reads: tuple[Any, ...]
-    writes: Any
-    comes: Any
-
-
-def _plan(chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> list[tuple[int, ...]]:
-    """By round but the first, in which only pixels come, and by convolution: the numbers of a turn, of `reads` the first one."""
-    there = rows_by_round(chain, schedule)
-    turns = []
-    for then, now in itertools.pairwise(there):
-        for i, (layer, image) in enumerate(zip(chain.layers, images, strict=True)):
-            p, first = layer.problem, then[i + 1]
-            top = image.place(first * p.stride_h - layer.padding[0])
-            to = images[i + 1] if i + 1 < len(images) else None
-            written = 0 if to is None else to.place(first)
-            turns.append((now[i + 1] - first, first, top, written, now[0] - then[0]))
-    return turns
-
-
-class _Plans:
-    """What is done in every turn. The program reads it from a table, while the turn before goes on: the host core has little time
-    between two turns."""
-
-    def __init__(self, e: Emitter, chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> None:
-        self._e, self._images, self._windows = e, images, [layer.problem.S for layer in chain.layers]
-        turns = _plan(chain, schedule, images)
-        self.rounds = len(turns) // len(images)
-        self._widths = [max(one).bit_length() for one in zip(*turns, strict=True)]
-        if sum(self._widths) > 64:
-            raise InfeasibleError("strips of so many rows have no code")
-        self._table = e.table([self._word(turn) for turn in [*turns, turns[0]]])
-        cells = [
-            _Turn(e.variable(0), e.variable(0), tuple(e.variable(0) for _ in range(rows)), e.variable(0), e.variable(0))
-            for rows in self._windows
-        ]
-        # of one convolution those of this turn and of the next
-        self._now = cells
-        self._next = cells if len(cells) > 1 else [
-            _Turn(e.variable(0), e.variable(0), tuple(e.variable(0) for _ in cells[0].reads), e.variable(0), e.variable(0))
-        ]  # fmt: skip
-        self._set(0, turns[0])
-
-    def _word(self, turn: Sequence[int]) -> int:
-        lows = itertools.accumulate(self._widths, initial=0)
-        return sum(part << low for part, low in zip(turn, lows, strict=False))
-
-    def _set(self, index: int, turn: Sequence[Number]) -> None:
-        e, cells = self._e, self._next[index]
-        rows, first, read, written, come = turn
-        for cell, number in ((cells.rows, rows), (cells.first, first), (cells.writes, written), (cells.comes, come)):
-            cell.set(number)
-        for n, cell in enumerate(cells.reads):
-            cell.set(next_row(e, self._images[index], read, n))
-
-    def turn(self, index: int) -> _Turn:
-        """The turn that begins."""
-        now, following = self._now[index], self._next[index]
-        if now is not following:
-            for cell, other in zip(_cells(now), _cells(following), strict=True):
-                cell.set(other.get())
-        return _Turn(
-            now.rows.get(), now.first.get(), tuple(cell.get() for cell in now.reads), now.writes.get(), now.comes.get()
-        )
-
-    def ahead(self, at: Number, index: int) -> None:
-        """Read what is done behind the turn of a convolution in a round."""
-        e, count = self._e, len(self._images)
-        word = e.load(e.add(self._table, e.mul(at, 8 * count), 8 * (index + 1)))
-        lows = itertools.accumulate(self._widths, initial=0)
-        self._set((index + 1) % count, [e.bits(word, low, width) for low, width in zip(lows, self._widths, strict=False)])
-
-
-def _cells(turn: _Turn) -> list[Cell]:
-    return [turn.rows, turn.first, *turn.reads, turn.writes, turn.comes]
 
 
 def _onward(e: Emitter, operands: StripOperands) -> StripOperands:
@@ -249,7 +171,7 @@ class _Writer:
         self.reads = e.variable(0), e.variable(0)
         self.limit = e.variable(0)
         self.into = e.variable(0)
-        self.plans = _Plans(e, chain, self.schedule, self.memory.images)
+        self.plans = Plans(e, chain, self.schedule, self.memory.images)
         with e.loop(first.N, hint="image") as number:
             with e.when(e.compare("sgt", number, 0)):
                 self.arriving.more(there[0][0])
@@ -320,7 +242,7 @@ class _Writer:
         index: int,
         layer: Layer,
         number: Number,
-        turn: _Turn,
+        turn: Turn,
         ahead: Callable[[], None],
     ) -> None:
         """A turn, of an image. `ahead` writes what is read for the next turn.
@@ -424,7 +346,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        turn: _Turn,
+        turn: Turn,
         sums: Number,
         block: Number,
         columns: int,
@@ -509,7 +431,7 @@ class _Writer:
         self,
         layer: Layer,
         image: Image,
-        turn: _Turn,
+        turn: Turn,
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],

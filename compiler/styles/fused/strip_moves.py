@@ -35,7 +35,9 @@ def clear(e: Emitter, image: Image, wide: int) -> None:
             for together, before, count in parts(blocks, wide):
                 with e.loop(count, hint="zero") as n:
                     block = e.mul(e.add(n, before), wide)
-                    zeros(e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together)
+                    zeros(
+                        e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together
+                    )
         if image.right:
             zeros(start + slots * image.slot - image.right, image.right)
 
@@ -237,7 +239,12 @@ class Leaving:
         return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
 
     def start(
-        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number, row: Number = 0
+        self,
+        output: Number,
+        extent: tuple[Number, Number, Number],
+        sums: Number,
+        block: Number,
+        row: Number = 0,
     ) -> None:
         """Begin with the sums of `extent`: image, first row and rows. The output is where all results go, or (`inside`) this
         block's; `row`: in the ring, of the first ones."""
