@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FunctionType,
     IndexType,
+    IntAttr,
     IntegerType,
     ModuleOp,
     UnitAttr,
@@ -327,7 +328,7 @@ class Emitter:
     def table(self, numbers: Sequence[int]) -> SSAValue:
         """Address of constants of 64 bits, which become part of the module."""
         tables = [one for one in self.module.body.block.ops if isinstance(one, llvm.GlobalOp)]
-        kind = llvm.LLVMArrayType(len(numbers), i64)
+        kind = llvm.LLVMArrayType(IntAttr(len(numbers)), i64)
         values = DenseIntOrFPElementsAttr.from_list(VectorType(i64, [len(numbers)]), list(numbers))
         name = f"{self._function.sym_name.data}_table{len(tables)}"
         self.module.body.block.add_op(

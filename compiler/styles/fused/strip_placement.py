@@ -344,9 +344,12 @@ def _attempt(
         halves = _halves(layers[i], one, room) if start is None and way == "halves" and apart[i] else None
         if start is None and way == "over":
             start = room.take_over(_size(one), 1)
-        if start is None and halves is None:
+        if halves is not None:
+            images[i] = halves
+        elif start is not None:
+            images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
+        else:
             return None
-        images[i] = halves or replace(one, start=start + one.start - one.zeros, zeros=start)
         if apart[i]:
             found = _place_weights(layers[i], streamed[i], room, 0, accelerator, wide)
             if found is None:

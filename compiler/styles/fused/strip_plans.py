@@ -37,7 +37,7 @@ class Turn:
 def _plan(chain: ConvolutionChain, schedule: StripSchedule, images: Sequence[Image]) -> list[tuple[int, ...]]:
     """By round but the first, in which only pixels come, and by convolution: the numbers of a turn, of `reads` the first one."""
     there = rows_by_round(chain, schedule)
-    turns = []
+    turns: list[tuple[int, ...]] = []
     for then, now in itertools.pairwise(there):
         for i, (layer, image) in enumerate(zip(chain.layers, images, strict=True)):
             p, first = layer.problem, then[i + 1]

@@ -10,6 +10,7 @@ import pytest
 
 from accel.config import Accelerator
 from accel.isa import float32_bits
+from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import build_program
@@ -266,8 +267,11 @@ def test_nothing_lies_on_anything_else_in_the_scratchpad() -> None:
     )
     assert strided.together[0] == 0.0
     # a ring of more than a quarter, in two pieces
-    units = chain((147, 147), 32, (64, 3, 2, 1), (80, 1, 1, 0))
-    image = place_strips(units, StripSchedule(6), SIDE16).images[0]
+    large = load_accelerator("gemmini-default")
+    image = place_strips(chain((147, 147), 32, (64, 3, 2, 1), (80, 1, 1, 0)), StripSchedule(6), large).images[
+        0
+    ]
+    quarter = large.scratchpad_rows // 4
     assert [at // quarter for at, _ in image.pieces] == [1, 3]
     assert all((at + slots * image.slot - 1) // quarter == at // quarter for at, slots in image.pieces)
     rows = [at + n * image.slot - image.start for at, slots in image.pieces for n in range(slots)]
