@@ -27,7 +27,7 @@ from compiler.styles.fused.strip_moves import (
     clear,
 )
 from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
-from compiler.styles.fused.strip_plans import Plans, Turn
+from compiler.styles.fused.strip_plans import Plans, TurnPlan
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
@@ -242,7 +242,7 @@ class _Writer:
         index: int,
         layer: Layer,
         number: Number,
-        turn: Turn,
+        turn: TurnPlan,
         ahead: Callable[[], None],
     ) -> None:
         """A turn, of an image. `ahead` writes what is read for the next turn.
@@ -346,7 +346,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        turn: Turn,
+        turn: TurnPlan,
         sums: Number,
         block: Number,
         columns: int,
@@ -431,7 +431,7 @@ class _Writer:
         self,
         layer: Layer,
         image: Image,
-        turn: Turn,
+        turn: TurnPlan,
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],

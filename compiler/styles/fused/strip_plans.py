@@ -13,11 +13,11 @@ from compiler.styles.fused.strip_moves import next_row
 from compiler.styles.fused.strip_placement import Image
 from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, rows_by_round
 
-__all__ = ["Plans", "Turn"]
+__all__ = ["Plans", "TurnPlan"]
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnPlan:
     """One convolution in one round, in numbers or in cells.
 
     Attributes:
@@ -63,7 +63,7 @@ class Plans:
             raise InfeasibleError("strips of so many rows have no code")
         self._table = e.table([self._word(turn) for turn in [*turns, turns[0]]])
         cells = [
-            Turn(
+            TurnPlan(
                 e.variable(0),
                 e.variable(0),
                 tuple(e.variable(0) for _ in range(rows)),
@@ -75,7 +75,7 @@ class Plans:
         # of one convolution those of this turn and of the next
         self._now = cells
         self._next = cells if len(cells) > 1 else [
-            Turn(e.variable(0), e.variable(0), tuple(e.variable(0) for _ in cells[0].reads), e.variable(0), e.variable(0))
+            TurnPlan(e.variable(0), e.variable(0), tuple(e.variable(0) for _ in cells[0].reads), e.variable(0), e.variable(0))
         ]  # fmt: skip
         self._set(0, turns[0])
 
@@ -96,13 +96,13 @@ class Plans:
         for n, cell in enumerate(cells.reads):
             cell.set(next_row(e, self._images[index], read, n))
 
-    def turn(self, index: int) -> Turn:
+    def turn(self, index: int) -> TurnPlan:
         """The turn that begins."""
         now, following = self._now[index], self._next[index]
         if now is not following:
             for cell, other in zip(_cells(now), _cells(following), strict=True):
                 cell.set(other.get())
-        return Turn(
+        return TurnPlan(
             now.rows.get(),
             now.first.get(),
             tuple(cell.get() for cell in now.reads),
@@ -121,5 +121,5 @@ class Plans:
         )
 
 
-def _cells(turn: Turn) -> list[Cell]:
+def _cells(turn: TurnPlan) -> list[Cell]:
     return [turn.rows, turn.first, *turn.reads, turn.writes, turn.comes]
