@@ -437,7 +437,8 @@ def kernels(
     ),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Products in the block language on the RTL: against the layer path, and against the same block by block."""
+    """Products and attention in the block language on the RTL: against the layer path, the time of their products alone, and
+    the same block by block."""
     from baco.display.console import stderr
     from bench.kernels import kernels as run_kernels
     from bench.kernels import kernels_page
