@@ -115,7 +115,10 @@ def emit_attention(function: func.FuncOp, attention: TiledAttention, accelerator
     assert scales[1] is not None
     assert parts is not None
     operands = ChainOperands(
-        *(address(one) for one in (attention.left, attention.first, attention.second, attention.output)),
+        address(attention.left),
+        address(attention.first),
+        address(attention.second),
+        address(attention.output),
         (float32_bits(scales[0]), float32_bits(scales[1])),
         parts,
     )
