@@ -1,4 +1,4 @@
-"""Products and attention written in the block language, on the RTL: cycles, against the layer path and the array's peak."""
+"""Products on the RTL: in the block language, by the layer path, and as others have scheduled them; share of the array's peak."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
+from accel.config import TIMINGS, Accelerator
 from accel.presets import load_accelerator
-from common.errors import BacoError, InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler import row_functions
+from bench.hand_scheduled import HAND_SCHEDULED, hand_scheduled_program
+from common.errors import BacoError, InputError, Location, did_you_mean
+from common.files import atomic_write, output_folder, read_input_text
 from compiler.choice.choose import choose
+from compiler.choice.gemmini import gemmini_schedule
 from compiler.codegen.layer_program import layer_program
 from compiler.codegen.program import Program
 from compiler.language.compile import buffer_names, compile_launch
@@ -23,10 +24,14 @@ from compiler.language.jit import BoundLaunch, Options, jit
 from compiler.language.names import const
 from compiler.language.primitives import PRIMITIVES
 from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem
 
-__all__ = ["ATTENTION", "PRODUCTS", "kernels", "kernels_page"]
+__all__ = ["PRODUCTS", "STAGES", "kernels", "kernels_page", "measured_cycles", "memories_of"]
+
+#: What can be measured of a product.
+STAGES = ("products", "published")
 
 _MACHINE = "gemmini-default"
 #: Rows, columns, depth: a square product, and pointwise convolutions of ResNet-50.
@@ -40,15 +45,8 @@ PRODUCTS = (
 )
 _BLOCKS = (64, 64, 64)
 _SCALE = 2.0**-9
-#: Has units for functions of rows, which attention runs on.
-_ROWS_MACHINE = "gemmini-transformer"
-#: Heads, tokens, elements of a head, and rows of a block: as asked for, BERT-base, ViT-B/16, and rows of scores that are too long for
-#: blocks as high as the array.
-ATTENTION = ((8, 512, 64, 16), (12, 512, 64, 16), (12, 197, 64, 16), (8, 1024, 64, 8))
-#: Of scores, of a step of a score in the softmax, of results.
-_SCALES = (0.002, 0.05, 0.02)
 
-arange, dot, load, softmax = (PRIMITIVES[name] for name in ("arange", "dot", "load", "softmax"))
+arange, dot, load = (PRIMITIVES[name] for name in ("arange", "dot", "load"))
 program_id, requantise, store, zeros = (
     PRIMITIVES[name] for name in ("program_id", "requantise", "store", "zeros")
 )
@@ -68,129 +66,140 @@ def product(a, b, c, M, N, K, scale, BM: const, BN: const, BK: const):  # type: 
     store(c + rows[:, None] * N + columns[None, :], requantise(total, scale))
 
 
-@jit
-def flash(q, k, v, out, S, D, scores_scale, step, out_scale, BM: const):  # type: ignore[no-untyped-def,valid-type]
-    """softmax(q k^T) v of every head."""
-    head = program_id(1) * S * D
-    rows = program_id(0) * BM + arange(0, BM)
-    keys, depth = arange(0, S), arange(0, D)
-    queries = load(q + head + rows[:, None] * D + depth[None, :])
-    right = load(k + head + keys[:, None] * D + depth[None, :])
-    weights = softmax(requantise(dot(queries, right.T), scores_scale), step)
-    values = load(v + head + keys[:, None] * D + depth[None, :])
-    result = requantise(dot(weights, values), out_scale)
-    store(out + head + rows[:, None] * D + depth[None, :], result)
-
-
 def kernels(
     shapes: Sequence[tuple[int, int, int]] = PRODUCTS,
-    attention: Sequence[tuple[int, int, int, int]] = ATTENTION,
     *,
     blocks: tuple[int, int, int] = _BLOCKS,
     machine: str = _MACHINE,
+    stages: Sequence[str] = STAGES,
     out: Path,
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each product: cycles of the kernel, of the same block by block, and of the layer path; and for each attention.
+    """A row for each product: cycles of the kernel, of the same block by block, and of the layer path (stage `products`); and,
+    by timing, cycles of published schedules (stage `published`).
 
-    Every result is compared with numpy's integers. Writes `kernels.json` and `kernels.md`. Raises BacoError for a wrong one.
+    Every result is compared with numpy's integers. Writes `kernels.json` and `kernels.md`, which keep what they have of other
+    stages and products. Raises BacoError for a wrong result, InputError for other stages and a file that holds something else.
     """
+    for stage in stages:
+        if stage not in STAGES:
+            raise InputError(f"there is no stage '{stage}'", hint=did_you_mean(stage, STAGES))
     folder, accelerator = output_folder(out), load_accelerator(machine)
-    rows = []
+    kept = _earlier(folder / "kernels.json", accelerator.name)
     for shape in shapes:
-        watch("x".join(map(str, shape)))
-        rows.append(_row(shape, blocks, accelerator))
-        _write(folder, rows)
-    units = accelerator if accelerator.features.row_functions else load_accelerator(_ROWS_MACHINE)
-    for heads in attention:
-        watch("attention " + "x".join(map(str, heads[:3])))
-        rows.append(_attention_row(heads, units))
-        _write(folder, rows)
-    return rows
+        name = "x".join(map(str, shape))
+        product_case = _Case(shape, accelerator)
+        row = kept.setdefault(name, {"product": name, "machine": accelerator.name})
+        row |= {"macs": product_case.layer.problem.macs, "peak_cycles": product_case.peak_cycles}
+        for stage in stages:
+            watch(f"{name}, {stage}")
+            if stage == "products":
+                row |= _products(product_case, blocks)
+            else:
+                row["published"] = {timing: _published(product_case, blocks, timing) for timing in TIMINGS}
+            atomic_write(folder / "kernels.json", json.dumps(list(kept.values()), indent=1) + "\n")
+            atomic_write(folder / "kernels.md", kernels_page(list(kept.values())))
+    return list(kept.values())
 
 
-def _write(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    atomic_write(folder / "kernels.json", json.dumps(rows, indent=1) + "\n")
-    atomic_write(folder / "kernels.md", kernels_page(rows))
+def _earlier(path: Path, machine: str) -> dict[str, dict[str, Any]]:
+    """Rows of runs before, by product. Raises InputError for a file of something else, or of another machine."""
+    if not path.exists():
+        return {}
+    try:
+        rows = json.loads(read_input_text(path))
+        found = {row["product"]: row for row in rows if row["machine"] == machine}
+    except (ValueError, TypeError, KeyError):
+        raise InputError(
+            "these are no results of kernels", location=Location(str(path)), hint="name another --out"
+        ) from None
+    if len(found) < len(rows):
+        raise InputError(
+            "these are results of another machine", location=Location(str(path)), hint="name another --out"
+        )
+    return found
 
 
-def _row(
-    shape: tuple[int, int, int], blocks: tuple[int, int, int], accelerator: Accelerator
-) -> dict[str, Any]:
-    m, n, k = shape
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(-128, 128, (m, k), np.int8), rng.integers(-128, 128, (k, n), np.int8)
-    c = np.zeros((m, n), np.int8)
-    # exact: below 2^53
-    total = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32) * np.float32(_SCALE)
-    expected = np.clip(np.rint(total), -128, 127).astype(np.int8)
-    grid = (ceiling_quotient(m, blocks[0]), ceiling_quotient(n, blocks[1]))
-    launch = product.bind(grid, (a, b, c, m, n, k, _SCALE, *blocks), {}, Options(accelerator))
-    layer = Layer(Problem(P=m, K=n, C=k), scale=_SCALE)
-    schedule = choose(layer, accelerator)
-    inputs = {"input": a.reshape(-1), "weight": b.reshape(-1)}
+class _Case:
+    """A product with random operands, and what it must give."""
+
+    def __init__(self, shape: tuple[int, int, int], accelerator: Accelerator) -> None:
+        m, n, k = self.shape = shape
+        self.accelerator = accelerator
+        self.layer = Layer(Problem(P=m, K=n, C=k), scale=_SCALE)
+        rng = np.random.default_rng(0)
+        self.a = rng.integers(-128, 128, (m, k), np.int8)
+        self.b = rng.integers(-128, 128, (k, n), np.int8)
+        # exact: below 2^53
+        total = (self.a.astype(np.float64) @ self.b.astype(np.float64)).astype(np.float32)
+        self.expected = np.clip(np.rint(total * np.float32(_SCALE)), -128, 127).astype(np.int8)
+
+    @property
+    def peak_cycles(self) -> float:
+        return self.layer.problem.macs / self.accelerator.dim**2
+
+    def by_kernel(
+        self, blocks: tuple[int, int, int], timing: str = "baco", *, blockwise: bool = False
+    ) -> int:
+        m, n, k = self.shape
+        machine = self.accelerator.replace(timing=timing)
+        grid = (ceiling_quotient(m, blocks[0]), ceiling_quotient(n, blocks[1]))
+        c = np.zeros((m, n), np.int8)
+        launch = product.bind(grid, (self.a, self.b, c, m, n, k, _SCALE, *blocks), {}, Options(machine))
+        program = compile_launch(launch, machine, blockwise=blockwise)
+        return measured_cycles(program, memories_of(launch), "c", self.expected, timing)
+
+    def by_schedule(self, schedule: Schedule, timing: str = "baco") -> int:
+        inputs = self._inputs()
+        program = layer_program(self.layer, schedule, self.accelerator, inputs)
+        return measured_cycles(program, inputs, "output", self.expected, timing)
+
+    def by_hand(self, timing: str, *, apart: bool = False) -> int | None:
+        schedule = HAND_SCHEDULED.get(self.shape)
+        if schedule is None:
+            return None
+        program = hand_scheduled_program(self.shape, schedule, self.accelerator, _SCALE, apart=apart)
+        return measured_cycles(program, self._inputs(), "output", self.expected, timing)
+
+    def _inputs(self) -> dict[str, Any]:
+        return {"input": self.a.reshape(-1), "weight": self.b.reshape(-1)}
+
+
+def _products(case: _Case, blocks: tuple[int, int, int]) -> dict[str, Any]:
+    schedule = choose(case.layer, case.accelerator)
     return {
-        "product": "x".join(map(str, shape)),
         "blocks": list(blocks),
-        "machine": accelerator.name,
-        "macs": layer.problem.macs,
-        "peak_cycles": layer.problem.macs / accelerator.dim**2,
-        "kernel": _cycles(compile_launch(launch, accelerator), _memories(launch), "c", expected),
-        "blockwise": _cycles(
-            compile_launch(launch, accelerator, blockwise=True), _memories(launch), "c", expected
-        ),
-        "layer": _cycles(layer_program(layer, schedule, accelerator, inputs), inputs, "output", expected),
+        "kernel": case.by_kernel(blocks),
+        "blockwise": case.by_kernel(blocks, blockwise=True),
+        "layer": case.by_schedule(schedule),
         "schedule": str(schedule),
     }
 
 
-def _attention_row(sizes: tuple[int, int, int, int], accelerator: Accelerator) -> dict[str, Any]:
-    heads, tokens, size, rows = sizes
-    rng = np.random.default_rng(0)
-    q, k, v = (rng.integers(-128, 128, (heads, tokens, size), np.int8) for _ in range(3))
-    out = np.zeros_like(q)
-
-    def small(sums: Any, scale: float) -> Any:
-        scaled = sums.astype(np.float32) * np.float32(scale)
-        return np.clip(np.rint(scaled), -128, 127).astype(np.int8)
-
-    scores = small(q.astype(np.int32) @ k.transpose(0, 2, 1).astype(np.int32), _SCALES[0])
-    weights = row_functions.softmax(
-        scores, None, row_functions.exponentials(_SCALES[1]), row_functions.softmax_numerator(1 / 127)
-    )
-    expected = small(weights.astype(np.int32) @ v.astype(np.int32), _SCALES[2])
-    grid = (ceiling_quotient(tokens, rows), heads)
-    launch = flash.bind(grid, (q, k, v, out, tokens, size, *_SCALES, rows), {}, Options(accelerator))
-    macs = 2 * heads * tokens * tokens * size
+def _published(case: _Case, blocks: tuple[int, int, int], timing: str) -> dict[str, Any]:
+    """Cycles, from reset to the end, by who scheduled the product; ours for the timing, the others' as they are."""
     return {
-        "attention": "x".join(map(str, sizes[:3])),
-        "rows": rows,
-        "machine": accelerator.name,
-        "macs": macs,
-        "peak_cycles": macs / accelerator.dim**2,
-        "kernel": _cycles(compile_launch(launch, accelerator), _memories(launch), "out", expected),
-        "blockwise": _blockwise(launch, accelerator, expected),
+        "library": case.by_schedule(gemmini_schedule(case.layer, case.accelerator), timing),
+        "hand": case.by_hand(timing),
+        "hand, B apart": case.by_hand(timing, apart=True),
+        "kernel": case.by_kernel(blocks, timing),
+        "layer": case.by_schedule(choose(case.layer, case.accelerator.replace(timing=timing)), timing),
     }
 
 
-def _blockwise(launch: BoundLaunch, accelerator: Accelerator, expected: Any) -> int | None:
-    """Cycles of attention block by block; None where a block of scores does not fit."""
-    try:
-        program = compile_launch(launch, accelerator, blockwise=True)
-    except InfeasibleError:
-        return None
-    return _cycles(program, _memories(launch), "out", expected)
-
-
-def _memories(launch: BoundLaunch) -> dict[str, Any]:
+def memories_of(launch: BoundLaunch) -> dict[str, Any]:
+    """A launch's arrays as the inputs of its program."""
     return {
         name: np.ascontiguousarray(buffer.memory)
         for name, buffer in zip(buffer_names(launch), launch.buffers, strict=True)
     }
 
 
-def _cycles(program: Program, inputs: Mapping[str, Any], name: str, expected: Any) -> int:
-    outputs, result = run_program(program, dict(inputs), "rtl")
+def measured_cycles(
+    program: Program, inputs: Mapping[str, Any], name: str, expected: Any, timing: str
+) -> int:
+    """Of a program on the RTL. Raises BacoError where its output `name` is not what is expected."""
+    outputs, result = run_program(program, dict(inputs), "rtl", timing=timing)
     if result.exit_code or not np.array_equal(outputs[name].reshape(-1), expected.reshape(-1)):
         raise BacoError(f"{program.name}: the result is not what numpy's integers give")
     assert result.cycles is not None
@@ -199,39 +208,17 @@ def _cycles(program: Program, inputs: Mapping[str, Any], name: str, expected: An
 
 def kernels_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """What was measured."""
-    products = [one for one in rows if "product" in one]
-    attention = [one for one in rows if "attention" in one]
-    parts = [part(of) for part, of in ((_products_page, products), (_attention_page, attention)) if of]
-    return "\n".join(parts)
+    lines = ["# Products in the block language, by the layer path, and as published", ""]
+    lines += _products_lines([row for row in rows if "kernel" in row])
+    lines += _published_lines([row for row in rows if "published" in row])
+    return "\n".join(lines)
 
 
-def _attention_page(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = [
-        "# Attention in the block language",
-        "",
-        f"On {rows[0]['machine']}, measured on the RTL, every result equal to numpy's integers: softmax(q k^T) v of every head, int8,"
-        " scores requantised, softmaxed by the unit for functions of rows. Product time: both products in every element of the array in"
-        " every cycle. `Block by block` is the same kernel with every block loaded, multiplied, softmaxed on its way to main memory"
-        " and stored as its text says (-: a block of scores does not fit).",
-        "",
-        "| heads x tokens x elements | rows of a block | kernel, cycles | product time | kernel/product time | block by block | its ratio |",
-        "|" + "---|" * 7,
-    ]
-    for row in rows:
-        peak, alone = row["peak_cycles"], row["blockwise"]
-        other = "- | -" if alone is None else f"{alone:,} | {alone / peak:.2f}"
-        lines.append(
-            f"| {row['attention']} | {row['rows']} | {row['kernel']:,} | {peak:,.0f} |"
-            f" **{row['kernel'] / peak:.3f}** | {other} |"
-        )
-    return "\n".join([*lines, ""])
-
-
-def _products_page(rows: Sequence[Mapping[str, Any]]) -> str:
+def _products_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not rows:
+        return []
     blocks = " x ".join(map(str, rows[0]["blocks"]))
     lines = [
-        "# Products in the block language, and by the layer path",
-        "",
         f"On {rows[0]['machine']}, measured on the RTL, every result equal to numpy's integers; blocks of {blocks} (rows,"
         " columns, depth), int8 results requantised from int32 sums. `block by block` is the same kernel with every block"
         " loaded, multiplied and stored as its text says. Peak: a product in every element of the array in every cycle.",
@@ -245,4 +232,49 @@ def _products_page(rows: Sequence[Mapping[str, Any]]) -> str:
             f"| {row['product']} | {row['kernel']:,} | **{peak / row['kernel']:.1%}** | {row['layer']:,} |"
             f" **{row['kernel'] / row['layer']:.3f}** | {row['blockwise']:,} | {peak / row['blockwise']:.1%} |"
         )
-    return "\n".join([*lines, ""])
+    return [*lines, ""]
+
+
+#: Columns of the comparison with published schedules.
+_PEERS = {
+    "library": "vendor's library",
+    "hand": "by hand",
+    "hand, B apart": "by hand, B apart",
+    "kernel": "kernel",
+    "layer": "layer path",
+}
+
+
+def _published_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    if rows:
+        lines += [
+            "## Published schedules",
+            "",
+            f"The same products on {rows[0]['machine']}, cycles from reset to the end, every result equal to numpy's integers, by the"
+            " timing of this project's RTL (`baco`) and of the original's (`gemmini`). *Vendor's library*: the tiling of Gemmini's C"
+            " library by loop macros (`compiler/choice/gemmini.py`). *By hand*: the Exo project's schedules, written anew from what"
+            " they say (`bench/hand_scheduled.py`), single commands; *B apart*: the same with B at the end of the scratchpad, where it"
+            " shares no bank with A. *Kernel* and *layer path* are ours, chosen for the timing. Shares are of the array's peak.",
+            "",
+        ]
+    for timing in TIMINGS:
+        if rows:
+            lines += [
+                f"| {timing}: rows x columns x depth | {' | '.join(_PEERS.values())} | library/ours | by hand/ours |",
+                "|" + "---|" * (len(_PEERS) + 3),
+            ]
+        for row in rows:
+            said = row["published"][timing]
+            cells = [_share(said[name], row["peak_cycles"]) for name in _PEERS]
+            by_hand = [one for one in (said["hand"], said["hand, B apart"]) if one is not None]
+            ratio = f"{min(by_hand) / said['layer']:.3f}" if by_hand else ""
+            lines.append(
+                f"| {row['product']} | {' | '.join(cells)} | **{said['library'] / said['layer']:.3f}** | **{ratio}** |"
+            )
+        lines.append("")
+    return lines
+
+
+def _share(cycles: int | None, peak: float) -> str:
+    return "" if cycles is None else f"{cycles:,} ({peak / cycles:.0%})"
