@@ -28,7 +28,7 @@ from compiler.schedules.schedule import Schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem
 
-__all__ = ["PRODUCTS", "STAGES", "kernels", "kernels_page"]
+__all__ = ["PRODUCTS", "STAGES", "kernels", "kernels_page", "measured_cycles", "memories_of"]
 
 #: What can be measured of a product.
 STAGES = ("products", "published")
@@ -147,19 +147,19 @@ class _Case:
         c = np.zeros((m, n), np.int8)
         launch = product.bind(grid, (self.a, self.b, c, m, n, k, _SCALE, *blocks), {}, Options(machine))
         program = compile_launch(launch, machine, blockwise=blockwise)
-        return _cycles(program, _memories(launch), "c", self.expected, timing)
+        return measured_cycles(program, memories_of(launch), "c", self.expected, timing)
 
     def by_schedule(self, schedule: Schedule, timing: str = "baco") -> int:
         inputs = self._inputs()
         program = layer_program(self.layer, schedule, self.accelerator, inputs)
-        return _cycles(program, inputs, "output", self.expected, timing)
+        return measured_cycles(program, inputs, "output", self.expected, timing)
 
     def by_hand(self, timing: str, *, apart: bool = False) -> int | None:
         schedule = HAND_SCHEDULED.get(self.shape)
         if schedule is None:
             return None
         program = hand_scheduled_program(self.shape, schedule, self.accelerator, _SCALE, apart=apart)
-        return _cycles(program, self._inputs(), "output", self.expected, timing)
+        return measured_cycles(program, self._inputs(), "output", self.expected, timing)
 
     def _inputs(self) -> dict[str, Any]:
         return {"input": self.a.reshape(-1), "weight": self.b.reshape(-1)}
@@ -187,14 +187,18 @@ def _published(case: _Case, blocks: tuple[int, int, int], timing: str) -> dict[s
     }
 
 
-def _memories(launch: BoundLaunch) -> dict[str, Any]:
+def memories_of(launch: BoundLaunch) -> dict[str, Any]:
+    """A launch's arrays as the inputs of its program."""
     return {
         name: np.ascontiguousarray(buffer.memory)
         for name, buffer in zip(buffer_names(launch), launch.buffers, strict=True)
     }
 
 
-def _cycles(program: Program, inputs: Mapping[str, Any], name: str, expected: Any, timing: str) -> int:
+def measured_cycles(
+    program: Program, inputs: Mapping[str, Any], name: str, expected: Any, timing: str
+) -> int:
+    """Of a program on the RTL. Raises BacoError where its output `name` is not what is expected."""
     outputs, result = run_program(program, dict(inputs), "rtl", timing=timing)
     if result.exit_code or not np.array_equal(outputs[name].reshape(-1), expected.reshape(-1)):
         raise BacoError(f"{program.name}: the result is not what numpy's integers give")

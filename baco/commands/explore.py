@@ -199,6 +199,10 @@ def explore(
     _ = where.chosen  # what does not go together is said before the search
     budget = None if measure is None else cycles_of(measure, "--measure")
     asked = _kernel(kernel, shape, grid, network, seed)
+    if asked is not None:
+        _check_kernel_options(
+            search, cost_model, measure, baseline=baseline, accelerator_only=accelerator_only
+        )
     limited = _constrained(space, area_limit, constraint or [])
     work = asked.work(limited.base) if asked is not None else []
     made = prepared_search(
@@ -223,7 +227,10 @@ def explore(
     later = result.stopped != "interrupted"
     if later and budget is not None:
         _measure(result, budget, where, quiet=quiet)
-    if later and validate:
+    unit = (
+        asked is not None and made.whole
+    )  # no layer of its program runs by itself: the program is run as it is
+    if later and validate and not unit:
         from baco.api.measure import validate as validate_study
 
         validate_study(
@@ -239,7 +246,9 @@ def explore(
     page = result.save_report()
     live.finish()
     verdict = None if asked is None or not later else _verdict(asked, work, result, simulate=bool(validate))
-    _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
+    _finish(
+        result, json=json, quiet=quiet, measured=later and not unit and bool(validate or budget is not None)
+    )
     if verdict is not None:
         _print_verdict(verdict, quiet=quiet or json)
     if open_page:
@@ -268,6 +277,29 @@ def _kernel(
     from baco.cli.kernel_exploration import kernel_search
 
     return kernel_search(kernel, shape, grid, seed)
+
+
+def _check_kernel_options(
+    search: str, cost_model: str | None, measure: str | None, *, baseline: bool, accelerator_only: bool
+) -> None:
+    """Raises InputError for options that say nothing of a kernel."""
+    from common.errors import InputError, Location
+
+    own = "block sizes and hardware of a kernel have a search of their own"
+    refused = {
+        "--search": (search != "gradient", own),
+        "--cost-model": (cost_model == "reference", "kernels are predicted by the instruction-aware model"),
+        "--measure": (measure is not None, "a kernel is one program: nothing is learned from parts of it"),
+        "--baseline": (baseline, "a kernel is run on the design that was found for it alone"),
+        "--accelerator-only": (accelerator_only, "a kernel is a whole program"),
+    }
+    for option, (given, reason) in refused.items():
+        if given:
+            raise InputError(
+                reason,
+                location=Location(option),
+                hint="leave it out; --validate 1 runs the kernel on its design's Verilog",
+            )
 
 
 def _with_blocks(made: PreparedSearch, work: KernelWork) -> PreparedSearch:

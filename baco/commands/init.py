@@ -15,22 +15,32 @@ class Example(StrEnum):
     space = "space"
     layers = "layers"
     kernel = "kernel"
+    attention = "attention"
 
 
-_FILES = {Example.space: "space.yaml", Example.layers: "layers.yaml", Example.kernel: "kernel.py"}
+_FILES = {
+    Example.space: "space.yaml",
+    Example.layers: "layers.yaml",
+    Example.kernel: "kernel.py",
+    Example.attention: "attention.py",
+}
 #: Where the text of each comes from; a kernel is no module of ours.
-_SOURCES = {**_FILES, Example.kernel: "kernel.txt"}
+_SOURCES = {**_FILES, Example.kernel: "kernel.txt", Example.attention: "attention.txt"}
 _NEXT = {
     Example.space: "explore --network resnet18 --space {file}",
     Example.layers: "explore --network {file}",
     Example.kernel: "python {file}",
+    Example.attention: "explore --kernel {file}:flash --shape 'B=8,S=512,D=64' --validate 1",
 }
 
 
 def init(
     example: Annotated[
         Example,
-        typer.Argument(help="space: a design space. layers: a network as a table. kernel: a block kernel."),
+        typer.Argument(
+            help="space: a design space. layers: a network as a table. kernel: a block kernel. "
+            "attention: another, of two products with a softmax between."
+        ),
     ],
     out: Annotated[
         Path | None,

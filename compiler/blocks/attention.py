@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import Operation
 
@@ -33,7 +33,7 @@ from compiler.blocks.tiled import (
     summed_from,
     way_out,
 )
-from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE
+from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
 from compiler.dialects.baco import SoftmaxOp
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layout
@@ -41,7 +41,7 @@ from compiler.row_functions import exponentials, numerator_parts, softmax_numera
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from compiler.styles.fused.predict import choose_chain
 from compiler.styles.fused.products import ChainOperands, emit_chain
-from compiler.styles.fused.row_unit import TABLE_BYTES, load_table, table_rows, write_table
+from compiler.styles.fused.row_unit import TABLE_BYTES, load_table, table_rows, table_words
 
 __all__ = ["TiledAttention", "attention_schedule", "attention_to_instgem", "has_softmax", "tiled_attention"]
 
@@ -104,10 +104,7 @@ def emit_attention(function: func.FuncOp, attention: TiledAttention, accelerator
     used = place_chain(chain, schedule, accelerator)
     names = [one.name_hint or f"arg{one.index}" for one in function.body.block.args]
     e = Emitter(function.sym_name.data, [*names, "workspace"])
-    table = e.arguments[-1]
-    write_table(e, table, exponentials(attention.scale))
-    e.fence()
-    load_table(e, accelerator, table)
+    load_table(e, accelerator, e.arguments[-1])
 
     def address(place: TensorPlace) -> Number:
         return e.add(e.arguments[place.argument], place.byte)
@@ -118,7 +115,10 @@ def emit_attention(function: func.FuncOp, attention: TiledAttention, accelerator
     assert scales[1] is not None
     assert parts is not None
     operands = ChainOperands(
-        *(address(one) for one in (attention.left, attention.first, attention.second, attention.output)),
+        address(attention.left),
+        address(attention.first),
+        address(attention.second),
+        address(attention.output),
         (float32_bits(scales[0]), float32_bits(scales[1])),
         parts,
     )
@@ -134,6 +134,8 @@ def emit_attention(function: func.FuncOp, attention: TiledAttention, accelerator
     }
     for name, number in numbers.items():
         lowered.attributes[name] = IntegerAttr(number, i64)
+    words = table_words(exponentials(attention.scale))
+    lowered.attributes[WORKSPACE_BEGINS] = DenseArrayBase.from_list(i64, words)
     return lowered
 
 

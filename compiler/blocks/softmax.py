@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, func
 from xdsl.ir import SSAValue
 
 from compiler.blocks.array import ArrayCode
@@ -19,10 +19,21 @@ from compiler.styles.fused.row_unit import (
     begin_softmax,
     end_function,
     load_table,
-    write_table,
+    table_words,
 )
 
-__all__ = ["by_unit", "softmax"]
+__all__ = ["by_unit", "place_tables", "softmax"]
+
+
+def place_tables(function: func.FuncOp, state: LoweringState) -> tuple[int, ...]:
+    """Give the table of every softmax of a function room where the workspace begins; what that holds when the program begins, in
+    words of 64 bits."""
+    words: list[int] = []
+    for op in function.walk():
+        if isinstance(op, SoftmaxOp) and op.scale not in state.tables:
+            state.tables[op.scale] = state.workspace.allocate(TABLE_BYTES)
+            words += table_words(op.table)
+    return tuple(words)
 
 
 def by_unit(op: SoftmaxOp, state: LoweringState) -> bool:
@@ -41,26 +52,18 @@ def softmax(array: ArrayCode, op: SoftmaxOp, *, loaded: bool) -> InMemory:
     """
     state = array.state
     unit = by_unit(op, state)
-    table = _table(op, state, loaded=unit and loaded)
+    table = state.e.add(state.workspace.address, state.tables[op.scale])
+    if unit and loaded:
+        with state.e.at_entry():
+            load_table(
+                state.e, state.accelerator, state.e.add(state.workspace.address, state.tables[op.scale])
+            )
     target = state.temporary(shape_of(op.result), 8)
     if unit and rows_loadable(target):
         _on_its_way(array, op, None if loaded else table, target)
     else:
         _by_host(array, op, table, target)
     return target
-
-
-def _table(op: SoftmaxOp, state: LoweringState, *, loaded: bool) -> Number:
-    """Address of the table, which is written where the function begins, and loaded."""
-    e = state.e
-    offset = state.workspace.allocate(TABLE_BYTES)
-    with e.at_entry():
-        address = e.add(state.workspace.address, offset)
-        write_table(e, address, op.table)
-        e.fence()
-        if loaded:
-            load_table(e, state.accelerator, address)
-    return address
 
 
 def _on_its_way(array: ArrayCode, op: SoftmaxOp, table: Number | None, target: InMemory) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, TensorType, i64
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 
 from accel.config import Accelerator
 from common.errors import Location
@@ -38,6 +38,7 @@ class LoweringState:
         arguments: byte addresses by `memref` argument.
         records: what each block is.
         placed: factors in the scratchpad.
+        tables: first bytes of softmaxes' tables in the workspace, by their scales.
         spills: blocks of the accumulator that have been copied to main memory, by value.
         depth: loops around the present point.
     """
@@ -53,6 +54,7 @@ class LoweringState:
     arguments: dict[SSAValue, Number] = field(default_factory=dict)
     records: dict[SSAValue, Record] = field(default_factory=dict)
     placed: dict[SSAValue, PlacedFactor] = field(default_factory=dict)
+    tables: dict[Attribute, int] = field(default_factory=dict)
     spills: dict[SSAValue, InMemory] = field(default_factory=dict)
     depth: int = 0
 

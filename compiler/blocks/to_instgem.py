@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, bufferization, func, memref, scf, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, MemRefType, TensorType, i64
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, MatmulOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -36,7 +36,7 @@ from compiler.blocks.memory import (
 from compiler.blocks.pipelining import PipelinedLoad, pipelined_loads
 from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
-from compiler.blocks.softmax import by_unit, softmax
+from compiler.blocks.softmax import by_unit, place_tables, softmax
 from compiler.blocks.state import Buffering, LoweringState, bytes_of
 from compiler.dialects.baco import SoftmaxOp
 from compiler.ir.emit import Cell, Emitter, Number
@@ -44,11 +44,20 @@ from compiler.ir.known import known
 from compiler.ir.location import location_of
 from compiler.styles.fused.row_unit import table_rows
 
-__all__ = ["ACCUMULATOR_ROWS", "SCRATCHPAD_ROWS", "WORKSPACE", "function_to_instgem", "is_structured"]
+__all__ = [
+    "ACCUMULATOR_ROWS",
+    "SCRATCHPAD_ROWS",
+    "WORKSPACE",
+    "WORKSPACE_BEGINS",
+    "function_to_instgem",
+    "is_structured",
+]
 
 #: Attributes of a lowered function: bytes of the workspace whose address is its last argument (absent: none), and rows
 #: of the local memories that it uses.
 WORKSPACE = "baco.workspace"
+#: Words of 64 bits that a workspace begins with (absent: anything).
+WORKSPACE_BEGINS = "baco.workspace_begins"
 SCRATCHPAD_ROWS = "baco.scratchpad_rows"
 ACCUMULATOR_ROWS = "baco.accumulator_rows"
 
@@ -176,6 +185,7 @@ class _Lowering:
                 self.state.arguments[argument] = address
             else:
                 self.state.numbers[argument] = address
+        self._begins = place_tables(function, self.state)
         tables = {op.scale for op in function.walk() if isinstance(op, SoftmaxOp) and by_unit(op, self.state)}
         self._single_table = len(tables) == 1
         if len(tables) > 1:
@@ -202,6 +212,8 @@ class _Lowering:
             numbers[WORKSPACE] = self.state.workspace.bytes
         for name, number in numbers.items():
             function.attributes[name] = IntegerAttr(number, i64)
+        if self._begins:
+            function.attributes[WORKSPACE_BEGINS] = DenseArrayBase.from_list(i64, self._begins)
         return function
 
     # ---------------------------------------------------------------- operations

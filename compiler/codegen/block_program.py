@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 
 from accel.config import Accelerator
 from common.errors import InputError
-from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE
+from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.pipeline import run_pass
 from compiler.dialects.context import all_dialects
@@ -46,8 +47,15 @@ def lower_block_program(
 def with_workspace(module: ModuleOp, entry: str, buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
     """The buffers of an entry function at the `instgem` level, its workspace added if it needs one."""
     size = _numbers(module, entry).get(WORKSPACE, 0)
-    room = (Buffer("workspace", (size,), "int8", "workspace"),) if size else ()
-    return (*buffers, *room)
+    if not size:
+        return tuple(buffers)
+    words = _entry(module, entry).attributes.get(WORKSPACE_BEGINS)
+    begins = None
+    if isinstance(words, DenseArrayBase):
+        begins = np.zeros(size, np.int8)
+        known = np.array(words.get_values(), np.int64).view(np.int8)
+        begins[: len(known)] = known
+    return (*buffers, Buffer("workspace", (size,), "int8", "workspace", begins))
 
 
 def requirement_of(module: ModuleOp, entry: str, accelerator: Accelerator) -> dict[str, int]:
@@ -61,11 +69,12 @@ def requirement_of(module: ModuleOp, entry: str, accelerator: Accelerator) -> di
 
 
 def _numbers(module: ModuleOp, entry: str) -> dict[str, int]:
+    attributes = _entry(module, entry).attributes
+    return {name: one.value.data for name, one in attributes.items() if isinstance(one, IntegerAttr)}
+
+
+def _entry(module: ModuleOp, entry: str) -> func.FuncOp:
     for op in module.ops:
         if isinstance(op, func.FuncOp) and op.sym_name.data == entry:
-            return {
-                name: value.value.data
-                for name, value in op.attributes.items()
-                if isinstance(value, IntegerAttr)
-            }
+            return op
     raise InputError(f"the module has no function @{entry}")

@@ -322,7 +322,7 @@ class Emitter:
             yield
         ops = list(block.ops)
         for one in ops:
-            one.detach()
+            one.detach()  # type: ignore[no-untyped-call]
         if self._entry.first_op is None:
             self._entry.add_ops(ops)
         else:

@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_examples_work_as_they_are(capsys: pytest.CaptureFixture[str], here: Path) -> None:
-    for name in ("space", "layers", "kernel"):
+    for name in ("space", "layers", "kernel", "attention"):
         code, out, err = call(capsys, "init", name)
         assert (code, err) == (0, "")
         assert "try `" in out
@@ -62,11 +62,13 @@ def test_the_examples_work_as_they_are(capsys: pytest.CaptureFixture[str], here:
     assert code == 0, err
     assert "right: c equal" in out
     assert re.search(r"^commands +[1-9]", out, re.MULTILINE), "the kernel reaches the accelerator"
-    (here / "kernel.py").write_text(text.replace('engine="rtl"', 'engine="functional"'))
-    done = subprocess.run([sys.executable, "kernel.py"], capture_output=True, text=True, check=True)
-    assert re.fullmatch(
-        r"right: <functional: exit code 0, \d+ accelerator commands, 491,520 MACs>\n", done.stdout
-    )
+    for file, macs in (("kernel.py", "491,520"), ("attention.py", "524,288")):
+        text = (here / file).read_text()
+        (here / file).write_text(text.replace('engine="rtl"', 'engine="functional"'))
+        done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
+        assert re.fullmatch(
+            rf"right: <functional: exit code 0, \d+ accelerator commands, {macs} MACs>\n", done.stdout
+        )
 
     code, _, err = call(capsys, "init", "kernel")
     assert code == 2

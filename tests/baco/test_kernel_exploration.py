@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from baco.api.kernels import kernel_verdict
 from baco.api.result import Result
 from baco.cli.kernel_exploration import kernel_search
 from baco.main import run
+from common.errors import InfeasibleError
 from compiler.language.cost import predicted_cycles
 from explore.space import load_space
 
@@ -184,3 +186,132 @@ def test_what_is_no_kernel_or_no_shape(
     assert code == 2
     assert message in err
     assert err.count("error:") == 1
+
+
+ATTENTION = (resources.files("baco.examples") / "attention.txt").read_text("utf-8")
+UNITS = """
+name: units
+base: gemmini-default
+dim: [4]
+scratchpad_kib: [8, 64]
+accumulator_kib: [4, 32]
+units: [none, row_functions]
+"""
+HEADS = "B=2,S=32,D=16"
+
+
+@pytest.fixture
+def attention(tmp_path: Path) -> Path:
+    path = tmp_path / "attention.py"
+    path.write_text(ATTENTION)
+    (tmp_path / "space.yaml").write_text(UNITS)
+    return path
+
+
+def test_attention_becomes_hardware_a_program_and_a_verdict(
+    attention: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = attention.parent / "study"
+    command = (
+        "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--space", attention.parent / "space.yaml",
+        "--objective", "latency", "--out", out,
+    )  # fmt: skip
+    code, text, err = call(capsys, *command, "--validate", 1)
+    assert code == 0, err
+    assert "measured on its Verilog, results right" in text
+    machine = Accelerator.from_yaml(out / "best" / "accelerator.yaml")
+    assert machine.features.row_functions
+    record = json.loads((out / "best" / "kernel.json").read_text())
+    assert (record["accelerator"], record["right"]) == (machine.config_hash, True)
+    assert (out / "best" / "kernel.elf").read_bytes()[:4] == b"\x7fELF"
+    assert "module baco_" in (out / "best" / "accelerator.v").read_text()
+
+    # no design of the space with whatever blocks is better, as the language predicts them: by brute force over all
+    search = kernel_search(f"{attention}:flash", HEADS, None)
+    space = load_space(str(attention.parent / "space.yaml"))
+    points = space.hardware().take(space.hardware().units)
+    found = []
+    for d, s, a in zip(points.dim, points.scratchpad_kib, points.accumulator_kib, strict=True):
+        one = space.accelerator(int(d), int(a), int(s), True)
+        for choice in search.choices:
+            try:
+                found.append(predicted_cycles(search.launch(choice, one), one))
+            except InfeasibleError:  # a choice of blocks that are too large for the smallest memories
+                continue
+    assert record["predicted_cycles"] <= 1.01 * min(found)
+    best = Result(out).best.cost.latency_cycles
+    assert record["predicted_cycles"] <= best < record["predicted_cycles"] + 400  # the table's load
+
+    code, text, err = call(capsys, *command, "--resume")
+    assert code == 0, err
+    assert f"{record['predicted_cycles']:,.0f} cycles predicted" in text
+
+
+def test_attention_is_a_network_of_two_products_and_a_softmax(attention: Path) -> None:
+    search = kernel_search(f"{attention}:flash", HEADS, None)
+    found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
+    assert [(choice["BM"], one.blocks) for choice, one in found] == [
+        (16, (16, 16, 32)), (32, (32, 16, 32)), (64, (64, 16, 32)), (128, (128, 16, 32))
+    ]  # fmt: skip
+    (network,) = search.workload(found[0][1]).networks
+    assert [one.kind for one in network.operators] == ["matmul", "softmax", "matmul"]
+    assert network.macs == 2 * 2 * 32 * 32 * 16
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "marked"),
+    [
+        (("baco.requantize(baco.dot(queries, right.T), 0.002)", "baco.dot(queries, right.T)"),
+         "baco.softmax of a block int32[16, 32]", "baco.softmax(scores"),
+        (("weights = baco.softmax(scores, 0.05)", "weights = baco.softmax(scores, -0.05)"),
+         "scales of a softmax are positive", "baco.softmax(scores"),
+        (("weights = baco.softmax(scores, 0.05)", "weights = baco.softmax(scores, 0.05, mask=depth > 3)"),
+         "a mask [16] for a block int8[16, 32]: the shapes do not fit", "baco.softmax(scores"),
+        (("weights = baco.softmax(scores, 0.05)", "weights = baco.max(scores, axis=2)"),
+         "axis 2 does not exist in a block with 2 dimensions", "baco.max(scores, axis=2)"),
+        (("right.T", "right"), "the first has 16 columns, the second 32 rows", "baco.dot(queries, right)"),
+        (("rows = baco.program_id(0) * BM", "rows = 1 + baco.program_id(0) * BM"), "may reach", "baco.load(q"),
+        (("keys[:, None] * D + depth[None, :])\n    scores", "keys[:, None] * D * 2 + depth[None, :])\n    scores"),
+         "this load may reach element", "baco.load(k"),
+        (("    weights = baco.softmax(scores, 0.05)", "    weights = scores"),
+         "it has one product and one store, not 2 and 1", "baco.dot(weights, values)"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_attention_is_one_message_with_a_caret(
+    attention: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: tuple[str, str],
+    message: str,
+    marked: str,
+) -> None:
+    assert change[0] in ATTENTION
+    attention.write_text(ATTENTION.replace(*change))
+    code, out, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--out", attention.parent / "none"
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert err.count("error:") == 1
+    assert message in err
+    lines = err.splitlines()
+    caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
+    assert lines[caret - 1][lines[caret].index("^") :].startswith(marked), err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--search", "local"), "--search: block sizes and hardware of a kernel have a search of their own"),
+        (("--measure", "1M"), "--measure: a kernel is one program"),
+        (("--timing", "gemmini"), "have no units for functions of rows, which attention needs"),
+        (("--space", "reference"), "have no units for functions of rows, which attention needs"),
+    ],
+)
+def test_what_attention_cannot_be_explored_with(
+    attention: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
+) -> None:
+    code, _, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, *options,
+        "--out", attention.parent / "none",
+    )  # fmt: skip
+    assert code == 2
+    assert message in err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -197,29 +197,40 @@ def kernels(
     ] = "gemmini-default",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="products, published; repeatable; by default both stages."),
+        typer.Option("--only", help="products, published, attention; repeatable; by default all stages."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for kernels.md and kernels.json.")] = Path(
-        "baco-bench"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for kernels.* and attention.* (md, json).")
+    ] = Path("baco-bench"),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules.
+    """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules; and
+    attention, on a machine with units for functions of rows, against the time of its products alone.
 
     Finished stages are kept in the output folder's files: those that run replace their own figures only.
     """
     from baco.display.console import stderr
+    from bench.attention import attention, attention_page
     from bench.kernels import STAGES, kernels_page
     from bench.kernels import kernels as run_kernels
 
     console = stderr()
-    rows = run_kernels(
-        machine=accelerator,
-        stages=only or STAGES,
-        out=out,
-        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
-    )
-    show(rows, kernels_page, json, page=True)
+
+    def watch(line: str) -> None:
+        console.print(line, highlight=False, soft_wrap=True)
+
+    stages = only or [*STAGES, "attention"]
+    of_products = [one for one in stages if one != "attention"]
+    rows: list[dict[str, Any]] = []
+    pages = []
+    if of_products:
+        rows = run_kernels(machine=accelerator, stages=of_products, out=out, watch=watch)
+        pages.append(kernels_page(rows))
+    if "attention" in stages:
+        found = attention(out=out, watch=watch)
+        rows = [*rows, *found]
+        pages.append(attention_page(found))
+    show(rows, lambda _: "\n".join(pages), json, page=True)
 
 
 def trees(

@@ -21,7 +21,7 @@ __all__ = [
     "load_wide",
     "packed_table",
     "table_rows",
-    "write_table",
+    "table_words",
 ]
 
 RowFunctionName = Literal["copy", "table", "softmax", "normalisation", "product"]
@@ -50,11 +50,10 @@ def packed_table(entries: np.ndarray) -> np.ndarray:
     return np.asarray(words[0::2] | words[1::2] << 16, dtype=np.int64).astype(np.uint32).view(np.int32)
 
 
-def write_table(e: Emitter, address: Number, entries: np.ndarray) -> None:
-    """The host core writes a table (`packed_table` of the entries) to main memory, of which `TABLE_BYTES` are taken."""
-    words = packed_table(entries).view(np.int64)
-    for n, word in enumerate(words.tolist()):
-        e.store(e.add(address, 8 * n), word, 64)
+def table_words(entries: np.ndarray) -> list[int]:
+    """A packed table as words of 64 bits."""
+    words: list[int] = packed_table(entries).view(np.int64).tolist()
+    return words
 
 
 def begin_softmax(

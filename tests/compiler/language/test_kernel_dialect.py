@@ -132,6 +132,36 @@ CASES = [
         "%r = baco.requantize %v by 5.000000e-01 : i32 to i32",
         "cannot give",
     ),
+    (
+        '%r = baco.reduce "sum" %b along 1 : tensor<4x8xi8> to tensor<4xi32>',
+        '%r = baco.reduce "sum" %b along 1 : tensor<4x8xi8> to tensor<4xi8>',
+        "this reduction gives tensor<4xi32>",
+    ),
+    (
+        '%r = baco.reduce "sum" %b along 1 : tensor<4x8xi8> to tensor<4xi32>',
+        '%r = baco.reduce "sum" %b along 2 : tensor<4x8xi8> to tensor<4xi32>',
+        "axis 2 does not exist",
+    ),
+    (
+        '%r = baco.reduce "max" %b along 1 : tensor<4x8xi8> to tensor<4xi8>',
+        '%r = baco.reduce "mean" %b along 1 : tensor<4x8xi8> to tensor<4xi32>',
+        "no reduction",
+    ),
+    (
+        '%r = baco.softmax %b by 5.000000e-02 into 1.000000e-02 : tensor<4x8xi8> to tensor<4x8xi8>',
+        '%r = baco.softmax %s by 5.000000e-02 into 1.000000e-02 : tensor<4x4xi32> to tensor<4x4xi32>',
+        "expected one of i8",
+    ),
+    (
+        '%r = baco.softmax %b by 5.000000e-02 into 1.000000e-02 : tensor<4x8xi8> to tensor<4x8xi8>',
+        '%r = baco.softmax %b by -5.000000e-02 into 1.000000e-02 : tensor<4x8xi8> to tensor<4x8xi8>',
+        "scales of a softmax are positive",
+    ),
+    (
+        '%r = baco.softmax %b mask %m : tensor<4x8xi1> by 5.000000e-02 into 1.000000e-02 : tensor<4x8xi8> to tensor<4x8xi8>',
+        '%r = baco.softmax %b mask %b : tensor<4x8xi8> by 5.000000e-02 into 1.000000e-02 : tensor<4x8xi8> to tensor<4x8xi8>',
+        "must have its shape and type i1",
+    ),
     *[
         (f"%r = baco.{name} %b, %b : tensor<4x8xi8>", f"%r = baco.{name} %p, %p : !baco.ptr<i8>", "elements of type !baco.ptr<i8>")
         for name in ("add", "sub", "mul", "floordiv", "mod", "maximum", "minimum", "and", "or", "xor", "shl", "shr")
