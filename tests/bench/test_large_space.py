@@ -1,0 +1,107 @@
+"""The comparison of searchers in the large space: its statistics, its page, and the peers that it brings along."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import large_space as bench
+from bench.large_space_peers import PEERS, HardwareSearch, TrustRegion
+from bench.runs import RunKey, SearchRun
+from explore.candidate import Candidate
+from explore.cost.predicted import instruction_costs
+from tests.explore.search.test_settings import TINY, candidates_of, setup_of
+from tests.explore.search.test_units import LAYERS
+
+
+def run(network: str, searcher: str, seed: int, *curve: tuple[int, float, float]) -> SearchRun:
+    key = RunKey(network, "gemmini-large", searcher, seed, 100, "instruction")
+    return SearchRun(key, 2, 400, 60.0, curve)
+
+
+def test_intervals_are_of_networks_not_of_seeds() -> None:
+    """Three networks whose mean logarithms are 1, 2 and 3: t of 97.5% with two degrees of freedom is 4.303 (tables)."""
+    ones = {("a", 0): math.exp(0.5), ("a", 1): math.exp(1.5), ("b", 0): math.exp(2), ("c", 0): math.exp(3)}
+    found = bench.ratio({**ones, ("d", 0): None}, {key: 1.0 for key in [*ones, ("d", 0), ("e", 0)]})
+    assert found is not None
+    assert (found.networks, found.runs) == (3, 4)
+    assert math.log(found.mean) == pytest.approx(2)
+    assert math.log(found.high) == pytest.approx(2 + 4.303 / math.sqrt(3), rel=1e-3)
+    assert math.log(found.low) == pytest.approx(2 - 4.303 / math.sqrt(3), rel=1e-3)
+    assert bench.ratio({("a", 0): 1.0}, {("a", 0): 1.0}) is None
+
+
+def test_runs_are_compared_after_as_long_and_after_as_many_samples(tmp_path: Path) -> None:
+    runs = []
+    for network in ("m", "n"):
+        # main: 4 after 200 evaluations (100 samples), 2 in the end; the peer: 8 after 100 samples, 3 in the end
+        runs.append(run(network, bench.MAIN, 0, (10, 1.0, 9.0), (200, 30.0, 4.0), (300, 50.0, 2.0)))
+        runs.append(run(network, "turbo", 0, (10, 1.0, 9.0), (150, 2.0, 8.0), (210, 55.0, 3.0), (400, 61.0, 1.0)))
+    found = bench.summary(runs, 100, 60.0)
+    assert list(found) == ["turbo"]
+    by_time, by_samples = found["turbo"]
+    assert by_time is not None
+    assert by_samples is not None
+    assert by_time.mean == pytest.approx(2 / 3)
+    assert by_samples.mean == pytest.approx(4 / 8)
+    bench.write(runs, 100, 60.0, tmp_path)
+    text = (tmp_path / "large-space.md").read_text()
+    assert "| TuRBO, mappings searched | 0.667 [0.667, 0.667] | 0.500 [0.500, 0.500] | 2 |" in text
+    assert (tmp_path / "large-space.png").stat().st_size > 1000
+
+
+def test_a_trust_region_finds_what_trying_everything_finds() -> None:
+    """A valley across two coordinates and a lesser one beside it, on a grid of 3,168 places."""
+    sizes = (6, 11, 8, 6, 1)
+    values = {}
+    for place in itertools.product(*map(range, sizes)):
+        x = np.array(place) / np.maximum(np.array(sizes) - 1, 1)
+        valley = 4 * (x[0] + x[1] - 1.1) ** 2 + (x[1] - 0.8) ** 2 + (x[2] - 0.3) ** 2
+        beside = 0.15 + 3 * (x[0] - 0.9) ** 2 + (x[2] - 0.9) ** 2 + (x[3] - 0.1) ** 2
+        values[place] = min(valley + 0.5 * (x[3] - 0.6) ** 2, beside)
+    optimiser = TrustRegion(sizes, (0, 0, 0, 0, 0), 1)
+    asked = []
+    for _ in range(70):
+        asked.append(optimiser.ask())
+        optimiser.tell(values[asked[-1]])
+    assert asked[0] == (0, 0, 0, 0, 0)
+    order = sorted(values.values())
+    assert min(values[place] for place in asked) <= order[5]
+
+
+@pytest.fixture(scope="module")
+def main_edp() -> float:
+    return min(one.objective for one in candidates_of("gradient", setup_of(TINY, 400)))
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_peers_find_and_price_designs_as_the_main_searcher_does(name: str, main_edp: float) -> None:
+    """In a small space they are as good, and what they report is what the model of the reported accelerator says."""
+
+    def found() -> list[Candidate]:
+        setup, all_ = setup_of(TINY, 400), []
+        peer = HardwareSearch(setup, PEERS[name], mappings=40)
+        done = False
+        while not done:
+            result = peer.step()
+            all_ += result.candidates
+            done = result.done
+        # seeds, and mappings to begin with, are not cut off
+        assert result.evaluations <= setup.evaluations * 1.1  # type: ignore[operator]
+        return all_
+
+    designs = found()
+    assert [one.objective for one in designs] == sorted((one.objective for one in designs), reverse=True)
+    assert designs[-1].objective <= main_edp * 1.1
+    for one in designs:
+        machine = one.accelerator
+        assert TINY.constraints.area_mm2 is not None
+        assert machine.area_mm2 <= TINY.constraints.area_mm2
+        costs = instruction_costs(LAYERS, one.mappings, machine)
+        cycles = sum(task.count * cost.latency_cycles for task, cost in zip(one.tasks, costs, strict=True))
+        energy = sum(task.count * cost.energy_pj for task, cost in zip(one.tasks, costs, strict=True))
+        assert one.objective == pytest.approx(energy * 1e-6 * cycles * 1000 / machine.clock_mhz, rel=1e-9)
