@@ -252,7 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 run = shelf.put(name, execute(key, options.seconds))
                 print(f"{key.label}: {run.best_after(options.seconds)} in {run.seconds:.1f} s", flush=True)
     if options.out is not None:
-        runs = [load(path) for path in sorted(options.runs.glob(f"*_{options.samples}_{options.seconds:g}s.json"))]
+        runs = [
+            load(path) for path in sorted(options.runs.glob(f"*_{options.samples}_{options.seconds:g}s.json"))
+        ]
         write(runs, options.samples, options.seconds, output_folder(options.out))
 
 

@@ -11,6 +11,7 @@ Optuna's), and Gaussian processes in a trust region (TuRBO; Eriksson et al., Neu
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from optuna.distributions import IntDistribution
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, TPESampler
 from scipy.stats import qmc
 
+from common.errors import InputError
 from common.portable import Floats, Ints
 from explore.cost.genome import Genomes
 from explore.search.base import BatchResult, SearchSetup, State
@@ -219,6 +221,8 @@ class HardwareSearch:
         setup: of a space with settings.
         optimiser: as in `PEERS`.
         mappings: evaluations a task on each accelerator.
+
+    Raises InputError where what the optimisers need is not installed.
     """
 
     def __init__(
@@ -227,6 +231,11 @@ class HardwareSearch:
         optimiser: Callable[[Place, Place, int], Optimiser],
         mappings: int = MAPPINGS,
     ) -> None:
+        if any(importlib.util.find_spec(module) is None for module in ("cmaes", "sklearn")):
+            raise InputError(
+                "peers of the main searcher need cmaes and scikit-learn",
+                hint="install them: pip install 'baco[bench]'",
+            )
         self.setup, self.mappings = setup, mappings
         space = setup.space
         self._values = [np.array(v) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)]
