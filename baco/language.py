@@ -26,14 +26,18 @@ expand_dims = PRIMITIVES["expand_dims"]
 full = PRIMITIVES["full"]
 load = PRIMITIVES["load"]
 make_block_ptr = PRIMITIVES["make_block_ptr"]
+max = PRIMITIVES["max"]
 maximum = PRIMITIVES["maximum"]
+min = PRIMITIVES["min"]
 minimum = PRIMITIVES["minimum"]
 num_programs = PRIMITIVES["num_programs"]
 program_id = PRIMITIVES["program_id"]
 requantise = PRIMITIVES["requantise"]
 requantize = PRIMITIVES["requantize"]
+softmax = PRIMITIVES["softmax"]
 static_range = PRIMITIVES["static_range"]
 store = PRIMITIVES["store"]
+sum = PRIMITIVES["sum"]
 trans = PRIMITIVES["trans"]
 where = PRIMITIVES["where"]
 zeros = PRIMITIVES["zeros"]
@@ -80,14 +84,18 @@ __all__ = [
     "jit",
     "load",
     "make_block_ptr",
+    "max",
     "maximum",
+    "min",
     "minimum",
     "num_programs",
     "program_id",
     "requantise",
     "requantize",
+    "softmax",
     "static_range",
     "store",
+    "sum",
     "trans",
     "uint8",
     "use",

@@ -86,7 +86,7 @@ def _app(program: str) -> Any:
     from typer.main import get_command
 
     from baco.cli.checked import CommandGroup
-    from baco.commands.bench import bench
+    from baco.commands.bench.group import bench
     from baco.commands.compare import compare
     from baco.commands.compile import compile_
     from baco.commands.completion import completion

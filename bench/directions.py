@@ -1,12 +1,11 @@
 """Q-learning against all directions (FlexTensor, figure 4.9): evaluator calls to the same quality on the layers of YOLO v1.
 
 As published, the quality is what another search converges to: here the best of 300 random points of the same space; and, beyond,
-a tenth fewer cycles than that. `python -m bench.directions --out results` writes directions.json and directions.md.
+a tenth fewer cycles than that. `baco bench directions --out results` writes directions.json and directions.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -145,18 +144,6 @@ def directions_page(result: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "Published: 27.6% of the P-method's time. `python -m bench.directions --out results` makes this page.",
+        "Published: 27.6% of the P-method's time. `baco bench directions --out results` makes this page.",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("baco-bench"))
-    parser.add_argument("--seeds", type=int, default=10)
-    options = parser.parse_args()
-    bench_directions(seeds=options.seeds, out=options.out, watch=lambda line: print(line, flush=True))
-
-
-if __name__ == "__main__":
-    _main()

@@ -1,4 +1,4 @@
-"""Products written in the block language against the layer path, on the RTL: cycles, and the share of the array's peak."""
+"""Products on the RTL: in the block language, by the layer path, and as others have scheduled them; share of the array's peak."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
+from accel.config import TIMINGS, Accelerator
 from accel.presets import load_accelerator
-from common.errors import BacoError
-from common.files import atomic_write, output_folder
+from bench.hand_scheduled import HAND_SCHEDULED, hand_scheduled_program
+from common.errors import BacoError, InputError, Location, did_you_mean
+from common.files import atomic_write, output_folder, read_input_text
 from compiler.choice.choose import choose
+from compiler.choice.gemmini import gemmini_schedule
 from compiler.codegen.layer_program import layer_program
 from compiler.codegen.program import Program
 from compiler.language.compile import buffer_names, compile_launch
@@ -22,10 +24,14 @@ from compiler.language.jit import BoundLaunch, Options, jit
 from compiler.language.names import const
 from compiler.language.primitives import PRIMITIVES
 from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem
 
-__all__ = ["PRODUCTS", "kernels", "kernels_page"]
+__all__ = ["PRODUCTS", "STAGES", "kernels", "kernels_page"]
+
+#: What can be measured of a product.
+STAGES = ("products", "published")
 
 _MACHINE = "gemmini-default"
 #: Rows, columns, depth: a square product, and pointwise convolutions of ResNet-50.
@@ -65,50 +71,119 @@ def kernels(
     *,
     blocks: tuple[int, int, int] = _BLOCKS,
     machine: str = _MACHINE,
+    stages: Sequence[str] = STAGES,
     out: Path,
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each product: cycles of the kernel, of the same block by block, and of the layer path.
+    """A row for each product: cycles of the kernel, of the same block by block, and of the layer path (stage `products`); and,
+    by timing, cycles of published schedules (stage `published`).
 
-    Every result is compared with numpy's integers. Writes `kernels.json` and `kernels.md`. Raises BacoError for a wrong one.
+    Every result is compared with numpy's integers. Writes `kernels.json` and `kernels.md`, which keep what they have of other
+    stages and products. Raises BacoError for a wrong result, InputError for other stages and a file that holds something else.
     """
+    for stage in stages:
+        if stage not in STAGES:
+            raise InputError(f"there is no stage '{stage}'", hint=did_you_mean(stage, STAGES))
     folder, accelerator = output_folder(out), load_accelerator(machine)
-    rows = []
+    kept = _earlier(folder / "kernels.json", accelerator.name)
     for shape in shapes:
-        watch("x".join(map(str, shape)))
-        rows.append(_row(shape, blocks, accelerator))
-        atomic_write(folder / "kernels.json", json.dumps(rows, indent=1) + "\n")
-        atomic_write(folder / "kernels.md", kernels_page(rows))
-    return rows
+        name = "x".join(map(str, shape))
+        product_case = _Case(shape, accelerator)
+        row = kept.setdefault(name, {"product": name, "machine": accelerator.name})
+        row |= {"macs": product_case.layer.problem.macs, "peak_cycles": product_case.peak_cycles}
+        for stage in stages:
+            watch(f"{name}, {stage}")
+            if stage == "products":
+                row |= _products(product_case, blocks)
+            else:
+                row["published"] = {timing: _published(product_case, blocks, timing) for timing in TIMINGS}
+            atomic_write(folder / "kernels.json", json.dumps(list(kept.values()), indent=1) + "\n")
+            atomic_write(folder / "kernels.md", kernels_page(list(kept.values())))
+    return list(kept.values())
 
 
-def _row(
-    shape: tuple[int, int, int], blocks: tuple[int, int, int], accelerator: Accelerator
-) -> dict[str, Any]:
-    m, n, k = shape
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(-128, 128, (m, k), np.int8), rng.integers(-128, 128, (k, n), np.int8)
-    c = np.zeros((m, n), np.int8)
-    # exact: below 2^53
-    total = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32) * np.float32(_SCALE)
-    expected = np.clip(np.rint(total), -128, 127).astype(np.int8)
-    grid = (ceiling_quotient(m, blocks[0]), ceiling_quotient(n, blocks[1]))
-    launch = product.bind(grid, (a, b, c, m, n, k, _SCALE, *blocks), {}, Options(accelerator))
-    layer = Layer(Problem(P=m, K=n, C=k), scale=_SCALE)
-    schedule = choose(layer, accelerator)
-    inputs = {"input": a.reshape(-1), "weight": b.reshape(-1)}
+def _earlier(path: Path, machine: str) -> dict[str, dict[str, Any]]:
+    """Rows of runs before, by product. Raises InputError for a file of something else, or of another machine."""
+    if not path.exists():
+        return {}
+    try:
+        rows = json.loads(read_input_text(path))
+        found = {row["product"]: row for row in rows if row["machine"] == machine}
+    except (ValueError, TypeError, KeyError):
+        raise InputError(
+            "these are no results of kernels", location=Location(str(path)), hint="name another --out"
+        ) from None
+    if len(found) < len(rows):
+        raise InputError(
+            "these are results of another machine", location=Location(str(path)), hint="name another --out"
+        )
+    return found
+
+
+class _Case:
+    """A product with random operands, and what it must give."""
+
+    def __init__(self, shape: tuple[int, int, int], accelerator: Accelerator) -> None:
+        m, n, k = self.shape = shape
+        self.accelerator = accelerator
+        self.layer = Layer(Problem(P=m, K=n, C=k), scale=_SCALE)
+        rng = np.random.default_rng(0)
+        self.a = rng.integers(-128, 128, (m, k), np.int8)
+        self.b = rng.integers(-128, 128, (k, n), np.int8)
+        # exact: below 2^53
+        total = (self.a.astype(np.float64) @ self.b.astype(np.float64)).astype(np.float32)
+        self.expected = np.clip(np.rint(total * np.float32(_SCALE)), -128, 127).astype(np.int8)
+
+    @property
+    def peak_cycles(self) -> float:
+        return self.layer.problem.macs / self.accelerator.dim**2
+
+    def by_kernel(
+        self, blocks: tuple[int, int, int], timing: str = "baco", *, blockwise: bool = False
+    ) -> int:
+        m, n, k = self.shape
+        machine = self.accelerator.replace(timing=timing)
+        grid = (ceiling_quotient(m, blocks[0]), ceiling_quotient(n, blocks[1]))
+        c = np.zeros((m, n), np.int8)
+        launch = product.bind(grid, (self.a, self.b, c, m, n, k, _SCALE, *blocks), {}, Options(machine))
+        program = compile_launch(launch, machine, blockwise=blockwise)
+        return _cycles(program, _memories(launch), "c", self.expected, timing)
+
+    def by_schedule(self, schedule: Schedule, timing: str = "baco") -> int:
+        inputs = self._inputs()
+        program = layer_program(self.layer, schedule, self.accelerator, inputs)
+        return _cycles(program, inputs, "output", self.expected, timing)
+
+    def by_hand(self, timing: str, *, apart: bool = False) -> int | None:
+        schedule = HAND_SCHEDULED.get(self.shape)
+        if schedule is None:
+            return None
+        program = hand_scheduled_program(self.shape, schedule, self.accelerator, _SCALE, apart=apart)
+        return _cycles(program, self._inputs(), "output", self.expected, timing)
+
+    def _inputs(self) -> dict[str, Any]:
+        return {"input": self.a.reshape(-1), "weight": self.b.reshape(-1)}
+
+
+def _products(case: _Case, blocks: tuple[int, int, int]) -> dict[str, Any]:
+    schedule = choose(case.layer, case.accelerator)
     return {
-        "product": "x".join(map(str, shape)),
         "blocks": list(blocks),
-        "machine": accelerator.name,
-        "macs": layer.problem.macs,
-        "peak_cycles": layer.problem.macs / accelerator.dim**2,
-        "kernel": _cycles(compile_launch(launch, accelerator), _memories(launch), "c", expected),
-        "blockwise": _cycles(
-            compile_launch(launch, accelerator, blockwise=True), _memories(launch), "c", expected
-        ),
-        "layer": _cycles(layer_program(layer, schedule, accelerator, inputs), inputs, "output", expected),
+        "kernel": case.by_kernel(blocks),
+        "blockwise": case.by_kernel(blocks, blockwise=True),
+        "layer": case.by_schedule(schedule),
         "schedule": str(schedule),
+    }
+
+
+def _published(case: _Case, blocks: tuple[int, int, int], timing: str) -> dict[str, Any]:
+    """Cycles, from reset to the end, by who scheduled the product; ours for the timing, the others' as they are."""
+    return {
+        "library": case.by_schedule(gemmini_schedule(case.layer, case.accelerator), timing),
+        "hand": case.by_hand(timing),
+        "hand, B apart": case.by_hand(timing, apart=True),
+        "kernel": case.by_kernel(blocks, timing),
+        "layer": case.by_schedule(choose(case.layer, case.accelerator.replace(timing=timing)), timing),
     }
 
 
@@ -119,8 +194,8 @@ def _memories(launch: BoundLaunch) -> dict[str, Any]:
     }
 
 
-def _cycles(program: Program, inputs: Mapping[str, Any], name: str, expected: Any) -> int:
-    outputs, result = run_program(program, dict(inputs), "rtl")
+def _cycles(program: Program, inputs: Mapping[str, Any], name: str, expected: Any, timing: str) -> int:
+    outputs, result = run_program(program, dict(inputs), "rtl", timing=timing)
     if result.exit_code or not np.array_equal(outputs[name].reshape(-1), expected.reshape(-1)):
         raise BacoError(f"{program.name}: the result is not what numpy's integers give")
     assert result.cycles is not None
@@ -129,10 +204,17 @@ def _cycles(program: Program, inputs: Mapping[str, Any], name: str, expected: An
 
 def kernels_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """What was measured."""
+    lines = ["# Products in the block language, by the layer path, and as published", ""]
+    lines += _products_lines([row for row in rows if "kernel" in row])
+    lines += _published_lines([row for row in rows if "published" in row])
+    return "\n".join(lines)
+
+
+def _products_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not rows:
+        return []
     blocks = " x ".join(map(str, rows[0]["blocks"]))
     lines = [
-        "# Products in the block language, and by the layer path",
-        "",
         f"On {rows[0]['machine']}, measured on the RTL, every result equal to numpy's integers; blocks of {blocks} (rows,"
         " columns, depth), int8 results requantised from int32 sums. `block by block` is the same kernel with every block"
         " loaded, multiplied and stored as its text says. Peak: a product in every element of the array in every cycle.",
@@ -146,4 +228,49 @@ def kernels_page(rows: Sequence[Mapping[str, Any]]) -> str:
             f"| {row['product']} | {row['kernel']:,} | **{peak / row['kernel']:.1%}** | {row['layer']:,} |"
             f" **{row['kernel'] / row['layer']:.3f}** | {row['blockwise']:,} | {peak / row['blockwise']:.1%} |"
         )
-    return "\n".join([*lines, ""])
+    return [*lines, ""]
+
+
+#: Columns of the comparison with published schedules.
+_PEERS = {
+    "library": "vendor's library",
+    "hand": "by hand",
+    "hand, B apart": "by hand, B apart",
+    "kernel": "kernel",
+    "layer": "layer path",
+}
+
+
+def _published_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    if rows:
+        lines += [
+            "## Published schedules",
+            "",
+            f"The same products on {rows[0]['machine']}, cycles from reset to the end, every result equal to numpy's integers, by the"
+            " timing of this project's RTL (`baco`) and of the original's (`gemmini`). *Vendor's library*: the tiling of Gemmini's C"
+            " library by loop macros (`compiler/choice/gemmini.py`). *By hand*: the Exo project's schedules, written anew from what"
+            " they say (`bench/hand_scheduled.py`), single commands; *B apart*: the same with B at the end of the scratchpad, where it"
+            " shares no bank with A. *Kernel* and *layer path* are ours, chosen for the timing. Shares are of the array's peak.",
+            "",
+        ]
+    for timing in TIMINGS:
+        if rows:
+            lines += [
+                f"| {timing}: rows x columns x depth | {' | '.join(_PEERS.values())} | library/ours | by hand/ours |",
+                "|" + "---|" * (len(_PEERS) + 3),
+            ]
+        for row in rows:
+            said = row["published"][timing]
+            cells = [_share(said[name], row["peak_cycles"]) for name in _PEERS]
+            by_hand = [one for one in (said["hand"], said["hand, B apart"]) if one is not None]
+            ratio = f"{min(by_hand) / said['layer']:.3f}" if by_hand else ""
+            lines.append(
+                f"| {row['product']} | {' | '.join(cells)} | **{said['library'] / said['layer']:.3f}** | **{ratio}** |"
+            )
+        lines.append("")
+    return lines
+
+
+def _share(cycles: int | None, peak: float) -> str:
+    return "" if cycles is None else f"{cycles:,} ({peak / cycles:.0%})"

@@ -1,11 +1,10 @@
 """Kernels with 1 to 5 places for blocks that are loaded ahead: cycles of the RTL beside what the model says.
 
-`python -m bench.pipelining --out results` writes pipelining.json and pipelining.md.
+`baco bench pipelining --out results` writes pipelining.json and pipelining.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -118,10 +117,15 @@ ACCELERATOR = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
 
 def bench_pipelining(
     kernels: Sequence[str] | None = None,
+    *,
+    out: Path,
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each kernel: cycles of the RTL and of the model by stages, and which the model takes."""
-    rows = []
+    """A row for each kernel: cycles of the RTL and of the model by stages, and which the model takes.
+
+    Writes `pipelining.json` and `pipelining.md`.
+    """
+    folder, rows = output_folder(out), []
     for name in kernels or KERNELS:
         launch = KERNELS[name]()
         predicted, chosen = _predicted(launch)
@@ -130,6 +134,8 @@ def bench_pipelining(
             measured.append(_measured(launch, stages))
             watch(f"{name}, {stages} stages: {measured[-1]} cycles, predicted {predicted[stages - 1]}")
         rows.append({"kernel": name, "rtl": measured, "model": predicted, "chosen": chosen})
+    atomic_write(folder / "pipelining.json", json.dumps(rows, indent=1) + "\n")
+    atomic_write(folder / "pipelining.md", pipelining_page(rows))
     return rows
 
 
@@ -191,21 +197,6 @@ def pipelining_page(rows: Sequence[dict[str, Any]]) -> str:
         f" average, {100 * max(losses):.1f}% at most; one place instead of the best number"
         f" {100 * float(np.mean([row['rtl'][0] / min(row['rtl']) - 1 for row in rows])):.0f}% on average.",
         "",
-        "`python -m bench.pipelining --out results` makes this page.",
+        "`baco bench pipelining --out results` makes this page.",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("baco-bench"))
-    parser.add_argument("--kernel", action="append", choices=list(KERNELS))
-    options = parser.parse_args()
-    rows = bench_pipelining(options.kernel, watch=lambda line: print(line, flush=True))
-    folder = output_folder(options.out)
-    atomic_write(folder / "pipelining.json", json.dumps(rows, indent=1) + "\n")
-    atomic_write(folder / "pipelining.md", pipelining_page(rows))
-
-
-if __name__ == "__main__":
-    _main()

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from common.errors import InfeasibleError, InputError, Location
 from common.files import atomic_write, output_folder
@@ -15,9 +15,13 @@ from common.files import atomic_write, output_folder
 if TYPE_CHECKING:
     from accel.config import Accelerator
     from baco.api.result import Result
+    from compiler.blocks.attention import TiledAttention
     from compiler.blocks.products import TiledProduct
     from compiler.language.jit import BoundLaunch, Kernel
-    from workloads.network import Workload
+    from workloads.network import Network, Workload
+
+    #: What a kernel computes.
+    Work: TypeAlias = TiledProduct | TiledAttention
 
 __all__ = ["KernelSearch", "KernelVerdict", "kernel_verdict"]
 
@@ -52,28 +56,28 @@ class KernelSearch:
         values = {**self.values, **blocks}
         return self.kernel.bind(self.grid(values), (), values, Options(accelerator))
 
-    def products(self, accelerator: Accelerator) -> list[tuple[Mapping[str, Any], TiledProduct]]:
+    def work(self, accelerator: Accelerator) -> list[tuple[Mapping[str, Any], Work]]:
         """What the kernel computes with every choice of block sizes that it is right with, on whatever accelerator.
 
-        Raises KernelError where it is wrong with all of them, and InputError, which shows the line, where it is no tiled
-        product.
+        Raises KernelError where it is wrong with all of them, and InputError, which shows the line, where it is neither one
+        tiled product nor attention.
         """
-        from compiler.language.cost import launch_product
+        from compiler.language.cost import launch_work
         from compiler.language.source import showing_line
 
-        found: list[tuple[Mapping[str, Any], TiledProduct]] = []
+        found: list[tuple[Mapping[str, Any], Work]] = []
         wrong: InputError | None = None
         for blocks in self.choices:
             try:
-                found.append((blocks, launch_product(self.launch(blocks, accelerator))))
+                found.append((blocks, launch_work(self.launch(blocks, accelerator))))
             except InputError as error:
                 wrong = wrong or error
         if not found:
             assert wrong is not None
             raise showing_line(wrong) from None
-        layers = {one.layer for _, one in found}
-        if len(layers) > 1:
-            shown = " and ".join(str(one.problem) for one in list(layers)[:2])
+        computed = {_computed(one) for _, one in found}
+        if len(computed) > 1:
+            shown = " and ".join(sorted(computed)[:2])
             raise InputError(
                 f"what kernel `{self.kernel.name}` computes depends on its block sizes: {shown}",
                 location=Location(self.kernel.source.file, self.kernel.source.first_line),
@@ -81,11 +85,17 @@ class KernelSearch:
             )
         return found
 
-    def workload(self, product: TiledProduct) -> Workload:
-        """The kernel as a network of one operator, with what follows its product."""
+    def workload(self, work: Work) -> Workload:
+        """The kernel as a network: of one operator, with what follows its product, or of those of attention."""
+        from compiler.blocks.attention import TiledAttention
         from workloads.network import LayerFacts, Network, Operator, Tensor, Workload
 
-        layer, name = product.layer, self.kernel.name
+        options: dict[str, int | str] = {
+            key: value for key, value in self.values.items() if isinstance(value, int)
+        }
+        if isinstance(work, TiledAttention):
+            return Workload.of([self._attention(work, options)])
+        layer, name = work.layer, self.kernel.name
         p = layer.problem
         shape = (p.groups, p.P, p.K) if p.groups > 1 else (p.P, p.K)
         out = Tensor("product", shape)
@@ -95,10 +105,35 @@ class KernelSearch:
         if layer.relu:
             operators.append(Operator("relu", "relu", (out.name,), Tensor("relu", shape), fused=True))
         inputs = (Tensor("input", (p.groups, p.P, p.C) if p.groups > 1 else (p.P, p.C)),)
-        options: dict[str, int | str] = {
-            key: value for key, value in self.values.items() if isinstance(value, int)
-        }
         return Workload.of([Network(name, inputs, tuple(operators), source=self.source, options=options)])
+
+    def _attention(self, work: TiledAttention, options: dict[str, int | str]) -> Network:
+        """Attention as a network of three operators."""
+        from workloads.builder import GraphBuilder
+
+        chain = work.chain
+        b = GraphBuilder(self.kernel.name, self.source, options)
+        q, k, v = (
+            b.input(name, (chain.groups, *shape))
+            for name, shape in (
+                ("q", (chain.rows, chain.depth)),
+                ("k", (chain.between, chain.depth)),
+                ("v", (chain.between, chain.columns)),
+            )
+        )
+        scores = b.matmul(q, b.transpose(k, (0, 2, 1)), name="scores", alpha=chain.depth**-0.5)
+        b.matmul(b.softmax(scores, name="softmax"), v, name="context")
+        return b.build()
+
+
+def _computed(work: Work) -> str:
+    """What work is, in words that do not depend on how it is cut."""
+    from compiler.blocks.attention import TiledAttention
+
+    if isinstance(work, TiledAttention):
+        return f"attention {work.chain}, by {work.chain.first.scale:g}, {work.scale:g} and {work.chain.second.scale:g}"
+    layer = work.layer
+    return f"{layer.problem}, bias {layer.bias}, relu {layer.relu}, scale {layer.scale}"
 
 
 def block_choices(
@@ -145,31 +180,29 @@ class KernelVerdict:
 
 def kernel_verdict(
     search: KernelSearch,
-    products: Sequence[tuple[Mapping[str, Any], TiledProduct]],
+    work: Sequence[tuple[Mapping[str, Any], Work]],
     result: Result,
     *,
     simulate: bool,
 ) -> KernelVerdict:
     """Choose block sizes for the best design of a study, compile the kernel for it, and run it on the design's Verilog.
 
-    `products` are `KernelSearch.products`. Writes `best/kernel.elf`, and `best/kernel.json`, which says how it was made and what came of it. With `simulate` every
+    `work` is `KernelSearch.work`. Writes `best/kernel.elf`, and `best/kernel.json`, which says how it was made and what came of it. With `simulate` every
     array that the kernel stores to is compared with what the interpreter computes in numpy.
     Raises InfeasibleError where no block sizes fit, and what compiling and simulating raise.
     """
     from baco.api.unit import launch_unit, lower_unit, run_unit
-    from compiler.choice.choose import choices
     from compiler.language.cost import predicted_cycles
 
     machine = result.best.accelerator
     costs: list[tuple[float, int, int]] = []
-    for number, (chosen, product) in enumerate(products):
-        found = choices(product.layer, machine, style="macro", blocks=product.blocks)
-        found = found or choices(product.layer, machine, blocks=product.blocks)
-        if found:
-            costs.append((found[0].cycles, -_size(chosen), number))
+    for number, (chosen, one) in enumerate(work):
+        cycles = _cycles(one, machine)
+        if cycles is not None:
+            costs.append((cycles, -_size(chosen), number))
     if not costs:
         raise InfeasibleError(f"no block sizes of kernel `{search.kernel.name}` fit {machine.name}")
-    blocks = products[min(costs)[2]][0]
+    blocks = work[min(costs)[2]][0]
     cycles = predicted_cycles(search.launch(blocks, machine), machine)
     unit = launch_unit(search.launch(blocks, machine), compare=simulate)
     assert unit.buffers is not None
@@ -199,6 +232,22 @@ def kernel_verdict(
     atomic_write(files[0], program.elf)
     atomic_write(files[1], json.dumps(record, indent=1) + "\n")
     return KernelVerdict(blocks, cycles, measured, tuple(wrong), files)
+
+
+def _cycles(work: Work, machine: Accelerator) -> float | None:
+    """Predicted cycles of work in tiles of whole blocks; None where none fits."""
+    from compiler.blocks.attention import TiledAttention
+    from compiler.choice.choose import choices
+    from compiler.language.cost import work_cycles
+
+    if isinstance(work, TiledAttention):
+        try:
+            return work_cycles(work, machine)
+        except InfeasibleError:
+            return None
+    found = choices(work.layer, machine, style="macro", blocks=work.blocks)
+    found = found or choices(work.layer, machine, blocks=work.blocks)
+    return found[0].cycles if found else None
 
 
 def _size(blocks: Mapping[str, Any]) -> int:

@@ -17,14 +17,13 @@ from baco.cli.page import OpenPage
 
 if TYPE_CHECKING:
     from baco.api.explore import PreparedSearch
-    from baco.api.kernels import KernelSearch, KernelVerdict
+    from baco.api.kernels import KernelSearch, KernelVerdict, Work
     from baco.api.result import Result
-    from compiler.blocks.products import TiledProduct
     from explore.report.live import LivePage
     from explore.space import DesignSpace
 
     #: Block sizes by name, and what the kernel computes with them.
-    KernelProducts = list[tuple[Mapping[str, Any], TiledProduct]]
+    KernelWork = list[tuple[Mapping[str, Any], Work]]
 
 
 def explore(
@@ -46,7 +45,7 @@ def explore(
         typer.Option(
             "--kernel",
             metavar="FILE.py:FUNCTION",
-            help="Instead of a network: a kernel of the block language that is one tiled product. Block sizes and hardware are "
+            help="Instead of a network: a kernel of the block language that is one tiled product, or attention. Block sizes and hardware are "
             "searched together.",
         ),
     ] = None,
@@ -201,9 +200,9 @@ def explore(
     budget = None if measure is None else cycles_of(measure, "--measure")
     asked = _kernel(kernel, shape, grid, network, seed)
     limited = _constrained(space, area_limit, constraint or [])
-    products = asked.products(limited.base) if asked is not None else []
+    work = asked.work(limited.base) if asked is not None else []
     made = prepared_search(
-        list(network or []) if asked is None else [*asked.workload(products[0][1]).networks],
+        list(network or []) if asked is None else [*asked.workload(work[0][1]).networks],
         objective=objective,
         space=limited,
         samples=samples,
@@ -219,7 +218,7 @@ def explore(
         resume=resume,
     )
     if asked is not None:
-        made = _with_blocks(made, products)
+        made = _with_blocks(made, work)
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
@@ -239,9 +238,7 @@ def explore(
         )
     page = result.save_report()
     live.finish()
-    verdict = (
-        None if asked is None or not later else _verdict(asked, products, result, simulate=bool(validate))
-    )
+    verdict = None if asked is None or not later else _verdict(asked, work, result, simulate=bool(validate))
     _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
     if verdict is not None:
         _print_verdict(verdict, quiet=quiet or json)
@@ -273,29 +270,42 @@ def _kernel(
     return kernel_search(kernel, shape, grid, seed)
 
 
-def _with_blocks(made: PreparedSearch, products: KernelProducts) -> PreparedSearch:
-    """The search of block sizes together with hardware: settings of the space's own, the kernel's program alone."""
+def _with_blocks(made: PreparedSearch, work: KernelWork) -> PreparedSearch:
+    """The search of block sizes together with hardware: settings of the space's own, the kernel's program alone; for attention
+    accelerators with units for functions of rows. Raises InputError for a space that has none."""
     from dataclasses import replace
 
+    from common.errors import InputError, Location
+    from compiler.blocks.attention import TiledAttention
+    from explore.hardware import with_units
+
+    space = made.space.at(made.space.chosen)
+    unit = isinstance(work[0][1], TiledAttention)
+    if unit:
+        if True not in space.units or space.base.timing != "baco":
+            raise InputError(
+                f"the accelerators of space {space.name} have no units for functions of rows, which attention needs",
+                location=Location("--kernel"),
+                hint="take --space gemmini, or write 'units: [row_functions]' into the space, without --timing gemmini",
+            )
+        space = replace(space, base=with_units(space.base, True), search_units=False)
     return replace(
         made,
-        space=made.space.at(made.space.chosen),
+        space=space,
         search="blocks",
-        blocks=tuple(dict.fromkeys(product.blocks for _, product in products)),
-        whole=False,
-        fusion=False,
+        blocks=tuple(dict.fromkeys(one.blocks for _, one in work)),
+        whole=unit,
+        fusion=unit,
         proof=False,
     )
 
 
-def _verdict(
-    asked: KernelSearch, products: KernelProducts, result: Result, *, simulate: bool
-) -> KernelVerdict:
+def _verdict(asked: KernelSearch, work: KernelWork, result: Result, *, simulate: bool) -> KernelVerdict:
     """The kernel's program on the best design, run if asked for. Raises BacoError where its result is wrong."""
     from baco.api.kernels import kernel_verdict
     from common.errors import BacoError
 
-    found = kernel_verdict(asked, products, result, simulate=simulate)
+    found = kernel_verdict(asked, work, result, simulate=simulate)
     if found.wrong:
         raise BacoError(f"the kernel is wrong on the best design: {found.wrong[0]}")
     return found

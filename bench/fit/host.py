@@ -29,9 +29,9 @@ from compiler.network.arithmetic import fixed_point
 from compiler.network.host_work import HostWork, host_work
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
-from compiler.network.row_functions import exponentials
 from compiler.network.steps import ValueAddress
 from compiler.network.views import View, dense
+from compiler.row_functions import exponentials
 from sim.network.run import run_network
 
 __all__ = ["fit", "measure_host_work"]

@@ -1,11 +1,10 @@
 """Operators without a rule of their own on the RTL: cycles against the pass-granularity bound, and how well matchings are ranked.
 
-`python -m bench.intrinsics.run --out results` writes intrinsics.json and intrinsics.md.
+`baco bench intrinsics --out results` writes intrinsics.json and intrinsics.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -38,9 +37,10 @@ from compiler.network.views import View
 from sim.network.run import run_network
 
 __all__ = [
+    "bench_intrinsics",
+    "intrinsics_page",
     "joined",
     "kinds_table",
-    "kinds_text",
     "least_cycles",
     "measured",
     "measured_together",
@@ -242,8 +242,28 @@ def _recall(predicted: Sequence[float], cycles: Sequence[float]) -> float:
     return sum(predicted[at] <= last for at in fastest) / count
 
 
-def kinds_text(rows: Sequence[Mapping[str, Any]], ranked: Sequence[Mapping[str, Any]], machine: str) -> str:
+def bench_intrinsics(
+    accelerator: str = MACHINE,
+    *,
+    kinds_only: bool = False,
+    out: Path,
+    say: Say = lambda _: None,
+) -> dict[str, Any]:
+    """The table of kinds and, unless `kinds_only`, the ranking of matchings; writes `intrinsics.json` and `intrinsics.md`."""
+    folder, machine = output_folder(out), load_accelerator(accelerator)
+    result = {
+        "accelerator": machine.name,
+        "kinds": kinds_table(machine, say),
+        "ranking": [] if kinds_only else ranking(machine, say=say),
+    }
+    atomic_write(folder / "intrinsics.json", json.dumps(result, indent=1) + "\n")
+    atomic_write(folder / "intrinsics.md", intrinsics_page(result))
+    return result
+
+
+def intrinsics_page(result: Mapping[str, Any]) -> str:
     """The page."""
+    rows, ranked, machine = result["kinds"], result["ranking"], result["accelerator"]
     lines = [
         "# Operators without a rule of their own",
         "",
@@ -275,23 +295,3 @@ def kinds_text(rows: Sequence[Mapping[str, Any]], ranked: Sequence[Mapping[str, 
                 f" {row['model_pairs']:.3f} | {row['model_recall']:.3f} |"
             )
     return "\n".join([*lines, ""])
-
-
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--accelerator", default=MACHINE)
-    parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--kinds-only", action="store_true", help="leave out the ranking of matchings")
-    given = parser.parse_args()
-    accelerator = load_accelerator(given.accelerator)
-    folder = output_folder(given.out)
-    rows = kinds_table(accelerator, print)
-    ranked = [] if given.kinds_only else ranking(accelerator, say=print)
-    result = {"accelerator": accelerator.name, "kinds": rows, "ranking": ranked}
-    atomic_write(folder / "intrinsics.json", json.dumps(result, indent=1) + "\n")
-    atomic_write(folder / "intrinsics.md", kinds_text(rows, ranked, accelerator.name))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,11 @@
 """Tuning with few measurements: a learned model alone, the analytical one alone, and one pre-trained on the other (ALCOP, 5.5.3).
 
 Spaces are the measured set `ranking`: schedules of a layer on an accelerator, with cycles of the RTL. Trials are measurements.
-`python -m bench.learned.guided --out results` writes guided.json and guided.md.
+`baco bench guided --out results` writes guided.json and guided.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.learned.learners import grow
-from bench.learned.measured_set import MeasuredSet, measured_set
-from bench.sets.dataset import read_dataset
+from bench.learned.measured_set import MeasuredSet
 from common import portable
 from common.files import atomic_write, output_folder
 from explore.cost.learned.boosting import Booster, BoostingOptions
@@ -140,10 +138,12 @@ def bench_guided(
     trials: Sequence[int] = (1, 2, 5, 10),
     shared: Sequence[int] = (10, 50),
     seeds: int = 5,
+    out: Path,
     watch: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Mean parts of the best schedule's speed, by method: of spaces by themselves after so many trials, a list by seed; of spaces
-    with all operators of an accelerator after so many trials in all."""
+    with all operators of an accelerator after so many trials in all. Writes `guided.json` and `guided.md`."""
+    folder = output_folder(out)
     alone, together = spaces_of(data)
     result: dict[str, Any] = {
         "spaces": len(alone),
@@ -170,6 +170,8 @@ def bench_guided(
         watch(
             f"{method}: {result['alone'][method]}, {result['together'][method]}, {time.process_time() - begun:.0f} s"
         )
+    atomic_write(folder / "guided.json", json.dumps(result, indent=1) + "\n")
+    atomic_write(folder / "guided.md", guided_page(result))
     return result
 
 
@@ -195,21 +197,5 @@ def guided_page(result: dict[str, Any]) -> str:
             for values in result[kind][method].values()
         ]
         lines.append(f"| {method} | {' | '.join(cells)} |")
-    lines += ["", "`python -m bench.learned.guided --out results` makes this page."]
+    lines += ["", "`baco bench guided --out results` makes this page."]
     return "\n".join(lines) + "\n"
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("baco-bench"))
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
-    data = measured_set(read_dataset("ranking"))
-    result = bench_guided(data, seeds=options.seeds, watch=lambda line: print(line, flush=True))
-    folder = output_folder(options.out)
-    atomic_write(folder / "guided.json", json.dumps(result, indent=1) + "\n")
-    atomic_write(folder / "guided.md", guided_page(result))
-
-
-if __name__ == "__main__":
-    _main()

@@ -276,10 +276,13 @@ class ArrayCode:
         assert acc.started is True, "a block that may be empty is looked at"
         if not usable or not rows_loadable(to):
             return False
-        self._move_out(acc, to, scale, relu)
+        self.move_out(acc, to, scale, relu=relu)
         return True
 
-    def _move_out(self, acc: Accumulated, to: InMemory, scale: int | None, relu: bool) -> None:
+    def move_out(
+        self, acc: Accumulated, to: InMemory, scale: int | None, *, relu: bool, whole_rows: bool = False
+    ) -> None:
+        """Stores of a block in the accumulator; `whole_rows`: each of a row of tiles, as functions of rows need it."""
         e, dim, size = self.state.e, self.state.accelerator.dim, to.bits // 8
         stride = to.strides[0] if isinstance(to.strides[0], int) or to.shape[0] > 1 else 0
         pitch = e.mul(stride, size)
@@ -291,6 +294,8 @@ class ArrayCode:
         )
         wide = dim if scale is None else self.loads.wide * dim
         rows, columns = to.sizes
+        if whole_rows:
+            wide = to.shape[1]
         with e.loop(e.ceil_div(rows, dim), hint="r") as i, e.loop(columns, step=wide, hint="c") as j:
             e.command(
                 "mvout",

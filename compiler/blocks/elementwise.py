@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.dialects.tensor import EmptyOp
+from xdsl.dialects.linalg.ops import FillOp, GenericOp, YieldOp
+from xdsl.dialects.tensor import EmptyOp, ExtractOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.irdl import IRDLOperation
@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint
 from compiler.blocks.indexing import IndexBuilder
 from compiler.dialects import baco
 
-__all__ = ["cast", "generic", "identity", "scalar", "signless", "spread"]
+__all__ = ["cast", "generic", "identity", "integer", "reduction", "scalar", "signless", "spread"]
 
 Insert: TypeAlias = Callable[[Operation], SSAValue]
 
@@ -174,6 +174,61 @@ def generic(
             [result_type],
         )
     )
+
+
+def reduction(op: baco.ReduceOp, block: SSAValue, build: IndexBuilder) -> SSAValue:
+    """A reduction of a block, `linalg.generic` whose sums begin as what changes nothing; the element of one that leaves a
+    single number."""
+    axis, kind = op.axis.value.data, op.kind.data
+    source = baco.element_type(op.block.type)
+    element = signless(baco.element_type(op.result.type))
+    shape = baco.shape_of(block.type)
+    left = baco.shape_of(op.result.type) or (1,)
+    if kind == "sum":
+        first = 0
+    else:
+        low, high = baco.value_range(source)
+        # below `baco` integers have no sign: 255 has the bits of -1
+        first = low if kind == "max" else -1 if _unsigned(source) else high
+    zero = integer(first, element, build.insert)
+    start = build.insert(FillOp([zero], [build.insert(EmptyOp((), TensorType(element, left)))]))
+    inside = Block(arg_types=[signless(source), element])
+    body = Builder(InsertPoint.at_end(inside))
+
+    def insert(one: Operation) -> SSAValue:
+        one.location = build.location
+        body.insert(one)
+        return one.results[0]
+
+    if kind == "sum":
+        found = insert(arith.AddiOp(cast(inside.args[0], _unsigned(source), element, insert), inside.args[1]))
+    else:
+        extremum = _SIGNED[baco.MaximumOp if kind == "max" else baco.MinimumOp][_unsigned(source)]
+        found = insert(extremum(*inside.args))
+    body.insert(YieldOp(found))
+    rank = len(shape)
+    if rank == 1:  # one row
+        source_map, result_map = AffineMap(2, 0, (AffineDimExpr(1),)), AffineMap(2, 0, (AffineDimExpr(0),))
+        axis, rank = 1, 2
+    else:
+        source_map = identity(rank)
+        result_map = AffineMap(rank, 0, tuple(AffineDimExpr(dim) for dim in range(rank) if dim != axis))
+    kinds = [IteratorTypeAttr.parallel()] * rank
+    kinds[axis] = IteratorTypeAttr.reduction()
+    result = build.insert(
+        GenericOp(
+            [block],
+            [start],
+            Region(inside),
+            [AffineMapAttr(source_map), AffineMapAttr(result_map)],
+            kinds,
+            [TensorType(element, left)],
+        )
+    )
+    if baco.shape_of(op.result.type):
+        return result
+    at = integer(0, IndexType(), build.insert)
+    return build.insert(ExtractOp(result, [at], element))
 
 
 def integer(number: int, element: Attribute, insert: Insert) -> SSAValue:

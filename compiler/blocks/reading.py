@@ -9,6 +9,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.bufferization import ToTensorOp
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerType, MemRefType, TensorType, i8, i32
+from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.dialects.tensor import CastOp, PadOp, YieldOp
 from xdsl.ir import Operation, SSAValue
@@ -180,7 +181,7 @@ def _single_input(value: SSAValue) -> tuple[SSAValue, list[int | None], Operatio
     """Of an elementwise operation on one block: it, which of its dimensions goes along each dimension of the result
     (None: none), and what happens to an element if it is one operation."""
     op = value.owner
-    if not isinstance(op, GenericOp) or len(op.inputs) != 1:
+    if not isinstance(op, GenericOp) or len(op.inputs) != 1 or _reduces(op):
         return None
     indexing = op.indexing_maps.data[0].data
     along: list[int | None] = [None] * len(shape_of(value))
@@ -199,6 +200,11 @@ def _single_input(value: SSAValue) -> tuple[SSAValue, list[int | None], Operatio
     if isinstance(inner, Operation) and len(list(block.ops)) == 2 and list(inner.operands) == [block.args[0]]:
         return op.inputs[0], along, inner
     return None
+
+
+def _reduces(op: GenericOp) -> bool:
+    """Elements of the result collect many."""
+    return any(kind.data != IteratorType.PARALLEL for kind in op.iterator_types)
 
 
 def factor_of(value: SSAValue) -> Factor | None:

@@ -36,10 +36,13 @@ from compiler.blocks.memory import (
 from compiler.blocks.pipelining import PipelinedLoad, pipelined_loads
 from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
+from compiler.blocks.softmax import by_unit, softmax
 from compiler.blocks.state import Buffering, LoweringState, bytes_of
+from compiler.dialects.baco import SoftmaxOp
 from compiler.ir.emit import Cell, Emitter, Number
 from compiler.ir.known import known
 from compiler.ir.location import location_of
+from compiler.styles.fused.row_unit import table_rows
 
 __all__ = ["ACCUMULATOR_ROWS", "SCRATCHPAD_ROWS", "WORKSPACE", "function_to_instgem", "is_structured"]
 
@@ -173,6 +176,12 @@ class _Lowering:
                 self.state.arguments[argument] = address
             else:
                 self.state.numbers[argument] = address
+        tables = {op.scale for op in function.walk() if isinstance(op, SoftmaxOp) and by_unit(op, self.state)}
+        self._single_table = len(tables) == 1
+        if len(tables) > 1:
+            # they come through the accumulator's first rows, by a load of their own
+            self.state.accumulator.allocate(table_rows(accelerator), "a table")
+            crowded = True
         self.array = ArrayCode(self.state, pipelined, crowded=crowded)
         self.host = self.array.host
         self._scattering = False
@@ -221,6 +230,9 @@ class _Lowering:
             self._generic(op)
         elif isinstance(op, MatmulOp):
             self._product(op)
+        elif isinstance(op, SoftmaxOp):
+            state.records[op.result] = softmax(self.array, op, loaded=self._single_table)
+            self._defined(op.result)
         elif isinstance(op, memref.LoadOp):
             with self._apart(op.memref):
                 state.numbers[op.res] = self.host.load(op, [state.numbers[index] for index in op.indices])

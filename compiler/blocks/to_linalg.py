@@ -39,7 +39,17 @@ from compiler.blocks.accesses import (
     strided_store,
     whole_mask,
 )
-from compiler.blocks.elementwise import Insert, cast, generic, identity, integer, scalar, signless, spread
+from compiler.blocks.elementwise import (
+    Insert,
+    cast,
+    generic,
+    identity,
+    integer,
+    reduction,
+    scalar,
+    signless,
+    spread,
+)
 from compiler.blocks.indexing import IndexBuilder, Number
 from compiler.blocks.loops import LoopConversion
 from compiler.blocks.offset_arithmetic import offset_arithmetic
@@ -260,6 +270,8 @@ class _Converter:
     def _data(self, op: Operation, build: IndexBuilder) -> SSAValue:
         """An operation on data, scalars or blocks."""
         operands = [self.value(operand, build) for operand in op.operands]
+        if isinstance(op, baco.ReduceOp):
+            return reduction(op, operands[0], build)
         shape = baco.shape_of(op.results[0].type)
         if not shape:
             made = scalar(op, operands, build.insert)
@@ -279,6 +291,9 @@ class _Converter:
                     return integer(copy.value.value.data, types[0], build.insert)
                 made = build.insert(copy)
             return made
+        if isinstance(op, baco.SoftmaxOp):
+            scales = op.scale.value.data, op.out_scale.value.data
+            return build.insert(baco.SoftmaxOp(operands[0], *scales, operands[1] if op.mask else None))
         if op.dialect_name() != "baco":
             raise InputError(
                 f"block programs have no operation '{op.name}' on blocks", location=location_of(op)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
@@ -17,7 +17,6 @@ from common.errors import InfeasibleError
 from compiler.choice.equal_parts import equal_parts
 from compiler.choice.explicit import explicit_mappings
 from compiler.choice.gemmini import gemmini_paths
-from compiler.latency import schedule_cycles
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import (
     DepthwiseSchedule,
@@ -27,7 +26,8 @@ from compiler.schedules.schedule import (
     Schedule,
 )
 from compiler.styles.explicit.code import explicit_workspaces
-from compiler.styles.macros.estimate import conv_cycles, expansion_cycles, product_cycles
+from compiler.styles.macros.cycles import MacroCycles
+from compiler.styles.macros.estimate import conv_cycles, expansion_cycles, macro_choice_cycles, product_cycles
 from compiler.styles.macros.loop_conv_check import AXES, downsamples, plan_loop_conv
 from compiler.styles.macros.loop_ws import check_loop_ws
 from compiler.styles.packed import packed_layer, packed_workspaces
@@ -40,11 +40,14 @@ Integers = NDArray[np.int64]
 _MOST_TILINGS = 200_000
 #: Whole passes of rows that are longer are not listed one by one.
 _MOST_COLUMNS = 1 << 16
-#: Share by which estimates of tilings have to differ to mean something.
-_ALIKE = 0.01
+#: Share by which estimates of tilings have to differ to mean something, and share of bytes that is worth further runs of a macro.
+_ALIKE, _WORTH = 0.01, 0.2
 #: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
 #: tenth, those of macros to a hundredth.
 DOUBT = 1.1
+#: By so much another schedule has to be predicted to be faster than Gemmini's default tiling: cycles, and a share of them, single
+#: commands more, since of 374 published operators they won twice by less than this, and lost on the RTL.
+_AHEAD_CYCLES, _AHEAD, _AHEAD_EXPLICIT = 20.0, 0.01, 0.05
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
@@ -57,10 +60,11 @@ Blocks: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class ScheduleChoice:
-    """A schedule and the cycles it is estimated to take."""
+    """A schedule, the cycles it is estimated to take, and the bytes that it moves to and from main memory, if it is a macro's."""
 
     schedule: Schedule
     cycles: float
+    bytes: float | None = None
 
 
 def choose(
@@ -88,26 +92,45 @@ def choices(
     blocks: Blocks | None = None,
 ) -> list[ScheduleChoice]:
     """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
-    doubt.
+    doubt; but Gemmini's default tiling stands before those that are hardly faster.
 
     Args:
         blocks: of a product: tiles are to be made of whole blocks of so many rows, columns and depth.
     """
     found: list[ScheduleChoice] = []
+    defaults: list[ScheduleChoice] = []
     if style != "explicit":
         found += _products(layer, accelerator, best, blocks)
         if blocks is None:
             found += _convolutions(layer, accelerator, best)
-            found += _default(layer, accelerator)
+            defaults = _default(layer, accelerator)
     if style != "macro":
         found += _explicit(layer, accelerator, best, blocks)
         if blocks is None:
             found += _packed(layer, accelerator, best)
-    return sorted(found, key=_doubted)
+    found = sorted([*found, *defaults], key=_doubted)
+    default = min(defaults, key=lambda one: one.cycles, default=None)
+    if default is not None and not _ahead(found[0], default):
+        found.remove(default)
+        found.insert(0, default)
+    return found
+
+
+def _ahead(one: ScheduleChoice, default: ScheduleChoice) -> bool:
+    """Whether a schedule is predicted to be faster than the default tiling by as much as predictions can tell, or as fast with
+    clearly fewer bytes."""
+    if one.bytes is not None and default.bytes is not None and one.bytes * (1.0 + _WORTH) < default.bytes:
+        return one.cycles <= default.cycles
+    share = _AHEAD_EXPLICIT if _is_explicit(one) else _AHEAD
+    return _doubted(one) * (1.0 + share) + _AHEAD_CYCLES < default.cycles
+
+
+def _is_explicit(one: ScheduleChoice) -> bool:
+    return isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule)
 
 
 def _doubted(one: ScheduleChoice) -> float:
-    return one.cycles * (DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
+    return one.cycles * (DOUBT if _is_explicit(one) else 1.0)
 
 
 def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
@@ -132,7 +155,8 @@ def _default(layer: Layer, accelerator: Accelerator) -> list[ScheduleChoice]:
     found = []
     for schedule in gemmini_paths(layer, accelerator):
         with contextlib.suppress(InfeasibleError):
-            found.append(ScheduleChoice(schedule, schedule_cycles(layer, schedule, accelerator)))
+            cost = macro_choice_cycles(layer, schedule, accelerator)
+            found.append(ScheduleChoice(schedule, float(cost.total), float(cost.bytes)))
     return found
 
 
@@ -208,30 +232,38 @@ def _products(
     k = np.concatenate([most, np.minimum(-(-equal // each[2]) * each[2], blocks[2])])
     i, j = np.tile(i, 2), np.tile(j, 2)
     trips_i, trips_j, trips_k = (-(-whole // part) for whole, part in zip(blocks, (i, j, k), strict=True))
-    found = []
-    for order in ("ijk", "jik"):
+    orders, costs, kept = ("ijk", "jik"), [], []
+    for order in orders:
         near_a, near_b = (trips_k, trips_j * trips_k) if order == "ijk" else (trips_i * trips_k, trips_k)
-        keep_a, keep_b = (near_a <= 2) & (trips_j > 1), (near_b <= 2) & (trips_i > 1)
-        cycles = product_cycles(layer, accelerator, product, (i, j, k), order, (keep_a, keep_b))
-        for n in _best_first(cycles, trips_i * trips_j * trips_k)[:best]:
-            schedule = LoopWsSchedule(
-                int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n]), bool(keep_b[n])
-            )
-            found.append(ScheduleChoice(schedule, float(cycles[n])))
-    return _first(found, best)
+        kept.append(((near_a <= 2) & (trips_j > 1), (near_b <= 2) & (trips_i > 1)))
+        costs.append(product_cycles(layer, accelerator, product, (i, j, k), order, kept[-1]))
+    found = []
+    for which, n in _tilings(costs, trips_i * trips_j * trips_k):
+        keep_a, keep_b = (bool(keep[n]) for keep in kept[which])
+        schedule = LoopWsSchedule(int(i[n]), int(j[n]), int(k[n]), orders[which], keep_a, keep_b)
+        found.append(_estimated(schedule, costs[which], n))
+        if len(found) == best:
+            break
+    return found
 
 
-def _first(found: list[ScheduleChoice], best: int) -> list[ScheduleChoice]:
-    """The first of all orders of loops, each order's sorted; an order later in the list has to be better to win."""
-    least = min((one.cycles for one in found), default=0.0)
-    return sorted(found, key=lambda one: int((one.cycles / least - 1) / _ALIKE))[:best]
+def _estimated(schedule: Schedule, cost: MacroCycles, n: int) -> ScheduleChoice:
+    return ScheduleChoice(schedule, float(cost.total[n]), float(cost.bytes[n]))
 
 
-def _best_first(cycles: NDArray[np.float64], runs: Integers) -> Integers:
-    """Tilings in the order in which they are taken: of those that the estimate cannot tell apart, that of the fewest
-    runs first."""
-    order: Integers = np.lexsort((cycles, runs, np.floor((cycles / cycles.min() - 1) / _ALIKE)))
-    return order
+def _tilings(costs: Sequence[MacroCycles], runs: Integers) -> Iterator[tuple[int, int]]:
+    """Tilings as (which order of loops, number), in the order in which they are taken: of those whose cycles the estimate
+    cannot tell apart, those of about the fewest bytes first, of these that of the fewest runs.
+
+    Args:
+        costs: of all tilings, by order of loops; cycles and bytes are (N,).
+        runs: (N,) of the macro.
+    """
+    cycles, moved = (np.concatenate([getattr(one, what) for one in costs]) for what in ("total", "bytes"))
+    alike = np.floor((cycles / cycles.min() - 1) / _ALIKE)
+    fewer = np.floor((moved / moved[alike == 0].min() - 1) / _WORTH)
+    ranked = np.lexsort((cycles, np.tile(runs, len(costs)), fewer, alike))
+    return (divmod(int(n), len(runs)) for n in ranked)
 
 
 def _tiles(blocks: int, most: int = 64) -> Integers:
@@ -274,36 +306,36 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Sch
     sizes = dict(zip(AXES, (p.N, *stored, p.K, p.S, p.R, p.C), strict=True))
     trips = {axis: -(-sizes[axis] // tile[axis]) for axis in AXES}
     reduction, spatial = trips["s"] * trips["r"] * trips["c"], trips["n"] * trips["q"] * trips["p"]
-    found = []
-    for order in ("nqpksrc", "knqpsrc"):
+    orders, costs, kept = ("nqpksrc", "knqpsrc"), [], []
+    for order in orders:
         inner_k = order == "nqpksrc"
         near_in = reduction if inner_k else spatial * reduction
         near_w = trips["k"] * reduction if inner_k else reduction
         keep_in = (near_in <= 2) & (trips["k"] > 1) & (pixels == 1)
         keep_w = (near_w <= 2) & (spatial > 1) & (pixels == 1)
-        cycles = conv_cycles(
+        kept.append((keep_in, keep_w))
+        costs.append(conv_cycles(
             layer, accelerator, tile, pixels=pixels, downsample=down,
             input_loads=np.where(keep_in, 1, trips["k"]), weight_loads=np.where(keep_w, 1, spatial),
+        ))  # fmt: skip
+    found: list[ScheduleChoice] = []
+    for which, n in _tilings(costs, spatial * reduction * trips["k"]):
+        batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
+            int(tile[axis][n]) for axis in AXES
+        )
+        keep_input, keep_weights = (bool(keep[n]) for keep in kept[which])
+        schedule = LoopConvSchedule(
+            batch, rows, columns, channels, kernel_rows, kernel_columns, depth, order=orders[which], pixels=pixels,
+            downsample=down, keep_input=keep_input, keep_weights=keep_weights,
         )  # fmt: skip
-        chosen = 0
-        for n in _best_first(cycles, spatial * reduction * trips["k"]):
-            if chosen == best:
-                break
-            batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
-                int(tile[axis][n]) for axis in AXES
-            )
-            schedule = LoopConvSchedule(
-                batch, rows, columns, channels, kernel_rows, kernel_columns, depth,
-                order=order, pixels=pixels, downsample=down,
-                keep_input=bool(keep_in[n]), keep_weights=bool(keep_w[n]),
-            )  # fmt: skip
-            try:
-                plan_loop_conv(layer, schedule, accelerator)
-            except InfeasibleError:
-                continue
-            found.append(ScheduleChoice(schedule, float(cycles[n])))
-            chosen += 1
-    return _first(found, best)
+        try:
+            plan_loop_conv(layer, schedule, accelerator)
+        except InfeasibleError:
+            continue
+        found.append(_estimated(schedule, costs[which], n))
+        if len(found) == best:
+            break
+    return found
 
 
 def _smallest(layer: Layer, accelerator: Accelerator) -> None:

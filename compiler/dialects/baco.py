@@ -79,6 +79,7 @@ from compiler.dialects.baco_elementwise import (
     SubOp,
     XorOp,
 )
+from compiler.dialects.baco_rows import REDUCTIONS, ReduceOp, SoftmaxOp
 from compiler.dialects.baco_types import (
     DATA_TYPES,
     ELEMENT_TYPES,
@@ -101,6 +102,7 @@ __all__ = [
     "ELEMENT_TYPES",
     "GRID",
     "PREDICATES",
+    "REDUCTIONS",
     "SIZES",
     "STORED_TYPES",
     "AddOp",
@@ -123,10 +125,12 @@ __all__ = [
     "OrOp",
     "PointerType",
     "ProgramIdOp",
+    "ReduceOp",
     "RequantizeOp",
     "SelectOp",
     "ShlOp",
     "ShrOp",
+    "SoftmaxOp",
     "SplatOp",
     "StoreOp",
     "SubOp",
@@ -516,6 +520,8 @@ Baco = Dialect(
         SelectOp,
         CastOp,
         RequantizeOp,
+        ReduceOp,
+        SoftmaxOp,
     ],
     [PointerType],
 )

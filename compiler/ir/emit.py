@@ -272,6 +272,20 @@ class Emitter:
             operation.attributes[RARELY] = UnitAttr()
 
     @contextmanager
+    def at_entry(self) -> Iterator[None]:
+        """What is written inside happens once, where the function begins: it may use arguments alone."""
+        block = Block()
+        with self._aside(block):
+            yield
+        ops = list(block.ops)
+        for one in ops:
+            one.detach()
+        if self._entry.first_op is None:
+            self._entry.add_ops(ops)
+        else:
+            self._entry.insert_ops_before(ops, self._entry.first_op)
+
+    @contextmanager
     def _aside(self, block: Block) -> Iterator[None]:
         """Write into another block."""
         outer, self._builder = self._builder, Builder(InsertPoint.at_end(block))

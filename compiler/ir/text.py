@@ -27,7 +27,10 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 _ALLOWED: dict[Level, frozenset[str]] = {
     "baco": frozenset(("builtin", "baco", "func", "scf", "arith", "math")),
     "linalg": frozenset(
-        ("builtin", "linalg", "tensor", "bufferization", "memref", "func", "scf", "arith", "math", "cf")
+        (
+            *("builtin", "linalg", "tensor", "bufferization", "memref", "func", "scf", "arith", "math", "cf"),
+            "baco.softmax",
+        )
     ),
     "instgem": frozenset(
         (

@@ -1,7 +1,7 @@
 """Cycles that a launch will take, without running it: what block sizes are chosen by.
 
-A kernel that is one tiled product takes what its layer is predicted to take: the analyses are those of networks
-(`compiler.latency`). Any other kernel is predicted from its structured program, block by block: host core, array and memory
+A kernel that is one tiled product takes what its layer is predicted to take, and attention that runs as one unit what such a
+group of operators does: the analyses are those of networks (`compiler.latency`, `compiler.styles.fused`). Any other kernel is predicted from its structured program, block by block: host core, array and memory
 are busy side by side, and the busiest of them decides.
 """
 
@@ -19,16 +19,19 @@ from common.errors import InfeasibleError, InputError
 from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle
 from compiler.blocks.analysis import Analysis
+from compiler.blocks.attention import TiledAttention, attention_schedule, has_softmax, tiled_attention
 from compiler.blocks.indexing import bounds_of
 from compiler.blocks.products import TiledProduct, product_schedule, tiled_product
 from compiler.blocks.reading import Size, addend_of, is_relu, mixed, requantised, shape_of
 from compiler.blocks.to_instgem import function_to_instgem
 from compiler.codegen.pipeline import run_pass
+from compiler.dialects.baco import SoftmaxOp
 from compiler.dialects.context import all_dialects
 from compiler.language.jit import BoundLaunch
 from compiler.passes.baco_to_linalg import BacoToLinalg
+from compiler.styles.fused.predict import predict_chain
 
-__all__ = ["launch_product", "predicted_cycles"]
+__all__ = ["launch_work", "predicted_cycles", "work_cycles"]
 
 #: Cycles in which the host core writes a command, where all sizes are known, and where those at edges differ, as measured on
 #: the kernels of `bench.kernels`.
@@ -39,6 +42,8 @@ _ELEMENT = 8
 _SHORTEST_PASS = 4
 #: Times the latency of memory at the start and at the end.
 _START = 4
+#: Of a softmax over the elements of its rows.
+_SOFTMAX_PASSES = 3
 
 
 @dataclass
@@ -55,12 +60,22 @@ class _Busy:
             setattr(self, name, getattr(self, name) + times * getattr(other, name))
 
 
-def launch_product(launch: BoundLaunch) -> TiledProduct:
-    """The product that a launch computes, see `compiler.blocks.products`.
+def launch_work(launch: BoundLaunch) -> TiledProduct | TiledAttention:
+    """What a launch computes, see `compiler.blocks.products` and `compiler.blocks.attention`.
 
-    Raises KernelError for a kernel that is wrong, InputError, with the line, for one that is no tiled product.
+    Raises KernelError for a kernel that is wrong, InputError, with the line, for one that is neither.
     """
-    return tiled_product(_structured(launch))
+    function = _structured(launch)
+    return tiled_attention(function) if has_softmax(function) else tiled_product(function)
+
+
+def work_cycles(work: TiledProduct | TiledAttention, accelerator: Accelerator) -> float:
+    """Cycles of it on an accelerator. Raises InfeasibleError where no tile, or strip, of whole blocks fits."""
+    from compiler.latency import schedule_cycles
+
+    if isinstance(work, TiledAttention):
+        return predict_chain(work.chain, attention_schedule(work, accelerator), accelerator).cycles
+    return schedule_cycles(work.layer, product_schedule(work, accelerator), accelerator)
 
 
 def predicted_cycles(launch: BoundLaunch, accelerator: Accelerator) -> float:
@@ -69,12 +84,10 @@ def predicted_cycles(launch: BoundLaunch, accelerator: Accelerator) -> float:
     Raises KernelError for a kernel that is wrong, InfeasibleError where its blocks exceed the accelerator's memories, and
     InputError for one that cannot be compiled.
     """
-    from compiler.latency import schedule_cycles
-
     function = _structured(launch)
     try:
-        product = tiled_product(function)
-        return schedule_cycles(product.layer, product_schedule(product, accelerator), accelerator)
+        work = tiled_attention(function) if has_softmax(function) else tiled_product(function)
+        return work_cycles(work, accelerator)
     except (InputError, InfeasibleError):
         pass
     busy = _Counting(function, accelerator).block(function.body.block)
@@ -111,7 +124,9 @@ class _Counting:
                 self._product(op, total)
             elif isinstance(op, GenericOp) and not self._rides(op):
                 each = _ELEMENT + len(list(op.body.block.ops))
-                total.host += each * prod(shape_of(op.results[0]))
+                total.host += each * max(prod(shape_of(one)) for one in (*op.inputs, op.results[0]))
+            elif isinstance(op, SoftmaxOp):
+                self._softmax(op, total)
             elif not isinstance(op, FillOp):
                 total.host += 1.0
         return total
@@ -129,6 +144,15 @@ class _Counting:
         busy.memory += rows * ceil(columns * size / bytes_per_cycle(self.accelerator))
         wide = max(1, MOVE_BYTES // (dim * size)) * dim
         busy.host += self.command * ceil(rows / dim) * ceil(columns / wide)
+
+    def _softmax(self, op: SoftmaxOp, busy: _Busy) -> None:
+        elements, found = prod(shape_of(op.result)), requantised(op.value)
+        unit = self.accelerator.features.row_functions and op.mask is None
+        if unit and found is not None and self.analysis.in_accumulator(found[0]):
+            busy.array += _SOFTMAX_PASSES * elements / self.accelerator.dim
+            busy.memory += elements / bytes_per_cycle(self.accelerator)
+        else:
+            busy.host += _SOFTMAX_PASSES * _ELEMENT * elements
 
     def _product(self, op: MatmulOp, busy: _Busy) -> None:
         (rows, depth), (_, columns) = (shape_of(one) for one in op.inputs)

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from common.errors import InputError
 from compiler.dialects import baco as ir
 from compiler.language.dtypes import BY_IR
+from compiler.row_functions import softmax
 
 #: The numpy type of each element type; offsets are int64, conditions bool.
 _NUMPY = {kind: dtype.numpy for kind, dtype in BY_IR.items()}
@@ -148,7 +149,12 @@ class _Program:
         if isinstance(op, ir.RequantizeOp):
             scaled = values[0].astype(np.float32) * np.float32(op.scale.value.data)
             return np.clip(np.rint(scaled), -128, 127).astype(np.int8)
+        if isinstance(op, ir.SoftmaxOp):
+            return softmax(values[0], values[1] if op.mask is not None else None, op.table, op.numerator)
         kind = _NUMPY[ir.element_type(op.results[0].type)]
+        if isinstance(op, ir.ReduceOp):
+            reduced = _REDUCE[op.kind.data](values[0].astype(np.int64), axis=op.axis.value.data)
+            return np.asarray(reduced).astype(kind)
         if op.name in _BINARY:
             with np.errstate(over="ignore"):
                 result = _BINARY[op.name](*(np.asarray(value).astype(np.int64) for value in values))
@@ -202,6 +208,7 @@ _COMPARE = {
     "gt": "greater",
     "ge": "greater_equal",
 }
+_REDUCE: dict[str, Callable[..., Any]] = {"sum": np.sum, "max": np.max, "min": np.min}
 #: Operations on integers, computed in int64 and cut to the result's type.
 _BINARY: dict[str, Callable[..., Any]] = {
     "baco.add": np.add,

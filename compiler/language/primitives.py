@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from math import isfinite, prod
 from typing import Any
 
-import numpy as np
-
 from common.errors import did_you_mean
-from compiler.dialects.baco import DotOp, ExpandDimsOp, RequantizeOp, TransOp
+from compiler.dialects.baco import DotOp, ExpandDimsOp, TransOp
 from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
-from compiler.language import access, arithmetic, layouts
+from compiler.language import access, arithmetic, layouts, rows
 from compiler.language.builder import Builder
 from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
 from compiler.language.forms import Form, ceiling_quotient
@@ -32,7 +30,7 @@ from compiler.language.values import (
     integer,
 )
 
-NONE = KernelConstant(None)
+NONE = rows.NO_VALUE
 Arguments = Mapping[str, Value]
 
 
@@ -212,21 +210,16 @@ def dot(b: Builder, a: Value, second: Value, accumulator: Value = NONE) -> Value
 
 
 def _requantize(b: Builder, args: Arguments) -> Value:
-    value, scale = args["x"], args["scale"]
-    if not isinstance(value, Data) or value.dtype != int32:
-        b.fail(f"baco.requantize takes int32, got {value.describe()}", 'cast by `.to("int32")`')
-    factor: float | None = None
-    if isinstance(scale, KernelConstant) and isinstance(scale.value, float):
-        factor = scale.value
-    elif isinstance(scale, Integer) and scale.fixed:
-        factor = float(scale.value)
-    if factor is None:
-        b.fail(f"the scale must be a compile-time number, got {scale.describe()}")
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(factor))
-    if not isfinite(rounded):
-        b.fail(f"the scale {factor} is no finite float32")
-    return Data(b.emit(RequantizeOp(value.ssa, rounded)))
+    return rows.requantize(b, args["x"], args["scale"])
+
+
+def _reduction(kind: str) -> Primitive:
+    return Primitive(
+        kind,
+        ("x", "axis", "keep_dims"),
+        lambda b, v: rows.reduce(b, kind, v["x"], v["axis"], v["keep_dims"]),
+        {"axis": NONE, "keep_dims": KernelConstant(False)},
+    )
 
 
 def cast(b: Builder, value: Value, dtype: Dtype) -> Value:
@@ -458,6 +451,15 @@ PRIMITIVES: dict[str, Primitive] = {
         ),
         Primitive("requantize", ("x", "scale"), _requantize),
         Primitive("requantise", ("x", "scale"), _requantize),
+        _reduction("sum"),
+        _reduction("max"),
+        _reduction("min"),
+        Primitive(
+            "softmax",
+            ("x", "scale", "out_scale", "mask"),
+            lambda b, v: rows.softmax(b, v["x"], v["scale"], v["out_scale"], v["mask"]),
+            {"out_scale": KernelConstant(1 / 127), "mask": NONE},
+        ),
         Primitive("cast", ("x", "dtype"), lambda b, v: cast(b, v["x"], to_dtype(b, v["dtype"]))),
         Primitive("trans", ("x", "permutation"), _trans, {"permutation": NONE}),
         Primitive("expand_dims", ("x", "axis"), _expand_dims),

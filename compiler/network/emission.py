@@ -21,8 +21,9 @@ from compiler.network.groups import emit_group
 from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
 from compiler.network.pooling import emit_max_pool
-from compiler.network.row_code import RowCode, RowFunctionName, begin_table, emit_rows, end_function
+from compiler.network.row_code import RowCode, emit_rows
 from compiler.network.steps import Argument, Step
+from compiler.styles.fused.row_unit import RowFunctionName, begin_table, end_function
 
 __all__ = ["ENTRY", "emit_network", "step_labels"]
 

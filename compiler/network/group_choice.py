@@ -14,12 +14,13 @@ from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layer
 from compiler.network.lowered import Scheduler
 from compiler.network.nests import nest_of
 from compiler.network.prediction import addition_cost, group_cost, row_cost
-from compiler.network.row_code import RowCode, table_rows
+from compiler.network.row_code import RowCode
 from compiler.network.steps import StepCost
 from compiler.styles.fused.chain import chain_rows
 from compiler.styles.fused.merged import MergedProducts, choose_merged, merged_rows, merged_schedules
 from compiler.styles.fused.predict import chain_schedules, choose_chain
 from compiler.styles.fused.predict_strips import choose_strips, strip_schedules
+from compiler.styles.fused.row_unit import table_rows
 from compiler.styles.fused.strips import ConvolutionChain, place_strips
 
 __all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "group_schedule"]

@@ -25,10 +25,10 @@ from compiler.network.groups import (
 )
 from compiler.network.lowered import ANY_SCALE
 from compiler.network.row_code import RowCode, plan_softmax
-from compiler.network.row_functions import numerator_parts
 from compiler.network.step_writer import StepWriter
 from compiler.network.views import View
 from compiler.network.way_out import through
+from compiler.row_functions import numerator_parts
 from compiler.styles.fused.convolutions import diagonal_weights
 
 __all__ = ["GroupWriter"]

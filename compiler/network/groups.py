@@ -27,7 +27,7 @@ from compiler.network.graph import (
 )
 from compiler.network.layers import convolution_layer, is_image, matmul_layer, pixel_pitch
 from compiler.network.partition import best_partition
-from compiler.network.row_code import RowCode, begin_table, end_function, let_through, load_table, table_rows
+from compiler.network.row_code import RowCode
 from compiler.network.views import View
 from compiler.styles.fused.adding import AdditionOperands
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
@@ -42,6 +42,7 @@ from compiler.styles.fused.merged import (
 from compiler.styles.fused.predict import UnitCost, predict_chain
 from compiler.styles.fused.predict_strips import predict_strips
 from compiler.styles.fused.products import ChainOperands, emit_chain
+from compiler.styles.fused.row_unit import begin_table, end_function, let_through, load_table, table_rows
 from compiler.styles.fused.strips import ConvolutionChain, StripMemory, StripSchedule, place_strips
 from workloads.problem import Problem
 

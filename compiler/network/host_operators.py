@@ -34,9 +34,9 @@ from compiler.network.graph import (
     SumOfRows,
 )
 from compiler.network.resample import resample_axis
-from compiler.network.row_functions import PRODUCT_BITS
 from compiler.network.tensor_operators import addition, stored_image
 from compiler.network.views import View
+from compiler.row_functions import PRODUCT_BITS
 from workloads.network import Operator, Tensor
 from workloads.semantics import Parameter
 

@@ -53,11 +53,11 @@ from compiler.network.row_code import (
     plan_table,
     product_numbers,
 )
-from compiler.network.row_functions import numerator_parts
 from compiler.network.step_writer import turned_rows
 from compiler.network.steps import Argument
 from compiler.network.views import View, dense
 from compiler.network.way_out import tables_behind, through
+from compiler.row_functions import numerator_parts
 
 __all__ = ["lower_network"]
 

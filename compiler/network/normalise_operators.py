@@ -12,8 +12,8 @@ from compiler.network.arithmetic import fixed_point, float32
 from compiler.network.builder import IntegerBuilder, semantics_of
 from compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
 from compiler.network.masks import MASKED
-from compiler.network.row_functions import exponentials, normalise_parameters, softmax_numerator
 from compiler.network.views import View
+from compiler.row_functions import exponentials, normalise_parameters, softmax_numerator
 from workloads.network import Operator
 from workloads.semantics import Parameter
 

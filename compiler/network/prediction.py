@@ -27,11 +27,12 @@ from compiler.network.groups import GroupCode, predict_group
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowered import LoweredNetwork
-from compiler.network.row_code import RowCode, RowFunctionName
+from compiler.network.row_code import RowCode
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
 from compiler.styles.fused.merged import MergedProducts
+from compiler.styles.fused.row_unit import RowFunctionName
 from compiler.styles.fused.strips import StripMemory
 
 __all__ = [

@@ -23,10 +23,11 @@ from compiler.network.lowered import LoweredNetwork, Scheduler
 from compiler.network.lowering import lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
-from compiler.network.row_code import rows_used, table_rows
+from compiler.network.row_code import rows_used
 from compiler.network.steps import ValueAddress, itemsize
 from compiler.schedules.schedule import Schedule
 from compiler.styles.fused.merged import MergedProducts
+from compiler.styles.fused.row_unit import table_rows
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

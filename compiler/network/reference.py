@@ -15,8 +15,8 @@ from common.errors import InputError, Location
 from compiler.layers.reference import requantise
 from compiler.network import graph as g
 from compiler.network.arithmetic import saturate8
-from compiler.network.row_functions import normalise, softmax
 from compiler.network.views import View
+from compiler.row_functions import normalise, softmax
 
 __all__ = ["reference", "run_operator"]
 

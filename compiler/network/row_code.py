@@ -13,7 +13,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -21,38 +20,32 @@ from accel.config import MOVE_BYTES, Accelerator
 from compiler.ir.emit import Emitter, Number, parts
 from compiler.network.graph import Map, Multiplication, Normalisation, Softmax
 from compiler.network.nests import Nest, common, nest_of
-from compiler.network.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
 from compiler.network.tiles import TileWalk
 from compiler.network.views import View
+from compiler.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
+from compiler.styles.fused.row_unit import (
+    FUNCTIONS,
+    RowFunctionName,
+    begin_softmax,
+    begin_table,
+    end_function,
+    load_table,
+    load_wide,
+    table_rows,
+)
 
 __all__ = [
     "RowCode",
-    "RowFunctionName",
-    "begin_table",
     "emit_rows",
-    "end_function",
-    "let_through",
     "packed_parameters",
-    "packed_table",
     "plan_normalisation",
     "plan_product",
     "plan_softmax",
     "plan_table",
     "product_numbers",
     "rows_used",
-    "table_rows",
 ]
 
-RowFunctionName = Literal["copy", "table", "softmax", "normalisation", "product"]
-
-#: Values of CONFIG_FUNCTION's field `function` (instruction set).
-_FUNCTIONS: dict[RowFunctionName, int] = {
-    "copy": 0,
-    "table": 1,
-    "softmax": 2,
-    "normalisation": 3,
-    "product": 3,
-}
 #: Fraction bits of the factor of a row.
 _FACTOR_FRACTION = 8
 #: Functions that need all of a row.
@@ -212,17 +205,6 @@ def _tile_rows(columns: int, accelerator: Accelerator) -> int:
 # ---------------------------------------------------------------- constants
 
 
-def table_rows(accelerator: Accelerator) -> int:
-    """Accumulator rows that a table takes."""
-    return max(1, 128 // accelerator.dim)
-
-
-def packed_table(entries: np.ndarray) -> np.ndarray:
-    """int32 [128]: two entries of 16 bits to an element, as LOAD_TABLE takes them; `entries` [256] in its order."""
-    words = entries.astype(np.int64) & 0xFFFF
-    return np.asarray(words[0::2] | words[1::2] << 16, dtype=np.int64).astype(np.uint32).view(np.int32)
-
-
 def packed_parameters(gain: np.ndarray, offset: np.ndarray, dim: int) -> np.ndarray:
     """int32 [blocks, dim]: offsets above gains of 16 bits each, as CONFIG_FUNCTION takes them; both [columns]."""
     words = (gain.astype(np.int64) & 0xFFFF) | (offset.astype(np.int64) & 0xFFFF) << 16
@@ -232,22 +214,6 @@ def packed_parameters(gain: np.ndarray, offset: np.ndarray, dim: int) -> np.ndar
 
 
 # ---------------------------------------------------------------- code
-
-
-def begin_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
-    """Stores take their int8 elements through a table (`packed_table`) from here on, until `end_function`."""
-    load_table(e, accelerator, table)
-    let_through(e, on=True)
-
-
-def let_through(e: Emitter, on: bool) -> None:
-    """Stores take their elements through the table that was loaded last, or leave them alone."""
-    e.command("config_function", function=_FUNCTIONS["table"] if on else 0)
-
-
-def end_function(e: Emitter) -> None:
-    """Stores leave their elements alone again."""
-    let_through(e, on=False)
 
 
 def emit_rows(
@@ -279,29 +245,6 @@ def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
     elif code.function == "product":
         kept = writer.turns * writer.tile_rows
     return writer.turns * writer.tile_rows, kept
-
-
-def load_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
-    """Bring a table (`packed_table`) into the unit, through the accumulator's first rows."""
-    rows = table_rows(accelerator)
-    _load_wide(e, accelerator, table, rows, min(accelerator.dim, 128))
-    e.command("load_table", table=e.local(0, accumulator=True))
-
-
-def _load_wide(e: Emitter, accelerator: Accelerator, address: Number, rows: int, columns: int) -> None:
-    """Dense int32 rows to the accumulator's first ones."""
-    dim = accelerator.dim
-    e.command("config_ld", state=2, block_stride=dim, stride=columns * 4)
-    for height, first, count in parts(rows, dim):
-        with e.loop(count) as n:
-            row = e.mul(e.add(n, first), dim)
-            e.command(
-                "mvin3",
-                address=e.add(address, e.mul(row, columns * 4)),
-                local=e.local(row, accumulator=True),
-                cols=columns,
-                rows=height,
-            )
 
 
 class _RowWriter:
@@ -345,22 +288,14 @@ class _RowWriter:
             end_function(e)
 
     def _softmax(self, numerator: Number, shift: Number) -> None:
-        first = self.code.first
-        self.e.command(
-            "config_function",
-            function=_FUNCTIONS["softmax"],
-            causal=int(first is not None),
-            shift=shift,
-            valid=first or 0,
-            parameter=numerator,
-        )
+        begin_softmax(self.e, numerator, shift, self.code.first)
 
     def _normalisation(self, parameters: Number, shift: Number, epsilon: Number) -> None:
         columns, dim = self.code.nest.shape[-1], self.accelerator.dim
-        _load_wide(self.e, self.accelerator, parameters, -(-columns // dim), dim)
+        load_wide(self.e, self.accelerator, parameters, -(-columns // dim), dim)
         self.e.command(
             "config_function",
-            function=_FUNCTIONS["normalisation"],
+            function=FUNCTIONS["normalisation"],
             centre=int(self.code.centre),
             shift=shift,
             parameter=self.e.local(0, accumulator=True),
@@ -370,7 +305,7 @@ class _RowWriter:
     def _product(self, shift: Number, factor: Number) -> None:
         self.e.command(
             "config_function",
-            function=_FUNCTIONS["product"],
+            function=FUNCTIONS["product"],
             product=1,
             shift=shift,
             parameter=self.e.local(0, accumulator=True),

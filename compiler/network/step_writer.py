@@ -11,8 +11,7 @@ import numpy as np
 from accel.config import Accelerator
 from compiler.network.graph import IntegerTensor, Map, Normalisation, QuantisedNetwork, Softmax
 from compiler.network.lowered import LoweredNetwork
-from compiler.network.row_code import packed_parameters, packed_table
-from compiler.network.row_functions import OFFSET_FRACTION
+from compiler.network.row_code import packed_parameters
 from compiler.network.steps import (
     Argument,
     ByteRange,
@@ -24,6 +23,8 @@ from compiler.network.steps import (
     region,
 )
 from compiler.network.views import View, dense
+from compiler.row_functions import OFFSET_FRACTION
+from compiler.styles.fused.row_unit import packed_table
 
 __all__ = ["StepWriter", "turned_rows"]
 

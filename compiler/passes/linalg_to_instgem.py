@@ -10,6 +10,7 @@ from xdsl.dialects import builtin, func
 from xdsl.passes import ModulePass
 
 from accel.config import Accelerator
+from compiler.blocks.attention import attention_to_instgem
 from compiler.blocks.products import product_to_instgem
 from compiler.blocks.to_instgem import function_to_instgem, is_structured
 
@@ -19,7 +20,7 @@ __all__ = ["LinalgToInstGem", "lower_block_functions", "machine_of"]
 @dataclass(frozen=True)
 class LinalgToInstGem(ModulePass):
     """Lowers block programs, see `compiler.blocks.to_instgem`; those that are one tiled product become the layer
-    compiler's code (`compiler.blocks.products`).
+    compiler's code (`compiler.blocks.products`), and attention runs as one unit (`compiler.blocks.attention`).
 
     Attributes:
         accelerator: its configuration, or a file of it; None: Gemmini's default.
@@ -47,8 +48,10 @@ def lower_block_functions(
     """Lower every structured function of a module in place."""
     for one in list(module.ops):
         if isinstance(one, func.FuncOp) and is_structured(one):
-            product = None if blockwise else product_to_instgem(one, accelerator)
-            lowered = product or function_to_instgem(one, accelerator)
+            whole = None
+            if not blockwise:
+                whole = product_to_instgem(one, accelerator) or attention_to_instgem(one, accelerator)
+            lowered = whole or function_to_instgem(one, accelerator)
             lowered.location = one.location
             module.body.block.insert_op_before(lowered, one)
             module.body.block.erase_op(one)

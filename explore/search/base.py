@@ -34,7 +34,8 @@ class SearchSetup:
             time limits the search.
         seed: all randomness comes from it.
         model: predicts latency; None for the reference model.
-        blocks: of a kernel: rows, columns and depth of the blocks that its one product may be cut into; else empty.
+        blocks: of a kernel: rows, columns and depth of the blocks that its one product, or the second one of attention, may be cut
+            into; else empty.
     """
 
     tasks: tuple[Task, ...]

@@ -1,7 +1,9 @@
 """Block sizes of a kernel and the hardware that it runs on, searched together.
 
 A design is a point of the space and one of the kernel's choices of block sizes. What the compiler makes of it, tiles of whole
-blocks (`compiler.choice`), is predicted by the same model as any mapping, and is what the study keeps. Designs are drawn at
+blocks (`compiler.choice`), is predicted by the same model as any mapping, and is what the study keeps. Attention runs as one
+unit, which is part of its program's rest with the best block sizes on every accelerator (`explore.search.kernel_units`): a design
+is a point alone. Designs are drawn at
 random first; then the best one's neighbours are looked at, a step in one capacity or in the array's side, or other blocks,
 until none is better; and both again, from the next best designs.
 """
@@ -36,15 +38,18 @@ class BlockSearch:
     """
 
     def __init__(self, setup: SearchSetup) -> None:
-        if len(setup.tasks) != 1:
-            raise InputError(f"a kernel is explored by itself, not {len(setup.tasks)} operators together")
         self.setup, self.model = setup, setup.cost_model
+        rest = self.model.rest
+        self._unit = rest is not None and bool(rest.fused.points)
+        if len(setup.tasks) != 1 and not self._unit:
+            raise InputError(f"a kernel is explored by itself, not {len(setup.tasks)} operators together")
+        self.choices = 1 if self._unit else len(setup.blocks)
         layers = getattr(self.model, "layers", ())
         if not layers:
             raise InputError(
                 "kernels are predicted by the instruction-aware model", hint="leave --cost-model out"
             )
-        self.layer: Layer = layers[0]
+        self.layers: tuple[Layer, ...] = tuple(layers)
         self.points = setup.space.hardware()
         self.axes = [
             np.unique(one)
@@ -77,19 +82,19 @@ class BlockSearch:
         asked = [] if random else self._neighbours(known)
         settled = not random and not asked
         if not settled:
-            everything = len(self.points) * len(self.setup.blocks)
+            everything = len(self.points) * self.choices
             # what is left beside neighbours is drawn at random
             for _ in range(4 * left):
                 if len(asked) >= left or len(known) + len(asked) >= everything:
                     break
-                one = (int(rng.integers(len(self.points))), int(rng.integers(len(self.setup.blocks))))
+                one = (int(rng.integers(len(self.points))), int(rng.integers(self.choices)))
                 if one not in known and one not in asked:
                     asked.append(one)
         found = self._evaluate(asked[:left])
         self.batches += 1
         spent = len(self.seen)
         budget = self.setup.evaluations is not None and spent >= self.setup.evaluations
-        done = settled or budget or spent >= len(self.points) * len(self.setup.blocks)
+        done = settled or budget or spent >= len(self.points) * self.choices
         phase = "random designs" if random else "neighbours"
         return BatchResult(found, spent, phase, done, {"designs": float(spent)})
 
@@ -117,7 +122,7 @@ class BlockSearch:
                 int(self.points.accumulator_kib[place]),
             ]
             units = bool(self.points.units[place])
-            near = [(int(place), other) for other in range(len(self.setup.blocks))]
+            near = [(int(place), other) for other in range(self.choices)]
             for axis, values in enumerate(self.axes):
                 for number in np.searchsorted(values, at[axis]) + np.array([-2, -1, 1, 2]):
                     if 0 <= number < len(values):
@@ -131,7 +136,7 @@ class BlockSearch:
     def _evaluate(self, asked: list[tuple[int, int]]) -> list[Candidate]:
         """Predict designs, and remember them; the feasible ones."""
         space, objective = self.setup.space, self.setup.objective
-        designs: list[tuple[int, Accelerator, Mapping]] = []
+        designs: list[tuple[int, Accelerator, tuple[Mapping, ...]]] = []
         for index, (place, blocks) in enumerate(asked):
             machine = space.accelerator(
                 int(self.points.dim[place]),
@@ -139,43 +144,61 @@ class BlockSearch:
                 int(self.points.scratchpad_kib[place]),
                 bool(self.points.units[place]),
             )
-            mapping = self._mapping(machine, self.setup.blocks[blocks])
-            if mapping is not None:
-                designs.append((index, machine, mapping))
+            mappings = self._mappings(machine, blocks)
+            if mappings:
+                designs.append((index, machine, mappings))
         scores = np.full(len(asked), np.inf)
         found: list[Candidate] = []
         costs = (
-            self.model.design_costs([((mapping,), machine) for _, machine, mapping in designs])
+            self.model.design_costs([(mappings, machine) for _, machine, mappings in designs])
             if designs
             else []
         )
-        (task,) = self.setup.tasks
-        for (index, machine, mapping), (one,) in zip(designs, costs, strict=True):
-            beside = self.model.rest.whole(machine) if self.model.rest else (0.0, 0.0)
+        tasks, rest = self.setup.tasks, self.model.rest
+        for (index, machine, mappings), parts in zip(designs, costs, strict=True):
+            cycles, pj = rest.whole(machine) if rest else (0.0, 0.0)
+            counts = rest.counts(tasks, machine) if rest else [task.count for task in tasks]
+            for count, one in zip(counts, parts, strict=True):
+                if count:
+                    cycles, pj = cycles + count * one.latency_cycles, pj + count * one.energy_pj
             cost = Cost(
-                beside[0] + task.count * one.latency_cycles,
-                beside[1] + task.count * one.energy_pj,
+                cycles,
+                pj,
                 machine.area_mm2,
                 clock_mhz=space.clock_mhz,
             )
             sram = machine.scratchpad_kib + machine.accumulator_kib
-            if not np.isfinite(one.latency_cycles) or space.constraints.violations(
+            if not np.isfinite(cycles) or space.constraints.violations(
                 cost, sram_kib=sram, clock_mhz=machine.clock_mhz
             ):
                 continue
             scores[index] = objective.scalar(cost)
             samples = len(self.seen) + index + 1
-            found.append(Candidate(machine, self.setup.tasks, (mapping,), cost, samples, scores[index]))
+            found.append(Candidate(machine, tasks, mappings, cost, samples, scores[index]))
         self.seen = np.concatenate([self.seen, np.array(asked, np.int64).reshape(-1, 2)])
         self.scores = np.concatenate([self.scores, scores])
         return found
 
-    def _mapping(self, machine: Accelerator, blocks: tuple[int, int, int]) -> Mapping | None:
-        """The mapping that the compiler makes of blocks; None where no tile of whole blocks fits."""
+    def _mappings(self, machine: Accelerator, blocks: int) -> tuple[Mapping, ...]:
+        """The mappings that the compiler makes of blocks; none where no tile of whole blocks fits."""
+        if not self._unit:
+            return self._mapping(self.layers[0], machine, self.setup.blocks[blocks])
+        rest, (task, *_) = self.model.rest, self.setup.tasks
+        sizes = machine.dim, machine.accumulator_kib, machine.scratchpad_kib
+        assert rest is not None
+        if rest.fused.at(task.network, (*sizes, machine.features.row_functions)) is None:
+            return ()
+        alone = [self._mapping(layer, machine, None) for layer in self.layers]
+        return tuple(one for found in alone for one in found) if all(alone) else ()
+
+    @staticmethod
+    def _mapping(
+        layer: Layer, machine: Accelerator, blocks: tuple[int, int, int] | None
+    ) -> tuple[Mapping, ...]:
         for style in ("macro", "explicit"):
             try:
-                schedule = choose(self.layer, machine, style=style, blocks=blocks)  # type: ignore[arg-type]
-                return mapping_of(flat_layer(self.layer), schedule, machine)
+                schedule = choose(layer, machine, style=style, blocks=blocks)  # type: ignore[arg-type]
+                return (mapping_of(flat_layer(layer), schedule, machine),)
             except InfeasibleError:
                 continue
-        return None
+        return ()

@@ -37,7 +37,7 @@ from explore.search.selector import WEIGHINGS
 from explore.space import DesignSpace
 from workloads.network import Network, Task, Workload
 
-__all__ = ["with_groups"]
+__all__ = ["largest_of_side", "with_groups"]
 
 Floats = NDArray[np.float64]
 #: Samples of the short search.
@@ -88,7 +88,7 @@ def with_groups(
             continue
         for side in np.unique(points.dim).tolist():
             for units in space.units:
-                machine = _largest(space, points.dim == side, units)
+                machine = largest_of_side(space, points.dim == side, units)
                 rows = [(times, _possible(part, network, setup.tasks, machine)) for times, part in parts]
                 if any(row for _, ones in rows for row in ones):
                     found[network.name, side, units] = rows
@@ -134,7 +134,7 @@ def with_groups(
     )
 
 
-def _largest(space: DesignSpace, of_side: NDArray[np.bool_], units: bool) -> Accelerator:
+def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool) -> Accelerator:
     """An accelerator with the largest memories of a side."""
     points = space.hardware()
     mine = points.take(of_side)

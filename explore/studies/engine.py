@@ -288,7 +288,12 @@ def run_exploration(
             from explore.search.groups import with_groups  # loads the compiler
 
             without = SearchSetup(workload.tasks, space, objective, None, seed, model)
-            rest = with_groups(rest, workload, without, lambda: stop.requested)
+            if blocks:
+                from explore.search.kernel_units import with_unit
+
+                rest = with_unit(rest, workload, space, blocks)
+            else:
+                rest = with_groups(rest, workload, without, lambda: stop.requested)
             if rest is None:
                 raise _interrupted(0)
             model = make_cost_model(model_name, layers, space, rest)

@@ -99,7 +99,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     assert min(one.cost.latency_cycles for one in Result(out).front) <= 1.001 * min(found)
 
     # its own Verilog, bit by bit against numpy
-    verdict = kernel_verdict(search, search.products(machine), Result(out), simulate=True)
+    verdict = kernel_verdict(search, search.work(machine), Result(out), simulate=True)
     assert verdict.wrong == ()
     assert verdict.cycles is not None
     assert json.loads((out / "best" / "kernel.json").read_text())["right"] is True
@@ -117,7 +117,7 @@ def test_configurations_are_the_choices(file: Path) -> None:
     file.write_text(KERNEL.replace("@baco.jit\n", CONFIGS))
     search = kernel_search(f"{file}:layer", SHAPE, "cdiv(M, BM), cdiv(N, BN)")
     assert search.choices == ({"BM": 16, "BN": 32, "BK": 16}, {"BM": 96, "BN": 16, "BK": 64})
-    found = search.products(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
+    found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
     assert [product.blocks for _, product in found] == [(16, 32, 16), (96, 16, 64)]
     (network,) = search.workload(found[0][1]).networks
     assert [(op.kind, op.fused) for op in network.operators] == [("matmul", False), ("relu", True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from accel.config import Accelerator
@@ -13,7 +13,7 @@ from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
+__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain", "preferred"]
 
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
@@ -147,13 +147,20 @@ def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> float:
     return total
 
 
-def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[ChainSchedule]:
-    """Schedules worth looking at on arrays of the accelerator's side, whether they fit its memories or not."""
+def chain_schedules(
+    chain: ProductChain, accelerator: Accelerator, blocks: int = 1
+) -> Iterator[ChainSchedule]:
+    """Schedules worth looking at on arrays of the accelerator's side, whether they fit its memories or not; of strips of whole
+    `blocks` of so many rows."""
     dim = accelerator.dim
     most = math.ceil(chain.rows / dim)
     rows = sorted({min(2**n, most) * dim for n in range(most.bit_length() + 1)})
     if chain.softmax:
         rows = [*range(dim // _LEAST_SHARE, dim, 2), *rows]
+    if blocks > 1:
+        whole = math.lcm(blocks, dim)
+        rows += [n * whole for n in (1, 2, 4, 8) if n * whole < chain.rows + whole]
+        rows = sorted({one for one in rows if one % blocks == 0 or one >= chain.rows})
     columns = [chain.between]
     if not chain.softmax and chain.between % dim == 0:
         blocks = chain.between // dim
@@ -170,17 +177,23 @@ def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[C
         yield ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
 
 
-def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule:
-    """Of the schedules of about the fewest predicted cycles the one that reads least. Raises InfeasibleError where none fits."""
+def choose_chain(chain: ProductChain, accelerator: Accelerator, blocks: int = 1) -> ChainSchedule:
+    """Of the schedules of about the fewest predicted cycles the one that reads least; `blocks` as of `chain_schedules`. Raises
+    InfeasibleError where none fits."""
     found: list[tuple[UnitCost, ChainSchedule]] = []
     reason = ""
-    for schedule in chain_schedules(chain, accelerator):
+    for schedule in chain_schedules(chain, accelerator, blocks):
         try:
             found.append((predict_chain(chain, schedule, accelerator), schedule))
         except InfeasibleError as error:
             reason = error.message
     if not found:
         raise InfeasibleError(f"no tiles of the chain fit: {reason}")
-    fastest = min(cost.cycles for cost, _ in found)
-    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= ALIKE * fastest]
-    return min(alike, key=lambda one: (one[0].read_bytes, one[0].cycles))[1]
+    return found[preferred([cost for cost, _ in found])][1]
+
+
+def preferred(costs: Sequence[UnitCost]) -> int:
+    """Which of some schedules is taken: of those of about the fewest cycles the one that reads least."""
+    fastest = min(one.cycles for one in costs)
+    alike = [n for n, one in enumerate(costs) if one.cycles <= ALIKE * fastest]
+    return min(alike, key=lambda n: (costs[n].read_bytes, costs[n].cycles))

@@ -26,6 +26,7 @@ from compiler.styles.fused.chain import (
     place_chain,
     stored,
 )
+from compiler.styles.fused.row_unit import begin_softmax, end_function
 
 __all__ = ["ChainOperands", "emit_chain"]
 
@@ -361,17 +362,9 @@ class _Writer:
         e.command("config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0])
         if chain.softmax:
             numerator, shift = self.operands.softmax
-            valid = 0 if chain.causal is None else e.add(chain.causal, e.mul(step.row, self.schedule.rows))
-            causal = int(chain.causal is not None)
-            e.command(
-                "config_function",
-                function=2,
-                causal=causal,
-                shift=shift,
-                valid=valid,
-                parameter=numerator,
-                apart=0 if self.apart == dim else self.apart,
-            )
+            strip = e.mul(step.row, self.schedule.rows)
+            valid = None if chain.causal is None else e.add(chain.causal, strip)
+            begin_softmax(e, numerator, shift, valid, 0 if self.apart == dim else self.apart)
         target = self._turn(self.memory.between, step.number)
         with e.loop(self._chunks(rows), hint="row") as chunk:
             place = e.mul(chunk, self.tile_blocks * dim)
@@ -384,7 +377,7 @@ class _Writer:
                 rows=self._chunk_rows(rows, chunk),
             )
         if chain.softmax:
-            e.command("config_function", function=0)
+            end_function(e)
 
     def _second(self, step: _Step) -> None:
         """What a tile adds to the results, and these if they are complete."""

@@ -23,12 +23,14 @@ from compiler.styles.macros.cycles import (
     macro_runs,
     product_macro,
 )
+from compiler.styles.macros.first_run import with_first_run
 from compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
 from compiler.styles.macros.loop_ws import Product, check_loop_ws
 
 __all__ = [
     "conv_cycles",
     "expansion_cycles",
+    "macro_choice_cycles",
     "macro_cycles",
     "macro_numbers",
     "product_cycles",
@@ -50,6 +52,19 @@ def macro_cycles(
     InfeasibleError if it cannot be carried out."""
     machine = MachineRates.of(accelerator) if machine is None else machine
     return macro_runs(NUMPY, machine, *macro_numbers(layer, schedule, accelerator))
+
+
+def macro_choice_cycles(
+    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+) -> MacroCycles:
+    """Cycles and bytes of a macro schedule as the choice among tilings counts them. Raises InfeasibleError if it cannot be carried out."""
+    machine = MachineRates.of(accelerator)
+    numbers, tile = macro_numbers(layer, schedule, accelerator)
+    found = macro_runs(NUMPY, machine, numbers, tile)
+    if isinstance(numbers, ProductLayer):
+        return found
+    assert isinstance(tile, ConvTile)
+    return with_first_run(machine, numbers, tile, found)
 
 
 def macro_numbers(
@@ -87,8 +102,8 @@ def product_cycles(
     blocks: tuple[Values, Values, Values],
     order: str,
     keeps: tuple[Values, Values],
-) -> Values:
-    """Cycles of LOOP_WS over all groups.
+) -> MacroCycles:
+    """Cycles and bytes of LOOP_WS over all groups.
 
     Args:
         blocks: of a tile in rows, columns and depth, numbers or arrays of them.
@@ -96,7 +111,7 @@ def product_cycles(
         keeps: whether A and B stay in the scratchpad where the order lets them.
     """
     numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
-    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile).total
+    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile)
 
 
 def conv_cycles(
@@ -108,8 +123,8 @@ def conv_cycles(
     downsample: bool,
     input_loads: Values,
     weight_loads: Values,
-) -> Values:
-    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost.
+) -> MacroCycles:
+    """Cycles and bytes of LOOP_CONV_WS over all groups, the loops that sum innermost, as the choice among tilings counts them.
 
     Args:
         tile: sizes by axis of "nqpksrc", numbers or arrays of them.
@@ -117,7 +132,8 @@ def conv_cycles(
         input_loads, weight_loads: how often an operand is loaded over the loops that do not choose its tile.
     """
     numbers, parts = _convolution(layer, tile, pixels, downsample, input_loads, weight_loads)
-    return conv_macro(NUMPY, MachineRates.of(accelerator), numbers, parts).total
+    machine = MachineRates.of(accelerator)
+    return with_first_run(machine, numbers, parts, conv_macro(NUMPY, machine, numbers, parts))
 
 
 def _product(

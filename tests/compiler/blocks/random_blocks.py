@@ -108,7 +108,7 @@ class _Writer:
         self.computed.add(self.values[-1][0])
 
     def _statement(self) -> None:
-        choice = self.random.choice((0, 0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 9, 10))
+        choice = self.random.choice((0, 0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 9, 10, 11, 11, 12, 12))
         if choice <= 2:
             self.bind(self.dot(), "i32", (0, 0))
             name, kind, _ = self.values.pop()
@@ -142,10 +142,23 @@ class _Writer:
             self.bind(f"{a[0]} + {row[0]}", "i32", a[2])
         elif choice == 9:
             self.loop()
+        elif choice == 11:
+            self.reduction()
+        elif choice == 12:
+            a = self.pick("i8")
+            mask = self.random.choice(("", "", f", mask={a[0]} > -100"))
+            self.bind(f"baco.softmax({a[0]}, {self.random.choice((0.01, 0.05, 0.3))}{mask})", "i8", a[2])
         else:
             a = self.pick("i8")
             b = self.pick("i8", a[2])
             self.bind(f"baco.maximum({a[0]}, {b[0]})", "i8", a[2])
+
+    def reduction(self) -> None:
+        """Sums or extrema of rows or columns, met by the block that they are of."""
+        a = self.pick(self.random.choice(("i8", "i32")))
+        kind, axis = self.random.choice(("sum", "max", "min")), self.random.choice((0, 1, -1, None))
+        wide = a[0] if a[1] == "i32" else f'{a[0]}.to("int32")'
+        self.bind(f"{wide} - baco.{kind}({a[0]}, axis={axis}, keep_dims=True)", "i32", a[2])
 
     def loop(self) -> None:
         """A sum of products, sometimes with something elementwise, carried by one or two nested loops."""

@@ -18,6 +18,7 @@ MACHINES = {
     "dim 2": {"dim": 2},
     "output stationary": {"dim": 4, "dataflow": "OS"},
     "weight stationary": {"dim": 4, "dataflow": "WS"},
+    "functions of rows": {"dim": 4, "features": {"row_functions": True}},
 }
 
 
@@ -29,7 +30,8 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(2000, 2006))
 def test_random_programs_in_rtl(seed: int, tmp_path: Path) -> None:
-    execute(random_case(seed, tmp_path), machine(4), engine="rtl")
+    options = MACHINES["functions of rows" if seed % 2 else "dim 4"]
+    execute(random_case(seed, tmp_path), machine(**options), engine="rtl")
 
 
 @pytest.mark.parametrize("seed", range(3000, 3012))

@@ -15,8 +15,8 @@ from compiler.network.arithmetic import FixedPoint
 from compiler.network.dependences import Dependences, IndexMap, dependences, map_between
 from compiler.network.host_calls import _CALLS
 from compiler.network.reference import run_operator
-from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View, dense
+from compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import Sketch
 
 Array = np.ndarray[Any, Any]

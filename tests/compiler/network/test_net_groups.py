@@ -33,8 +33,8 @@ from compiler.network.program import compile_network, scheduler
 from compiler.network.quantise import sketch as quantise_sketch
 from compiler.network.reference import reference
 from compiler.network.row_code import RowCode
-from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View
+from compiler.row_functions import exponentials, softmax_numerator
 from compiler.styles.fused.chain import ProductChain
 from compiler.styles.fused.merged import MergedProducts
 from explore.cost.rest import sketches

@@ -23,8 +23,8 @@ from compiler.network.lowered import step_kind
 from compiler.network.prediction import predict_steps
 from compiler.network.program import NetworkProgram
 from compiler.network.row_code import plan_normalisation, plan_softmax, plan_table
-from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View, dense
+from compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 
 UNITS4 = DIM4.replace(name="small-transformer", scratchpad_kib=8, features={"row_functions": True})

@@ -13,9 +13,9 @@ from accel.presets import load_accelerator
 from compiler.mapping.contraction import iteration_grid
 from compiler.network import graph as g
 from compiler.network.arithmetic import FixedPoint
-from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.subprograms import NetworkAnalysis, Subprogram
 from compiler.network.views import View, dense
+from compiler.row_functions import exponentials, softmax_numerator
 from explore.cost.rest import sketches
 from tests.compiler.network.net_sketch import Sketch
 from workloads.inputs.load import load_network

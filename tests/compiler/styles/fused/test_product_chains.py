@@ -16,11 +16,11 @@ from compiler.codegen.program import Program, build_program
 from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer
 from compiler.layers.reference import requantise
-from compiler.network.row_code import load_table, packed_table
-from compiler.network.row_functions import exponentials, numerator_parts, softmax, softmax_numerator
+from compiler.row_functions import exponentials, numerator_parts, softmax, softmax_numerator
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from compiler.styles.fused.predict import choose_chain, predict_chain
 from compiler.styles.fused.products import ChainOperands, emit_chain
+from compiler.styles.fused.row_unit import load_table, packed_table
 from compiler.styles.fused.text import parse_group_schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem

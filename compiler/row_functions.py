@@ -1,4 +1,4 @@
-"""Tables, softmax and normalisation in integers: the one definition that reference, host and accelerator share.
+"""Tables, softmax and normalisation in integers: the one definition that networks, kernels, host and accelerator share.
 
 Everything is integer arithmetic on int8 elements and parameters that were rounded once, here; >> is arithmetic (floor), //
 rounds down. Errors are those of the results against float64 arithmetic on the same int8 elements, in steps of the result:
@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
-from compiler.network.arithmetic import saturate8
 
 __all__ = [
     "GAIN_BITS",
@@ -162,7 +160,8 @@ def normalise(
     limit = 1 << (_NORMAL_BITS - 1)
     t = np.clip((wide * factor - mean + (1 << 7)) >> 8, -limit, limit - 1)
     shifted = offset.astype(np.int64) << (shift - OFFSET_FRACTION)
-    return saturate8((t * gain.astype(np.int64) + shifted + (1 << (shift - 1))) >> shift)
+    rounded = (t * gain.astype(np.int64) + shifted + (1 << (shift - 1))) >> shift
+    return np.asarray(np.clip(rounded, -128, 127), dtype=np.int8)
 
 
 def variance_root(variance: Array) -> Array:

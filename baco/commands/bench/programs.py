@@ -1,0 +1,298 @@
+"""`baco bench`: the RTL, and programs on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from baco.commands.bench.shown import check_names, show
+
+
+def rtl(
+    dim: Annotated[
+        list[int] | None, typer.Option("--dim", help="Side of the array; repeatable; by default 16 and 32.")
+    ] = None,
+    build: Annotated[
+        bool, typer.Option("--build/--no-build", help="Build the simulators anew and time that.")
+    ] = True,
+    facts: Annotated[
+        bool, typer.Option("--facts/--no-facts", help="Also measure single timing facts (at dim 16).")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for rtl-timing.md and rtl-bench.json.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
+    from baco.display.console import stderr
+    from bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
+
+    console = stderr()
+    result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line))
+    if out is not None:
+        write_report(result, out)
+    show(result, report_text, json)
+
+
+def compiler(
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", help="Preset or YAML file.")
+    ] = "gemmini-default",
+    layers: Annotated[
+        list[str] | None, typer.Option("--set", help="resnet50, gemm; repeatable; by default both.")
+    ] = None,
+    only: Annotated[str | None, typer.Option("--only", help="Layers whose name contains this text.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for compiler-quality.md and compiler-quality.json.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
+    from accel.presets import load_accelerator
+    from baco.display.console import stderr
+    from bench.compiler import bench_compiler, report_text, write_report
+
+    console = stderr()
+    result = bench_compiler(
+        load_accelerator(accelerator),
+        tuple(layers or ("resnet50", "gemm")),
+        only=only,
+        progress=lambda line: console.print(line),
+    )
+    if out is not None:
+        write_report(result, out)
+    show(result, report_text, json)
+
+
+def programs(
+    network: Annotated[
+        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default five networks.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
+    ] = 2000,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for whole-programs.md and .json, studies and finished runs.")
+    ] = Path("baco-bench"),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Whole programs on the RTL: the best designs in the area of gemmini-default against that machine and its tiling.
+
+    Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
+    """
+    from baco.display.console import print_json, stdout
+    from baco.display.validation import make_display
+    from bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
+
+    rows = whole_programs(network or NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display())
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(whole_programs_table(rows))
+
+
+def fusion(
+    network: Annotated[
+        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default four networks.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
+    ] = 2000,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for fusion.md and .json, studies and finished runs.")
+    ] = Path("baco-bench"),
+    area: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--area",
+            metavar="MM2",
+            min=0.01,
+            help="Limit; repeatable; by default the area of gemmini-default.",
+        ),
+    ] = None,
+    buffers: Annotated[
+        bool,
+        typer.Option(
+            "--buffers",
+            help="Instead, by prediction alone: where fusion pays and why not, by the size of scratchpad and accumulator.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Searches with groups of operators and without, within the same area: their best designs on the RTL.
+
+    Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
+    """
+    from baco.display.console import print_json, stderr, stdout
+    from baco.display.validation import make_display
+    from bench.fusion import FUSION_NETWORKS, fusion_table
+    from bench.fusion import fusion as run_fusion
+
+    if buffers:
+        from bench.buffers import buffers as run_buffers
+        from bench.buffers import buffers_table
+
+        console = stderr()
+        found = run_buffers(
+            network or FUSION_NETWORKS, out=out, watch=lambda line: console.print(line, highlight=False)
+        )
+        show(found, buffers_table, json, page=True)
+        return
+    rows = run_fusion(
+        network or FUSION_NETWORKS,
+        samples=samples,
+        seeds=seeds,
+        out=out,
+        areas=area or (),
+        progress=make_display(),
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(fusion_table(rows))
+
+
+def chains(
+    chain: Annotated[
+        list[str] | None, typer.Option("--chain", help="Repeatable: G1 to G12, C1 to C8; by default all.")
+    ] = None,
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Weights and inputs of each.")] = 1,
+    out: Annotated[Path, typer.Option("--out", help="Folder for chains.md and chains.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted."""
+    from baco.display.console import stderr
+    from bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
+    from bench.chains import chains as run_chains
+
+    known = [*PRODUCT_CHAINS, *CONVOLUTION_CHAINS]
+    check_names(chain, known, "chain")
+    console = stderr()
+    rows = run_chains(
+        chain or known,
+        machine=accelerator,
+        seeds=seeds,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    show(rows, chains_page, json, page=True)
+
+
+def kernels(
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="products, published; repeatable; by default both stages."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for kernels.md and kernels.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+    """
+    from baco.display.console import stderr
+    from bench.kernels import STAGES, kernels_page
+    from bench.kernels import kernels as run_kernels
+
+    console = stderr()
+    rows = run_kernels(
+        machine=accelerator,
+        stages=only or STAGES,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    show(rows, kernels_page, json, page=True)
+
+
+def trees(
+    chain: Annotated[
+        list[str] | None, typer.Option("--chain", help="Repeatable, as of `baco fuse`; by default nine.")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Generations of each search.")] = 8,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    out: Annotated[Path, typer.Option("--out", help="Folder for trees.md and trees.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees."""
+    from baco.display.console import stderr
+    from bench.trees import TREE_CHAINS, trees_page
+    from bench.trees import trees as run_trees
+
+    console = stderr()
+    rows = run_trees(
+        chain or list(TREE_CHAINS),
+        rounds=rounds,
+        seeds=seeds,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    show(rows, trees_page, json, page=True)
+
+
+def intrinsics(
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-transformer",
+    kinds_only: Annotated[
+        bool, typer.Option("--kinds-only", help="Leave out the ranking of all matchings of small layers.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder for intrinsics.md and intrinsics.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Operators without a rule of their own on the RTL: cycles against a bound, and how well matchings are ranked."""
+    from baco.display.console import stderr
+    from bench.intrinsics.run import bench_intrinsics, intrinsics_page
+
+    console = stderr()
+    result = bench_intrinsics(
+        accelerator,
+        kinds_only=kinds_only,
+        out=out,
+        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    show(result, intrinsics_page, json, page=True)
+
+
+def pipelining(
+    kernel: Annotated[
+        list[str] | None, typer.Option("--kernel", metavar="NAME", help="Repeatable; by default all.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for pipelining.md and pipelining.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Kernels with loads one to four rounds ahead of loops on the RTL: cycles, and those that the model of stages predicts."""
+    from baco.display.console import stderr
+    from bench.pipelining import KERNELS, bench_pipelining, pipelining_page
+
+    check_names(kernel, KERNELS, "kernel")
+    console = stderr()
+    rows = bench_pipelining(
+        kernel, out=out, watch=lambda line: console.print(line, highlight=False, soft_wrap=True)
+    )
+    show(rows, pipelining_page, json, page=True)

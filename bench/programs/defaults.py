@@ -1,0 +1,236 @@
+"""The compiler's choice against Gemmini's default tilings on the RTL, for the operators of the published evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from bench.cycle_bound import bound
+from bench.paper.shapes import KINDS, Shape, read_shapes
+from bench.search import geometric_mean
+from bench.sets.collect import store_path
+from common.errors import BacoError, InfeasibleError
+from common.files import atomic_write, output_folder
+from compiler.choice.choose import choices
+from compiler.choice.gemmini import gemmini_paths
+from compiler.latency import schedule_cycles
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from compiler.schedules.text import schedule_text
+from explore.measure.layer import measure_layer
+from explore.measure.store import MeasurementStore, measurement_key
+
+__all__ = ["DefaultsBench", "MeasuredOperator", "bench_defaults", "defaults_page"]
+
+#: Slower than the default by more than this is told one by one.
+_WORSE = 1.01
+#: Operators that the page lists at either end.
+_LISTED = 12
+
+
+@dataclass(frozen=True)
+class ProgramCycles:
+    """A program: its schedule, cycles that the compiler predicts, and cycles from first command to last work on the RTL."""
+
+    schedule: str
+    predicted: float
+    measured: int
+
+
+@dataclass(frozen=True)
+class MeasuredOperator:
+    """One operator.
+
+    Attributes:
+        bound: cycles that no program goes below (`bench.cycle_bound`).
+        default: Gemmini's default tiling, the better one on the RTL of the paths that its library has.
+        library: of the path that the library takes for the operator: convolutions of one pixel as convolutions.
+        choice: the compiler's.
+    """
+
+    kind: str
+    problem: str
+    bound: float
+    default: ProgramCycles
+    library: ProgramCycles
+    choice: ProgramCycles
+
+    @property
+    def gain(self) -> float:
+        """Cycles of the default over those of the choice."""
+        return self.default.measured / self.choice.measured
+
+
+@dataclass
+class DefaultsBench:
+    """Everything that the page shows.
+
+    Attributes:
+        limit: predicted cycles of the choice of operators that are measured, at most.
+        each: so many operators of each kind at most, spread evenly over the cycles; 0: all.
+        total: operators of each kind, measured or not.
+        without: operators within the limit whose default tiling cannot be carried out.
+    """
+
+    accelerator: str
+    limit: float
+    each: int
+    total: dict[str, int] = field(default_factory=dict)
+    operators: list[MeasuredOperator] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+
+Say = Callable[[str], None]
+
+
+def bench_defaults(
+    *,
+    accelerator: str = "gemmini-default",
+    kinds: Sequence[str] = KINDS,
+    limit: float = 600_000.0,
+    each: int = 0,
+    out: Path,
+    store: Path | None = None,
+    say: Say = lambda _: None,
+) -> DefaultsBench:
+    """Measure the default tilings and the compiler's choice of every operator that does not take too long.
+
+    Args:
+        kinds: of operators.
+        limit: predicted cycles of the compiler's choice, at most.
+        each: so many operators of each kind at most: ordered by predicted cycles, in even steps from the first; 0: all.
+        store: file of finished measurements, which are not repeated; by default that of `baco bench measurements`.
+        say: told how far it is.
+
+    Raises BacoError where a program is wrong.
+    """
+    folder, machine = output_folder(out), load_accelerator(accelerator)
+    result = DefaultsBench(machine.name, limit, each)
+    selected: list[tuple[Shape, Schedule]] = []
+    for kind in kinds:
+        own = [one for one in read_shapes() if one.table and one.kind == kind]
+        result.total[kind] = len(own)
+        chosen = []
+        for shape in own:
+            best = choices(Layer(shape.problem), machine)[0]
+            if best.cycles <= limit:
+                chosen.append((best.cycles, shape, best.schedule))
+        chosen.sort(key=lambda one: (one[0], str(one[1].problem)))
+        if 0 < each < len(chosen):
+            chosen = [chosen[n * len(chosen) // each] for n in range(each)]
+        selected += [(shape, schedule) for _, shape, schedule in chosen]
+        say(f"{kind}: {len(chosen)} of {len(own)} operators")
+    with MeasurementStore(store or store_path()) as measurements:
+        for number, (shape, schedule) in enumerate(selected, 1):
+            found = _measure(shape, schedule, machine, measurements)
+            if found is None:
+                result.without.append(f"{shape.kind} {shape.problem}")
+            else:
+                result.operators.append(found)
+            if number % 20 == 0 or number == len(selected):
+                say(f"{number} of {len(selected)} operators measured")
+                atomic_write(folder / "defaults.json", json.dumps(asdict(result), indent=1) + "\n")
+                atomic_write(folder / "defaults.md", defaults_page(result))
+    return result
+
+
+def _measure(
+    shape: Shape, schedule: Schedule, accelerator: Accelerator, measurements: MeasurementStore
+) -> MeasuredOperator | None:
+    layer = Layer(shape.problem)
+
+    def program(of: Schedule) -> ProgramCycles | None:
+        """None for a schedule that the machine cannot carry out."""
+        key = measurement_key(layer, of, accelerator)
+        found = measurements.get(key) or measurements.put(key, measure_layer(layer, of, accelerator))
+        if found.status == "infeasible":
+            return None
+        if found.cycles is None:
+            raise BacoError(f"{shape.problem} by '{schedule_text(of)}': {found.reason}")
+        return ProgramCycles(schedule_text(of), schedule_cycles(layer, of, accelerator), found.cycles)
+
+    paths = [one for path in gemmini_paths(layer, accelerator) if (one := program(path)) is not None]
+    choice = program(schedule)
+    if choice is None:
+        raise InfeasibleError(f"{shape.problem} by '{schedule_text(schedule)}' cannot be carried out")
+    if not paths:
+        return None
+    return MeasuredOperator(
+        shape.kind,
+        str(shape.problem),
+        bound(layer, accelerator).cycles,
+        min(paths, key=lambda one: one.measured),
+        paths[-1],
+        choice,
+    )
+
+
+# -------------------------------------------------------------------- the page
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{geometric_mean(values):.3f}" if values else ""
+
+
+def defaults_page(result: DefaultsBench) -> str:
+    """The page of results."""
+    which = (
+        f" at most {result.each} of each kind, in even steps of predicted cycles," if result.each else " all"
+    )
+    lines = [
+        "# The compiler's choice against Gemmini's default tilings, on the RTL",
+        "",
+        f"On {result.accelerator}: of the operators of the published evaluation{which} whose choice is predicted to take at most"
+        f" {result.limit:,.0f} cycles. Every result is equal to numpy's integers; cycles from the first command to the last work."
+        " Default: Gemmini's default tiling, the better of its library's paths as measured; the library's own path takes"
+        " convolutions of one pixel as convolutions. Bound: cycles that no program goes below (`bench.cycle_bound`). Ratios are"
+        " geometric means; more than 1: the choice is faster. Worse: slower than the default by more than 1%.",
+        "",
+        "| kind | operators | of | default over choice | worst | best | worse | library over choice | default over bound | choice over bound |",
+        "|" + "---|" * 10,
+    ]
+    for kind in KINDS:
+        own = [one for one in result.operators if one.kind == kind]
+        if own:
+            gains = [one.gain for one in own]
+            lines.append(
+                f"| {kind} | {len(own)} | {result.total[kind]} | **{_mean(gains)}** | {min(gains):.3f} | {max(gains):.3f}"
+                f" | {sum(one * _WORSE < 1 for one in gains)}"
+                f" | {_mean([one.library.measured / one.choice.measured for one in own])}"
+                f" | {_mean([one.default.measured / one.bound for one in own])}"
+                f" | {_mean([one.choice.measured / one.bound for one in own])} |"
+            )
+    if result.without:
+        lines += ["", f"No default tiling can be carried out for: {'; '.join(result.without)}."]
+    order = sorted(result.operators, key=lambda one: one.gain)
+    worse = [one for one in order if one.gain * _WORSE < 1]
+    lines += _listed("Slower than the default by more than 1%", worse)
+    lines += _listed("The largest gains", order[::-1][:_LISTED])
+    return "\n".join([*lines, ""])
+
+
+def _listed(title: str, operators: Sequence[MeasuredOperator]) -> list[str]:
+    if not operators:
+        return []
+    return [
+        "",
+        f"## {title}",
+        "",
+        "Cycles, measured and, in brackets, predicted.",
+        "",
+        "| operator | default over choice | default | choice | default's schedule | choice's schedule |",
+        "|" + "---|" * 6,
+        *(
+            f"| {one.kind} {one.problem} | {one.gain:.3f} | {_cycles(one.default)} | {_cycles(one.choice)}"
+            f" | {one.default.schedule} | {one.choice.schedule} |"
+            for one in operators
+        ),
+    ]
+
+
+def _cycles(program: ProgramCycles) -> str:
+    return f"{program.measured:,} ({program.predicted:,.0f})"

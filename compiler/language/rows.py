@@ -1,0 +1,111 @@
+"""Functions of the block language that see whole rows: sums, extrema, softmax; and numbers with a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from compiler.dialects.baco import ExpandDimsOp, ReduceOp, RequantizeOp, SoftmaxOp, shape_of
+from compiler.language import layouts
+from compiler.language.builder import Builder
+from compiler.language.dtypes import boolean, int8, int32
+from compiler.language.values import Data, Integer, KernelConstant, Offsets, Value, format_shape
+from compiler.row_functions import MOST_COLUMNS, numerator_parts, softmax_numerator
+
+__all__ = ["NO_VALUE", "reduce", "requantize", "softmax"]
+
+NO_VALUE = KernelConstant(None)
+
+
+def reduce(b: Builder, kind: str, value: Value, axis: Value, keep_dims: Value) -> Value:
+    """The block with the elements along an axis added up, or the greatest or least of them; of all axes without one."""
+    if isinstance(value, Offsets):
+        b.fail(f"baco.{kind} of {value.describe()}", 'offsets become numbers by `.to("int32")`')
+    if not isinstance(value, Data) or not value.shape:
+        b.fail(f"baco.{kind} needs a block, got {value.describe()}", "blocks have dimensions")
+    if value.dtype == boolean:
+        b.fail(f"baco.{kind} of conditions", "count them by baco.sum(baco.where(condition, 1, 0), axis)")
+    if not isinstance(keep_dims, KernelConstant) or not isinstance(keep_dims.value, bool):
+        b.fail(f"`keep_dims` is True or False, got {keep_dims.describe()}")
+    rank = len(value.shape)
+    axes = range(rank) if axis == NO_VALUE else [_axis(b, axis, rank)]
+    result = value.ssa
+    for one in reversed(axes):
+        result = b.emit(ReduceOp(kind, result, one))
+    if keep_dims.value:
+        shape = tuple(1 if dim in axes else size for dim, size in enumerate(value.shape))
+        return _with_ones(b, result, axes, shape)
+    return Data(result)
+
+
+def _axis(b: Builder, axis: Value, rank: int) -> int:
+    number = b.fixed_integer(axis, "the axis")
+    if not -rank <= number < rank:
+        b.fail(
+            f"axis {number} does not exist in a block with {rank} dimension{'s' * (rank > 1)}",
+            f"axes count from 0 to {rank - 1}, or from -1 backwards",
+        )
+    return number % rank
+
+
+def _with_ones(b: Builder, value: SSAValue, axes: Sequence[int], shape: tuple[int, ...]) -> Data:
+    """A reduced block with its axes back, of size 1."""
+    if not shape_of(value.type):
+        return Data(b.emit_broadcast(value, shape))
+    for axis in axes:
+        value = b.emit(ExpandDimsOp(value, axis))
+    return Data(value)
+
+
+def softmax(b: Builder, value: Value, scale: Value, out_scale: Value, mask: Value) -> Value:
+    """The softmax of each row of an int8 block, in integers."""
+    if not isinstance(value, Data) or value.dtype != int8 or not value.shape:
+        hint = "softmax works on int8: requantise sums by baco.requantize(x, scale)"
+        b.fail(f"baco.softmax of {value.describe()}", hint)
+    step, out_step = (
+        _scale(b, one, what) for one, what in ((scale, "the scale"), (out_scale, "`out_scale`"))
+    )
+    for one in (step, out_step):
+        if one <= 0:
+            b.fail(
+                f"scales of a softmax are positive, got {one:g}", "they say what an element's step of 1 is"
+            )
+    if value.shape[-1] > MOST_COLUMNS:
+        b.fail(f"a row of a softmax has at most {MOST_COLUMNS} elements, not {value.shape[-1]}")
+    if numerator_parts(softmax_numerator(out_step)) is None:
+        b.fail(f"`out_scale` {out_step:g} is too small", "1 / 127 makes 127 of 1.0")
+    part = None
+    if mask != NO_VALUE:
+        if not isinstance(mask, Data) or mask.dtype != boolean:
+            b.fail(f"`mask` is a condition, got {mask.describe()}", "conditions come from comparisons")
+        if layouts.broadcast_shapes(mask.shape, value.shape) != value.shape:
+            b.fail(
+                f"a mask {format_shape(mask.shape)} for {value.describe()}: the shapes do not fit",
+                "a mask has the shape of the block, or 1 where it repeats",
+            )
+        part = b.emit_broadcast(mask.ssa, value.shape)
+    return Data(b.emit(SoftmaxOp(value.ssa, step, out_step, part)))
+
+
+def requantize(b: Builder, value: Value, scale: Value) -> Value:
+    """int32 as the accelerator stores results, times a scale."""
+    if not isinstance(value, Data) or value.dtype != int32:
+        b.fail(f"baco.requantize takes int32, got {value.describe()}", 'cast by `.to("int32")`')
+    factor = _scale(b, scale, "the scale")
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(factor))
+    if not isfinite(rounded):
+        b.fail(f"the scale {factor} is no finite float32")
+    return Data(b.emit(RequantizeOp(value.ssa, rounded)))
+
+
+def _scale(b: Builder, scale: Value, what: str) -> float:
+    """A compile-time number."""
+    if isinstance(scale, KernelConstant) and isinstance(scale.value, float) and isfinite(scale.value):
+        return scale.value
+    if isinstance(scale, Integer) and scale.fixed:
+        return float(scale.value)
+    raise b.error(f"{what} must be a compile-time number, got {scale.describe()}")
