@@ -71,7 +71,7 @@ def setup_of(network: str, seed: int) -> SearchSetup:
     return SearchSetup(workload.tasks, space, Objective(("edp",)), None, seed, model)
 
 
-def make(name: str, setup: SearchSetup) -> Searcher:
+def make(name: str, setup: SearchSetup) -> Searcher | HardwareSearch:
     """A searcher by name: one of this bench, or one that everybody has."""
     if name == DESCENT:
         return SettingsSearch(setup, GradientSearch)

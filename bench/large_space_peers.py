@@ -28,7 +28,7 @@ from scipy.stats import qmc
 from common.errors import InputError
 from common.portable import Floats, Ints
 from explore.cost.genome import Genomes
-from explore.search.base import BatchResult, SearchSetup, State
+from explore.search.base import BatchResult, SearchSetup
 from explore.search.local import LocalSearch
 from explore.search.tilings import in_macro_form
 from explore.space import Choice, DesignSpace
@@ -215,7 +215,7 @@ class _Known:
 
 
 class HardwareSearch:
-    """See the module's description.
+    """See the module's description. Searches of a bench are not saved, so that it has no snapshots.
 
     Args:
         setup: of a space with settings.
@@ -315,12 +315,6 @@ class HardwareSearch:
     def _bad(self) -> float:
         """What is told of accelerators that cannot be: a little worse than the worst."""
         return max((one.value for one in self._known.values()), default=50.0) + 1.0
-
-    def state(self) -> State:
-        """Runs of this bench are not resumed."""
-        raise NotImplementedError
-
-    restore = state  # type: ignore[assignment]
 
 
 def _optuna(sampler: Callable[[int, Place], BaseSampler]) -> Callable[[Place, Place, int], Optimiser]:

@@ -20,7 +20,6 @@ from explore.search.archive import Archive, Hardware
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.search.test_settings import TINY, setup_of
 from tests.explore.search.test_units import LAYERS
-from tests.explore.searcher_conformance import run as run_all
 
 
 def run(network: str, searcher: str, seed: int, *curve: tuple[int, float, float]) -> SearchRun:
@@ -80,6 +79,17 @@ def test_a_trust_region_finds_what_trying_everything_finds() -> None:
     assert min(values[place] for place in asked) <= order[5]
 
 
+def designs_of(search: HardwareSearch) -> list[Candidate]:
+    """All that it reports until it is done."""
+    found: list[Candidate] = []
+    done = False
+    while not done:
+        result = search.step()
+        found += result.candidates
+        done = result.done
+    return found
+
+
 class Always:
     """An optimiser that asks for one place and remembers what it was told."""
 
@@ -118,7 +128,7 @@ def test_mappings_of_an_accelerator_become_those_that_trying_all_finds() -> None
     least = float((energy * 1e-6 * cycles).min()) * 1000 / 1000  # at 1 GHz
     optimiser = Always((*sizes, *choice))
     search = HardwareSearch(setup, lambda *_: optimiser, mappings=250)
-    found = [one for result in run_all(search) for one in result.candidates]
+    found = designs_of(search)
     assert {(one.accelerator.dma_bits, one.accelerator.memory_gb_s) for one in found} == {(64, 2)}
     assert len(optimiser.told) > 3
     assert optimiser.told == sorted(optimiser.told, reverse=True)
@@ -128,8 +138,7 @@ def test_mappings_of_an_accelerator_become_those_that_trying_all_finds() -> None
 @pytest.mark.parametrize("name", PEERS)
 def test_peers_price_designs_as_their_accelerators_say(name: str) -> None:
     def found() -> list[Candidate]:
-        search = HardwareSearch(setup_of(TINY, 120), PEERS[name], mappings=40)
-        return [one for result in run_all(search) for one in result.candidates]
+        return designs_of(HardwareSearch(setup_of(TINY, 120), PEERS[name], mappings=40))
 
     designs = found()
     assert [one.objective for one in designs] == sorted((one.objective for one in designs), reverse=True)
