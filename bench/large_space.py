@@ -216,7 +216,7 @@ def page(runs: Sequence[SearchRun], samples: int, seconds: float) -> str:
             "",
             f"## EDP after {seconds:g} s",
             "",
-            "µJ·cycles at 1 GHz, geometric means over seeds; and samples in a second.",
+            "µJ·cycles at 1 GHz, geometric means over the seeds that there are; and samples in a second.",
             "",
             markdown_table(["", *networks, "samples/s"], ends),
             "",
