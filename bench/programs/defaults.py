@@ -71,14 +71,14 @@ class DefaultsBench:
 
     Attributes:
         limit: predicted cycles of the choice of operators that are measured, at most.
-        each: so many operators of each kind at most, spread evenly over the cycles; 0: all.
+        every: of the operators of each kind every so-manieth was looked at.
         total: operators of each kind, measured or not.
         without: operators within the limit whose default tiling cannot be carried out.
     """
 
     accelerator: str
     limit: float
-    each: int
+    every: int
     total: dict[str, int] = field(default_factory=dict)
     operators: list[MeasuredOperator] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ def bench_defaults(
     accelerator: str = "gemmini-default",
     kinds: Sequence[str] = KINDS,
     limit: float = 600_000.0,
-    each: int = 0,
+    every: int = 1,
     out: Path,
     store: Path | None = None,
     say: Say = lambda _: None,
@@ -102,26 +102,24 @@ def bench_defaults(
     Args:
         kinds: of operators.
         limit: predicted cycles of the compiler's choice, at most.
-        each: so many operators of each kind at most: ordered by predicted cycles, in even steps from the first; 0: all.
+        every: looks at every so-manieth operator of each kind only.
         store: file of finished measurements, which are not repeated; by default that of `baco bench measurements`.
         say: told how far it is.
 
     Raises BacoError where a program is wrong.
     """
     folder, machine = output_folder(out), load_accelerator(accelerator)
-    result = DefaultsBench(machine.name, limit, each)
+    result = DefaultsBench(machine.name, limit, every)
     selected: list[tuple[Shape, Schedule]] = []
     for kind in kinds:
         own = [one for one in read_shapes() if one.table and one.kind == kind]
         result.total[kind] = len(own)
         chosen = []
-        for shape in own:
+        for shape in own[::every]:
             best = choices(Layer(shape.problem), machine)[0]
             if best.cycles <= limit:
                 chosen.append((best.cycles, shape, best.schedule))
         chosen.sort(key=lambda one: (one[0], str(one[1].problem)))
-        if 0 < each < len(chosen):
-            chosen = [chosen[n * len(chosen) // each] for n in range(each)]
         selected += [(shape, schedule) for _, shape, schedule in chosen]
         say(f"{kind}: {len(chosen)} of {len(own)} operators")
     with MeasurementStore(store or store_path()) as measurements:
@@ -178,13 +176,11 @@ def _mean(values: Sequence[float]) -> str:
 
 def defaults_page(result: DefaultsBench) -> str:
     """The page of results."""
-    which = (
-        f" at most {result.each} of each kind, in even steps of predicted cycles," if result.each else " all"
-    )
+    which = "all" if result.every == 1 else f"of every {result.every}th of the"
     lines = [
         "# The compiler's choice against Gemmini's default tilings, on the RTL",
         "",
-        f"On {result.accelerator}: of the operators of the published evaluation{which} whose choice is predicted to take at most"
+        f"On {result.accelerator}: {which} operators of the published evaluation whose choice is predicted to take at most"
         f" {result.limit:,.0f} cycles. Every result is equal to numpy's integers; cycles from the first command to the last work."
         " Default: Gemmini's default tiling, the better of its library's paths as measured; the library's own path takes"
         " convolutions of one pixel as convolutions. Bound: cycles that no program goes below (`bench.cycle_bound`). Ratios are"

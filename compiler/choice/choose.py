@@ -238,7 +238,7 @@ def _products(
         kept.append(((near_a <= 2) & (trips_j > 1), (near_b <= 2) & (trips_i > 1)))
         costs.append(product_cycles(layer, accelerator, product, (i, j, k), order, kept[-1]))
     found = []
-    for which, n in _tilings(costs, trips_i * trips_j * trips_k):
+    for which, n in _tilings(costs, trips_i * trips_j * trips_k, accelerator):
         keep_a, keep_b = (bool(keep[n]) for keep in kept[which])
         schedule = LoopWsSchedule(int(i[n]), int(j[n]), int(k[n]), orders[which], keep_a, keep_b)
         found.append(_estimated(schedule, costs[which], n))
@@ -251,9 +251,12 @@ def _estimated(schedule: Schedule, cost: MacroCycles, n: int) -> ScheduleChoice:
     return ScheduleChoice(schedule, float(cost.total[n]), float(cost.bytes[n]))
 
 
-def _tilings(costs: Sequence[MacroCycles], runs: Integers) -> Iterator[tuple[int, int]]:
+def _tilings(
+    costs: Sequence[MacroCycles], runs: Integers, accelerator: Accelerator
+) -> Iterator[tuple[int, int]]:
     """Tilings as (which order of loops, number), in the order in which they are taken: of those whose cycles the estimate
-    cannot tell apart, those of about the fewest bytes first, of these that of the fewest runs.
+    cannot tell apart, those of about the fewest bytes first, of these that of the fewest runs. By the original's timing, bytes
+    do not count: estimates of its many short loads are off by a fifth, and those tilings have them.
 
     Args:
         costs: of all tilings, by order of loops; cycles and bytes are (N,).
@@ -261,6 +264,8 @@ def _tilings(costs: Sequence[MacroCycles], runs: Integers) -> Iterator[tuple[int
     """
     cycles, moved = (np.concatenate([getattr(one, what) for one in costs]) for what in ("total", "bytes"))
     alike = np.floor((cycles / cycles.min() - 1) / _ALIKE)
+    if accelerator.timing != "baco":
+        moved = np.ones_like(moved)
     fewer = np.floor((moved / moved[alike == 0].min() - 1) / _WORTH)
     ranked = np.lexsort((cycles, np.tile(runs, len(costs)), fewer, alike))
     return (divmod(int(n), len(runs)) for n in ranked)
@@ -319,7 +324,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Sch
             input_loads=np.where(keep_in, 1, trips["k"]), weight_loads=np.where(keep_w, 1, spatial),
         ))  # fmt: skip
     found: list[ScheduleChoice] = []
-    for which, n in _tilings(costs, spatial * reduction * trips["k"]):
+    for which, n in _tilings(costs, spatial * reduction * trips["k"], accelerator):
         batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
             int(tile[axis][n]) for axis in AXES
         )

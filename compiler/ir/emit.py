@@ -13,7 +13,17 @@ from typing import Literal, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, llvm, memref, scf
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    IndexType,
+    IntAttr,
+    IntegerType,
+    ModuleOp,
+    UnitAttr,
+    VectorType,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -26,7 +36,7 @@ __all__ = ["Cell", "Condition", "Emitter", "Number", "parts"]
 Number: TypeAlias = "int | SSAValue"
 #: A truth value likewise (i1).
 Condition: TypeAlias = "bool | SSAValue"
-Comparison = Literal["eq", "ne", "slt", "sle", "sgt", "sge"]
+Comparison = Literal["eq", "ne", "slt", "sle", "sgt", "sge", "ult"]
 
 _COMPARE = {
     "eq": lambda a, b: a == b,
@@ -35,6 +45,7 @@ _COMPARE = {
     "sle": lambda a, b: a <= b,
     "sgt": lambda a, b: a > b,
     "sge": lambda a, b: a >= b,
+    "ult": lambda a, b: a % 2**64 < b % 2**64,
 }
 _Binary: TypeAlias = "arith.SignlessIntegerBinaryOperation"
 
@@ -80,6 +91,21 @@ class Emitter:
         self.insert(func.ReturnOp())
         self._function.verify()
         return self.module
+
+    def onward(self, numbers: Sequence[Number]) -> list[Number]:
+        """Go on in a function of its own, which is called last in this one: what is written so far need not wait until registers are
+        saved for what follows. These numbers are passed on; their values there. Others, and cells, stay behind."""
+        passed = list(dict.fromkeys(one for one in numbers if not isinstance(one, int)))
+        name = f"{self._function.sym_name.data}_onward"
+        self.call(name, passed)
+        self.insert(func.ReturnOp())
+        before, block = self._function, Block(arg_types=[i64] * len(passed))
+        self._function = func.FuncOp(name, FunctionType.from_lists([i64] * len(passed), []), Region(block))
+        self.module.body.block.add_op(self._function)
+        before.verify()
+        self._entry, self._builder = block, Builder(InsertPoint.at_end(block))
+        there = dict(zip(passed, block.args, strict=True))
+        return [one if isinstance(one, int) else there[one] for one in numbers]
 
     # ---------------------------------------------------------------- operations
 
@@ -151,6 +177,13 @@ class Emitter:
         """a divided by a positive known number, rounded up; a must not be negative."""
         return self.div(self.add(a, b - 1), b) if b > 1 else a
 
+    def bits(self, a: Number, low: int, count: int) -> Number:
+        """So many bits of a number, from bit `low` on."""
+        if isinstance(a, int):
+            return a >> low & (1 << count) - 1
+        shifted = self.insert(arith.ShRUIOp(a, self.value(low))).results[0] if low else a
+        return self._binary(arith.AndIOp, shifted, (1 << count) - 1)
+
     def mod(self, a: Number, b: int) -> Number:
         """Remainder of a, which must not be negative, by a positive known number."""
         if isinstance(a, int):
@@ -178,7 +211,7 @@ class Emitter:
         return self._binary(arith.OrIOp, a, b)
 
     def compare(self, how: Comparison, a: Number, b: Number) -> Condition:
-        """a `how` b, signed."""
+        """a `how` b, signed but for `ult`."""
         if isinstance(a, int) and isinstance(b, int):
             return bool(_COMPARE[how](a, b))
         return self.insert(arith.CmpiOp(self.value(a), self.value(b), how)).results[0]
@@ -198,6 +231,16 @@ class Emitter:
         if isinstance(then, int) and then == otherwise:
             return then
         return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise))).results[0]
+
+    def unless(self, rare: Condition, then: Number, otherwise: Number) -> Number:
+        """As `select`, of a condition that rarely holds: the host core goes straight on where it does not."""
+        if isinstance(rare, bool):
+            return then if rare else otherwise
+        chosen = self.variable(0)
+        chosen.set(otherwise)
+        with self.when(rare, rarely=True):
+            chosen.set(then)
+        return chosen.get()
 
     def variable(self, initial: Number) -> Cell:
         """A number that the program changes, kept in a cell that becomes a register; set to `initial` here."""
@@ -295,6 +338,18 @@ class Emitter:
             self._builder = outer
 
     # ---------------------------------------------------------------- host memory
+
+    def table(self, numbers: Sequence[int]) -> SSAValue:
+        """Address of constants of 64 bits, which become part of the module."""
+        tables = [one for one in self.module.body.block.ops if isinstance(one, llvm.GlobalOp)]
+        kind = llvm.LLVMArrayType(IntAttr(len(numbers)), i64)
+        values = DenseIntOrFPElementsAttr.from_list(VectorType(i64, [len(numbers)]), list(numbers))
+        name = f"{self._function.sym_name.data}_table{len(tables)}"
+        self.module.body.block.add_op(
+            llvm.GlobalOp(kind, name, "internal", constant=True, value=values, alignment=64)
+        )
+        pointer = self.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType())).results[0]
+        return self.insert(llvm.PtrToIntOp(pointer, i64)).results[0]
 
     def load(self, address: Number, bits: Literal[8, 16, 32, 64] = 64, *, signed: bool = True) -> SSAValue:
         """The host reads an integer at a byte address (aligned to its size); extended to i64."""

@@ -82,12 +82,7 @@ def defaults(
             "--limit", min=1, metavar="CYCLES", help="Predicted cycles of the compiler's choice, at most."
         ),
     ] = 600_000,
-    each: Annotated[
-        int,
-        typer.Option(
-            "--each", min=0, help="Operators of each kind at most, in even steps of predicted cycles; 0: all."
-        ),
-    ] = 0,
+    every: Annotated[int, typer.Option("--every", min=1, help="Take every so-manieth operator.")] = 1,
     store: Annotated[
         Path | None,
         typer.Option("--store", help="File of finished measurements; by default in the cache of simulators."),
@@ -113,7 +108,7 @@ def defaults(
         accelerator=accelerator,
         kinds=kind or KINDS,
         limit=limit,
-        each=each,
+        every=every,
         store=store,
         out=out,
         say=lambda line: console.print(line, highlight=False, soft_wrap=True),

@@ -19,11 +19,29 @@ from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
+from compiler.styles.fused.strip_moves import (
+    Arriving,
+    ArrivingWeights,
+    Leaving,
+    block_columns,
+    clear,
+)
 from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
-from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_needed
+from compiler.styles.fused.strip_plans import Plans, TurnPlan
+from compiler.styles.fused.strips import (
+    MOST_ROWS,
+    ConvolutionChain,
+    StripSchedule,
+    place_strips,
+    rows_by_round,
+)
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
+
+#: Loads of pixels that are issued first of all: not so many that the reservation station is full.
+_EARLY = 6
+#: Arguments of functions that are passed in registers.
+_REGISTERS = 8
 
 
 @dataclass(frozen=True)
@@ -67,6 +85,20 @@ def emit_strips(
     _Writer(e, chain, schedule, accelerator, operands).write()
 
 
+def _onward(e: Emitter, operands: StripOperands) -> StripOperands:
+    """Go on in a function of its own, if its arguments find room in registers; the operands there."""
+    added = operands.addition
+    more = () if added is None else (added.residual, added.ones, added.residual_scale, added.scale)
+    numbers = [operands.input, operands.output, *operands.weights, *operands.biases, *operands.scales, *more]
+    if len({one for one in numbers if not isinstance(one, int)}) > _REGISTERS:
+        return operands
+    source, target, *others = e.onward(numbers)
+    count = len(operands.weights)
+    weights, biases, scales = (tuple(others[n * count : (n + 1) * count]) for n in range(3))
+    addition = None if added is None else AdditionOperands(*others[3 * count :])
+    return StripOperands(source, target, weights, biases, scales, addition)
+
+
 class _Writer:
     def __init__(
         self,
@@ -80,15 +112,14 @@ class _Writer:
         self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_strips(chain, schedule, accelerator)
         self.wide = wide_load(accelerator)
-        #: Rows of every image, results last, that are there.
-        self.there: list[Cell] = []
         self.turn: Cell | None = None
         self.reads: tuple[Cell, Cell]
+        self.limit: Cell
         #: Where the sums of a pass go.
         self.into: Cell
-        #: Image rows that come in a round, and how many loads are issued at once.
+        #: Image rows that come in a round, how many are asked for at once, and how often while a block of results is made.
         self.arriving: Arriving | None = None
-        self.share = 1
+        self.share = self.times = 1
         #: What each convolution still has to move away of its last block of results.
         self.leaving: list[Leaving] = []
         self.adding: Adding | None = None
@@ -96,8 +127,7 @@ class _Writer:
     def write(self) -> None:
         """All of it."""
         e, chain = self.e, self.chain
-        first = chain.layers[0].problem
-        image = self.memory.images[0]
+        first, image = chain.layers[0].problem, self.memory.images[0]
         # 0 pixels, 1 weights and zeros, 2 biases
         e.command(
             "config_ld",
@@ -105,26 +135,29 @@ class _Writer:
             stride=chain.layers[0].input.pitch,
             block_stride=image.pitch if image.blocks > 1 else self.dim,
         )
-        e.command("config_ld", state=2, stride=0, block_stride=self.dim)
-        self.there = [e.variable(0) for _ in range(len(chain.layers) + 1)]
-        blocks = -(-first.K * first.groups // self.dim)
-        self.share = -(-self.memory.most[0] // blocks)
-        self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
+        if any(layer.bias for layer in chain.layers):
+            e.command("config_ld", state=2, stride=0, block_stride=self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
         # the array begins with the first rows of weights and all rows of pixels
-        begin = rows_needed(chain, 0, self.schedule)[0]
-        self.weights = [
-            ArrivingWeights(e, layer, place, address, self.dim)
-            for layer, place, address in zip(
-                chain.layers, self.memory.weights, self.operands.weights, strict=True
-            )
-        ]
-        self.weights[0].begin()
-        self.arriving.start(0, 0, begin)
+        there = rows_by_round(chain, self.schedule)
+        arriving, weights = self._arrives(0), self._comes(0)
+        early = min(there[0][0], max(1, _EARLY // arriving.commands))
+        weights.begin()
+        arriving.more(early)
+        arriving.finish()
+        self.operands = _onward(e, self.operands)
+        self.arriving = self._arrives(0)
+        self.weights = [self._comes(i) for i in range(len(chain.layers))]
+        self.weights[0].begin(begun=True)
+        self.arriving.skip(early)
+        self.arriving.more(there[0][0] - early)
         self.arriving.finish()
-        self.there[0].set(begin)
         self.weights[0].rest()
+        blocks = -(-first.K * first.groups // self.dim)
+        share = -(-self.memory.most[0] // blocks)
+        self.times = min(share, first.S)
+        self.share = -(-share // self.times)
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
@@ -136,57 +169,50 @@ class _Writer:
             self.adding = Adding(e, chain, self.memory, self.dim, added, output)
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
+        self.limit = e.variable(0)
         self.into = e.variable(0)
-        # of this strip of results and those before: the row behind it; rows of the next strip
-        self.ends = [e.variable(0) for _ in range(len(chain.layers) + 1)]
-        self.size = e.variable(0)
+        self.plans = Plans(e, chain, self.schedule, self.memory.images)
         with e.loop(first.N, hint="image") as number:
-            for cell in self.ends:
-                cell.set(0)
-            self.size.set(self.schedule.begin)
-            with e.loop(self.memory.rounds, hint="round") as at:
+            with e.when(e.compare("sgt", number, 0)):
+                self.arriving.more(there[0][0])
+                self.arriving.finish()
+            with e.loop(self.plans.rounds, hint="round") as at:
                 self._round(number, at)
-            for cell in self.there:
-                cell.set(0)
+            if first.N > 1:
+                self.arriving.again(there[-1][0])
         for job in self.leaving:
             job.finish()
+
+    def _arrives(self, index: int) -> Arriving:
+        """Pixels of a convolution, where nothing has come."""
+        layer, image = self.chain.layers[index], self.memory.images[index]
+        return Arriving(self.e, layer, image, self.operands.input, self.wide * self.dim)
+
+    def _comes(self, index: int) -> ArrivingWeights:
+        """Weights of a convolution, likewise."""
+        layer, place = self.chain.layers[index], self.memory.weights[index]
+        return ArrivingWeights(self.e, layer, place, self.operands.weights[index], self.dim)
 
     # ---------------------------------------------------------------- rounds
 
     def _round(self, number: Number, at: Number) -> None:
         e, layers = self.e, self.chain.layers
-        for later, cell in reversed(list(itertools.pairwise(self.ends))):
-            cell.set(later.get())
-        height, size = layers[-1].problem.Q, self.size.get()
-        self.ends[0].set(e.min(height, e.add(self.ends[0].get(), size)))
-        self.size.set(e.min(self.schedule.rows, e.mul(size, 2)))
-        past = [self._needed(cell.get(), lag) for lag, cell in enumerate(self.ends)]
-        first = [cell.get() for cell in self.there]
         assert self.arriving is not None
-        self.arriving.start(number, first[0], e.sub(past[0], first[0]))
         for i, layer in enumerate(layers):
-            works = e.compare("sgt", past[i + 1], first[i + 1])
-            with e.when(works):
-                self._convolve(i, layer, number, first[i + 1], e.sub(past[i + 1], first[i + 1]))
-            with e.when(e.compare("sle", past[i + 1], first[i + 1])):
+            turn = self.plans.turn(i)
+            if i == 0:
+                self.arriving.more(turn.comes)
+            ahead = partial(self.plans.ahead, at, i)
+            with e.when(e.compare("ne", turn.rows, 0)):
+                self._convolve(i, layer, number, turn, ahead)
+            with e.when(e.compare("eq", turn.rows, 0)):
                 self.leaving[i].finish()  # so that all is there which the next one reads
+                ahead()
         self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
-            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i)), rarely=True):
+            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i - 1)), rarely=True):
                 self.weights[i].begin()
                 self.weights[i].rest()
-        for cell, end in zip(self.there, past, strict=True):
-            cell.set(end)
-
-    def _needed(self, results: Number, index: int) -> Number:
-        """Rows of an image for so many rows of results, as `rows_needed`."""
-        e, found = self.e, results
-        for layer in reversed(self.chain.layers[index:]):
-            p = layer.problem
-            needed = e.add(e.mul(e.sub(found, 1), p.stride_h), p.S - layer.padding[0])
-            some = e.compare("sgt", found, 0)
-            found = e.select(some, e.max(0, e.min(layer.size[0], needed)), 0)
-        return found
 
     def _configure(self, index: int) -> None:
         """The stride in which a convolution reads pixels."""
@@ -209,10 +235,17 @@ class _Writer:
         """Accumulator rows of a block of results so many blocks later."""
         e, memory = self.e, self.memory
         after, rows = e.add(sums, turns * memory.sums), memory.copies * memory.sums
-        return e.select(e.compare("slt", after, rows), after, e.sub(after, rows))
+        return e.unless(e.compare("sge", after, rows), e.sub(after, rows), after)
 
-    def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
-        """Rows of results from row `first` on.
+    def _convolve(
+        self,
+        index: int,
+        layer: Layer,
+        number: Number,
+        turn: TurnPlan,
+        ahead: Callable[[], None],
+    ) -> None:
+        """A turn, of an image. `ahead` writes what is read for the next turn.
 
         A block of results leaves while the array makes the next one, be it of the next convolution: a few moves between passes,
         since many at once would keep the passes behind them waiting.
@@ -223,7 +256,8 @@ class _Writer:
         results = p.K * p.groups
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
-        leaving, weights, extent = self.leaving[index], self.weights[index], (number, first, rows)
+        leaving, weights, first, rows = self.leaving[index], self.weights[index], turn.first, turn.rows
+        extent = number, first, rows
         adding = self.adding if index == len(self.chain.layers) - 1 else None
         again = e.compare("slt", e.add(first, rows), p.Q)
         if p.N > 1:
@@ -267,21 +301,21 @@ class _Writer:
                 def half(block: Number) -> None:
                     """What was to leave has been sent; the next block's biases may come where it was."""
                     leaving.finish()
-                    with e.when(e.compare("eq", block, 0)):
+                    with e.when(e.compare("eq", block, 0), rarely=True):
                         for other in self.leaving:
                             if other is not leaving:
                                 other.finish()
                         self._configure_store(index)
+                    with e.when(e.compare("eq", block, -(-results // dim) - 1), rarely=True):
+                        ahead()
                     open_block(e.add(block, 1))
                     if adding is not None:
                         adding.ahead(extent, block)
-                    if index == 0:
-                        assert self.arriving is not None
-                        self.arriving.step(self.share)
+                    self._arrive(index)
 
-                self._sum(index, layer, (first, rows), sums, block, columns, partial(half, block))
+                self._sum(index, layer, turn, sums, block, columns, partial(half, block))
                 if adding is None:
-                    leaving.start(self.operands.output, extent, sums, block)
+                    leaving.start(self.operands.output, extent, sums, block, turn.writes)
                 else:
                     leaving.start(adding.place(block), extent, sums, block)
                     leaving.finish()
@@ -312,7 +346,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        extent: tuple[Number, Number],
+        turn: TurnPlan,
         sums: Number,
         block: Number,
         columns: int,
@@ -345,7 +379,7 @@ class _Writer:
                                 self._passes(
                                     layer,
                                     image,
-                                    extent,
+                                    turn,
                                     e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
                                     (inner, columns),
                                     (s, r, block if depthwise else depth),
@@ -361,6 +395,14 @@ class _Writer:
                             if not looked_for and before + above + high == middle:
                                 half()
             weights.step(s)
+            if s < self.times - 1:  # there is enough to do between two blocks of results
+                self._arrive(index)
+
+    def _arrive(self, index: int) -> None:
+        """A few rows of the first image, while its convolution works."""
+        if index == 0:
+            assert self.arriving is not None
+            self.arriving.step(self.share)
 
     def _by_row(self, layer: Layer, beats: int) -> bool:
         """Whether moves go between the rows of a block of weights, where the first row of each of `beats` is not enough; a row of one
@@ -389,7 +431,7 @@ class _Writer:
         self,
         layer: Layer,
         image: Image,
-        extent: tuple[Number, Number],
+        turn: TurnPlan,
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],
@@ -399,36 +441,46 @@ class _Writer:
         """All rows through one block of weights, at one place of the window; `behind` writes what comes
         behind the first row, or behind each if blocks of weights are few (`beats`)."""
         e, dim, p = self.e, self.dim, layer.problem
-        (first, rows), (inner, columns), (s, r, block) = extent, size, window
+        (inner, columns), (s, r, block), rows = size, window, turn.rows
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
         sums, by_row = self.into.get(), self._by_row(layer, beats)
         above = max(0, layer.padding[0] - s)
         below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
         begin = e.add(image.start, e.mul(block, image.pitch), r)
-        top = e.add(e.mul(first, p.stride_h), s - layer.padding[0])
+        top = e.add(e.mul(turn.first, p.stride_h), s - layer.padding[0])
         y.set(top)
-        # whole turns around the ring, so that no row is negative
-        around = -(-above // image.slots) * image.slots
-        place.set(e.add(begin, e.mul(e.mod(e.add(top, around), image.slots), image.slot)))
+        place.set(e.add(begin, turn.reads[s]))
+        # where the piece of the ring ends in which that row lies
+        edge, end = e.add(begin, image.edge), e.add(begin, image.ring)
+        if image.gap:
+            self.limit.set(e.select(e.compare("slt", place.get(), edge), edge, end))
 
         def ends(q: Number) -> tuple[Number, Number]:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
             source: Number = place.get()
-            if above:
-                source = e.select(e.compare("sge", y.get(), 0), source, e.add(r, image.zeros))
+            if above > (0 if isinstance(q, int) else p.stride_h):  # others but the first row may be
+                source = e.unless(e.compare("slt", y.get(), 0), e.add(r, image.zeros), source)
             if below:
-                source = e.select(e.compare("slt", y.get(), image.height), source, e.add(r, image.zeros))
+                source = e.unless(e.compare("sge", y.get(), image.height), e.add(r, image.zeros), source)
             return source, e.add(sums, e.mul(q, p.P))
 
         def on() -> None:
             """To the next row: additions alone, since the host core has as little time for a row as the array."""
             y.set(e.add(y.get(), p.stride_h))
-            ring, step = image.slots * image.slot, p.stride_h % image.slots * image.slot
-            if step:
-                after = e.add(place.get(), step)
-                wraps = e.compare("sge", after, e.add(begin, ring))
-                place.set(e.select(wraps, e.sub(after, ring), after))
+            step = p.stride_h % image.slots * image.slot
+            if not step:
+                return
+            after = e.add(place.get(), step)
+            if not image.gap:
+                place.set(e.unless(e.compare("sge", after, end), e.sub(after, image.ring), after))
+                return
+            place.set(after)
+            limit = self.limit.get()
+            with e.when(e.compare("sge", after, limit), rarely=True):
+                first = e.compare("eq", limit, edge)
+                place.set(e.add(after, e.select(first, image.gap, -image.ring)))
+                self.limit.set(e.select(first, end, edge))
 
         # the few pixels that are over come first: a pass of few rows before new weights would wait for these
         over = p.P % dim

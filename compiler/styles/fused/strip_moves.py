@@ -7,7 +7,7 @@ from compiler.layers.layer import Layer
 from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
 from compiler.styles.fused.strips import MOST_ROWS
 
-__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear"]
+__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear", "next_row"]
 
 #: Rows of a load of weights at most: few, since the first ones that are there are multiplied while others come.
 _WEIGHT_ROWS = 128
@@ -15,26 +15,31 @@ _WEIGHT_ROWS = 128
 
 def clear(e: Emitter, image: Image, wide: int) -> None:
     """Zeros beside and above the rows of an image."""
-    dim, start = image.dim, image.start
+    dim = image.dim
+    if not image.left + image.right + image.start - image.zeros:
+        return
     e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
 
     def zeros(at: Number, rows: int, blocks: Number = 1) -> None:
         e.command("mvin2", address=0, local=at, cols=e.mul(blocks, dim), rows=rows)
 
-    for rows, before, count in parts(start - image.zeros, MOST_ROWS):
+    for rows, before, count in parts(image.start - image.zeros, MOST_ROWS):
         with e.loop(count, hint="zero") as n:
             zeros(e.add(image.zeros, e.mul(e.add(n, before), MOST_ROWS)), rows)
-    if image.left:
-        zeros(start, image.left)
-    # what is right of a block of an image row lies before what is left of the next
-    beside, blocks = image.left + image.right, image.slots * image.blocks - 1
-    if beside and blocks:
-        for together, before, count in parts(blocks, wide):
-            with e.loop(count, hint="zero") as n:
-                block = e.mul(e.add(n, before), wide)
-                zeros(e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together)
-    if image.right:
-        zeros(start + image.slots * image.slot - image.right, image.right)
+    for start, slots in image.pieces:
+        if image.left:
+            zeros(start, image.left)
+        # what is right of a block of an image row lies before what is left of the next
+        beside, blocks = image.left + image.right, slots * image.blocks - 1
+        if beside and blocks:
+            for together, before, count in parts(blocks, wide):
+                with e.loop(count, hint="zero") as n:
+                    block = e.mul(e.add(n, before), wide)
+                    zeros(
+                        e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together
+                    )
+        if image.right:
+            zeros(start + slots * image.slot - image.right, image.right)
 
 
 class Arriving:
@@ -42,15 +47,30 @@ class Arriving:
 
     def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
         self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
-        self._left, self._row, self._from = (e.variable(0) for _ in range(3))
+        # rows that are left, where the next one goes in the ring and where it comes from
+        self._left, self._to, self._from = e.variable(0), e.variable(0), e.variable(address)
 
-    def start(self, number: Number, first: Number, rows: Number) -> None:
-        """Begin with so many rows of an image."""
-        e, image = self._e, self._image
+    def more(self, rows: Number) -> None:
+        """Begin with so many rows that follow the last ones."""
         self._left.set(rows)
-        self._row.set(first)
-        pixel = e.mul(e.add(e.mul(number, image.height), first), image.width)
-        self._from.set(e.add(self._address, e.mul(pixel, self._layer.input.pitch)))
+
+    @property
+    def commands(self) -> int:
+        """For a row."""
+        image = self._image
+        return sum(n for _, _, n in parts(image.channels, self._width)) * -(-image.width // MOST_ROWS)
+
+    def skip(self, rows: int) -> None:
+        """The first rows are there."""
+        self._to.set(self._image.place(rows))
+        self._from.set(self._e.add(self._address, rows * self._image.width * self._layer.input.pitch))
+
+    def again(self, loaded: int) -> None:
+        """To the next image, behind so many rows of this one."""
+        image = self._image
+        self._to.set(0)
+        rest = (image.height - loaded) * image.width * self._layer.input.pitch
+        self._from.set(self._e.add(self._from.get(), rest))
 
     def step(self, most: int) -> None:
         """So many rows, if so many are left."""
@@ -65,8 +85,8 @@ class Arriving:
 
     def _move(self) -> None:
         e, image, pitch = self._e, self._image, self._layer.input.pitch
-        row, address = self._row.get(), self._from.get()
-        local = e.add(ring_row(e, image, row), image.left)
+        row, address = self._to.get(), self._from.get()
+        local = e.add(row, image.start + image.left)
         for columns, before, blocks in parts(image.channels, self._width):
             with e.loop(blocks, hint="column") as n:
                 channel = e.mul(e.add(n, before), self._width)
@@ -81,7 +101,7 @@ class Arriving:
                             cols=columns,
                             rows=pixels,
                         )
-        self._row.set(e.add(row, 1))
+        self._to.set(next_row(e, image, row))
         self._from.set(e.add(address, image.width * pitch))
         self._left.set(e.sub(self._left.get(), 1))
 
@@ -112,10 +132,10 @@ class ArrivingWeights:
     def _loads(self) -> int:
         return -(-self._rows // _WEIGHT_ROWS)
 
-    def begin(self) -> None:
-        """The first load of the first group."""
-        self._start(0)
-        self._move()
+    def begin(self, *, begun: bool = False) -> None:
+        """The first load of the first group, unless it has `begun`."""
+        self._start(0, begun)
+        self._move(begun)
 
     def rest(self) -> None:
         """All loads of a group that are left."""
@@ -173,10 +193,11 @@ class ArrivingWeights:
         assert self._used is not None
         return self._e.sub(sum(self._place.starts), self._used.get())
 
-    def _start(self, block: Number) -> None:
+    def _start(self, block: Number, begun: bool = False) -> None:
         """The group that begins with a block."""
         e, place = self._e, self._place
-        e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
+        if not begun:
+            e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
         if self._used is not None:
             self._to.set(self._other())
         else:
@@ -192,10 +213,11 @@ class ArrivingWeights:
             self._from.set(e.add(self._address, before))
             self._wide.set(e.min(self._columns, e.sub(self._all, before)))
 
-    def _move(self) -> None:
+    def _move(self, begun: bool = False) -> None:
         e, left, to, address = self._e, self._left.get(), self._to.get(), self._from.get()
         rows = e.min(_WEIGHT_ROWS, left)
-        e.command("mvin2", address=address, local=to, cols=self._wide.get(), rows=rows)
+        if not begun:
+            e.command("mvin2", address=address, local=to, cols=self._wide.get(), rows=rows)
         self._left.set(e.sub(left, rows))
         self._to.set(e.add(to, rows))
         self._from.set(e.add(address, _WEIGHT_ROWS * self._pitch))
@@ -209,7 +231,7 @@ class Leaving:
         self, e: Emitter, layer: Layer, image: Image | None, dim: int, *, inside: bool = False
     ) -> None:
         self._e, self._layer, self._image, self._dim, self._inside = e, layer, image, dim, inside
-        # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
+        # moves or pixels that are left, where they lie, columns; where they go: the ring's row and the block's in it, or the address
         self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
 
     def moves(self, rows: int) -> int:
@@ -217,10 +239,15 @@ class Leaving:
         return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
 
     def start(
-        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
+        self,
+        output: Number,
+        extent: tuple[Number, Number, Number],
+        sums: Number,
+        block: Number,
+        row: Number = 0,
     ) -> None:
         """Begin with the sums of `extent`: image, first row and rows. The output is where all results go, or (`inside`) this
-        block's."""
+        block's; `row`: in the ring, of the first ones."""
         e, p, image = self._e, self._layer.problem, self._image
         number, first, rows = extent
         dim = self._dim
@@ -228,8 +255,8 @@ class Leaving:
         self._from.set(sums)
         if image is not None:
             self._left.set(rows)
-            self._row.set(first)
-            self._to.set(e.add(image.left, e.mul(block, image.pitch)))
+            self._row.set(row)
+            self._to.set(e.add(image.start + image.left, e.mul(block, image.pitch)))
             return
         self._left.set(e.mul(rows, p.P))
         if self._inside:
@@ -259,13 +286,13 @@ class Leaving:
             row = self._row.get()
             e.command(
                 "mvout_spad",
-                destination=e.add(ring_row(e, image, row), self._to.get()),
+                destination=e.add(row, self._to.get()),
                 destination_stride=1,
                 local=e.local(start, accumulator=True),
                 cols=self._columns.get(),
                 rows=image.width,
             )
-            self._row.set(e.add(row, 1))
+            self._row.set(next_row(e, image, row))
             self._from.set(e.add(start, image.width))
             self._left.set(e.sub(left, 1))
             return
@@ -280,9 +307,15 @@ class Leaving:
         self._left.set(e.sub(left, rows))
 
 
-def ring_row(e: Emitter, image: Image, y: Number) -> Number:
-    """First scratchpad row of an image row in its slot."""
-    return e.add(image.start, e.mul(e.mod(y, image.slots), image.slot))
+def next_row(e: Emitter, image: Image, row: Number, rows: int = 1) -> Number:
+    """The scratchpad row in a ring at which an image row begins, from that of another one so many rows before it."""
+    if rows % image.slots == 0:
+        return row
+    after = e.add(row, rows % image.slots * image.slot)
+    if image.gap:
+        between = e.compare("ult", e.sub(after, image.edge), image.gap)
+        after = e.unless(between, e.add(after, image.gap), after)
+    return e.unless(e.compare("sge", after, image.ring), e.sub(after, image.ring), after)
 
 
 def block_columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:

@@ -41,6 +41,7 @@ class Image:
         start: first scratchpad row.
         zeros: first row of an image row of zeros, for what lies above and below; as `start` if nothing does.
         dim: side of the array.
+        split, second: of a ring in two pieces, slots of the first one and first row of the second, which lies behind it.
     """
 
     height: int
@@ -52,6 +53,8 @@ class Image:
     start: int
     zeros: int
     dim: int
+    split: int = 0
+    second: int = 0
 
     @property
     def pitch(self) -> int:
@@ -68,6 +71,33 @@ class Image:
         """Scratchpad rows from one image row to the next: its blocks lie together, so that a load of new rows, of several blocks
         at once, is never taken for one that overwrites rows in use (hazards are seen by first and last row)."""
         return self.blocks * self.pitch
+
+    @property
+    def edge(self) -> int:
+        """Rows of the first piece, if there are two."""
+        return self.split * self.slot
+
+    @property
+    def gap(self) -> int:
+        """Rows between the pieces."""
+        return self.second - self.start - self.edge if self.split else 0
+
+    @property
+    def ring(self) -> int:
+        """Rows from the first slot to behind the last one."""
+        return self.slots * self.slot + self.gap
+
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """First row and slots of each."""
+        if not self.split:
+            return [(self.start, self.slots)]
+        return [(self.start, self.split), (self.second, self.slots - self.split)]
+
+    def place(self, row: int) -> int:
+        """Scratchpad row of an image row, from `start` on."""
+        slot = row % self.slots
+        return slot * self.slot + (self.gap if self.split and slot >= self.split else 0)
 
 
 @dataclass(frozen=True)
@@ -177,7 +207,12 @@ def _size(image: Image) -> int:
 
 def _end(image: Image) -> int:
     """The scratchpad row behind its last slot."""
-    return image.start + image.slots * image.slot
+    return image.start + image.ring
+
+
+def _parts(image: Image) -> list[tuple[int, int]]:
+    """Scratchpad rows of pixels, from and to."""
+    return [(start, start + slots * image.slot) for start, slots in image.pieces]
 
 
 def _grouped(accelerator: Accelerator) -> bool:
@@ -209,17 +244,17 @@ def place_scratchpad(
     more. The array reads the former and the latter at once: they lie in different banks if there is room.
 
     Pixels a stride apart lie in one bank, in which they would meet the weights: of convolutions with strides these lie in other
-    banks if there is room. Rings have a power of two of slots if there is room, so that a row's slot is a few of its bits.
+    banks if there is room, be it in two pieces. Rings have a power of two of slots if there is room.
     """
     powers = [1 << max(0, (rows - 1).bit_length()) for rows in slots]
     plain, widest = [False] * len(layers), wide_load(accelerator)
     strided = [_grouped(accelerator) and layer.problem.stride_w > 1 for layer in layers]
-    ways = ((strided, False), (strided, True), (plain, False)) if any(strided) else ((plain, False),)
+    ways = [(strided, way) for way in ("whole", "over", "halves") if any(strided)] + [(plain, "whole")]
     beside = (0, 1, None) if _grouped(accelerator) and any(extra) else (None,)
     for wide in sorted({widest, max(1, widest // 2)}, reverse=True):
         best: tuple[float, StripPlacement] | None = None
-        for counts, banks, (apart, spill) in itertools.product((powers, slots), beside, ways):
-            found = _attempt(layers, counts, streamed, apart, spill, accelerator, extra, banks, wide)
+        for (apart, way), counts, banks in itertools.product(ways, (powers, slots), beside):
+            found = _attempt(layers, counts, streamed, apart, way, accelerator, extra, banks, wide)
             if found is None:
                 continue
             meet = sum(part for part, one in zip(found.together, strided, strict=True) if one)
@@ -246,6 +281,13 @@ class _Room:
             quarters = [(n * self._quarter, (n + 1) * self._quarter) for n in (group, group + 2)]
             found = [(max(a, c), min(b, d)) for a, b in found for c, d in quarters]
         return sorted((one for one in found if one[0] < one[1]), key=lambda one: (one[1] - one[0], one[0]))
+
+    def halves(self, group: int) -> list[tuple[int, int]]:
+        """The largest free intervals in both quarters of a group of banks, in order."""
+        found: dict[int, tuple[int, int]] = {}
+        for one in self.pieces(group):
+            found[one[0] // self._quarter] = one
+        return sorted(found.values())
 
     def take(self, rows: int, group: int | None = None) -> int | None:
         """First of so many rows that lie together; None where there are none."""
@@ -283,15 +325,15 @@ def _attempt(
     slots: Sequence[int],
     streamed: Sequence[bool],
     apart: Sequence[bool],
-    spill: bool,
+    way: str,
     accelerator: Accelerator,
     extra: tuple[int, int],
     banks: int | None,
     wide: int,
 ) -> StripPlacement | None:
     """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
-    group of banks; of some convolutions in different banks, but for the part of an image that a quarter of the scratchpad does not
-    hold if it may `spill`. None where there is no room."""
+    group of banks; of some convolutions in different banks, where the image lies in a quarter of the scratchpad as a `whole`, in two
+    quarters as two `halves`, or `over` the edge of one. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
     weights: dict[int, StripWeights] = {}
@@ -299,11 +341,15 @@ def _attempt(
     for i in sorted(range(len(layers)), key=lambda i: (not apart[i], i)):
         one = _image(layers[i], slots[i], dim)
         start = room.take(_size(one), 1 if apart[i] else None)
-        if start is None and spill:
+        halves = _halves(layers[i], one, room) if start is None and way == "halves" and apart[i] else None
+        if start is None and way == "over":
             start = room.take_over(_size(one), 1)
-        if start is None:
+        if halves is not None:
+            images[i] = halves
+        elif start is not None:
+            images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
+        else:
             return None
-        images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
         if apart[i]:
             found = _place_weights(layers[i], streamed[i], room, 0, accelerator, wide)
             if found is None:
@@ -321,7 +367,7 @@ def _attempt(
     ends = [_end(one) for one in images.values()]
     together = []
     for i in range(len(layers)):
-        pixels, kernel = room.shares([(images[i].start, _end(images[i]))]), room.shares(weights[i].parts)
+        pixels, kernel = room.shares(_parts(images[i])), room.shares(weights[i].parts)
         together.append(pixels[0] * kernel[0] + pixels[1] * kernel[1])
     parts = [part for one in weights.values() for part in one.parts]
     return StripPlacement(
@@ -331,6 +377,24 @@ def _attempt(
         max([*ends, *(end for _, end in parts), beside[0] + extra[0], max(beside[1:]) + extra[1]]),
         tuple(together) if _grouped(accelerator) else (1.0,) * len(layers),
     )
+
+
+def _halves(layer: Layer, image: Image, room: _Room) -> Image | None:
+    """An image in two pieces, which both lie in the quarters of one group of banks; None where there is no room."""
+    pieces = room.halves(1)
+    # steps of rows, down the image and down the window, go over one edge at most
+    most = max(layer.problem.S, layer.problem.stride_h)
+    if len(pieces) < 2:
+        return None
+    (first, end), (second, stop) = pieces
+    zeros = image.start - image.zeros
+    split = min((end - first - zeros) // image.slot, image.slots - most)
+    found = replace(image, zeros=first, start=first + zeros, split=split, second=second)
+    if split < most or (image.slots - split) * image.slot > stop - second or found.gap < most * image.slot:
+        return None
+    room.remove(first, zeros + found.edge)
+    room.remove(second, (image.slots - split) * image.slot)
+    return found
 
 
 def _place_beside(room: _Room, extra: tuple[int, int], banks: int | None) -> tuple[int, int, int] | None:

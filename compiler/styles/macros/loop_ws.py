@@ -28,6 +28,7 @@ __all__ = [
     "emit_loop_ws",
     "loop_ws_workspaces",
     "product_rows",
+    "sums_wait",
 ]
 
 #: Name of the workspace of int32 partial sums, dense `[rows, columns]` of one group.
@@ -67,7 +68,7 @@ def check_loop_ws(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerat
         raise InfeasibleError(f"{accelerator.name} has no LOOP_WS")
     if layer.bias and layer.residual_scale is not None:
         raise InfeasibleError("LOOP_WS adds one matrix, not both a bias and a residual")
-    if not features.read_full_width and (layer.scale is None or _spills(layer, schedule, accelerator)):
+    if not features.read_full_width and (layer.scale is None or sums_wait(layer, schedule, accelerator)):
         raise InfeasibleError(f"{accelerator.name} cannot store int32 sums")
     if layer.scale is not None and not features.read_small_width:
         raise InfeasibleError(f"{accelerator.name} cannot store requantised sums")
@@ -111,7 +112,7 @@ def loop_ws_workspaces(
     layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerator
 ) -> tuple[tuple[str, int], ...]:
     """Name and bytes of what the code needs beside the layer's tensors."""
-    if layer.scale is None or not _spills(layer, schedule, accelerator):
+    if layer.scale is None or not sums_wait(layer, schedule, accelerator):
         return ()
     return ((PARTIAL_SUMS, layer.pixels_out * layer.problem.K * 4),)
 
@@ -121,7 +122,7 @@ def _tile(schedule: LoopWsSchedule, blocks: tuple[int, int, int]) -> tuple[int, 
     return min(schedule.i, blocks[0]), min(schedule.j, blocks[1]), min(schedule.k, blocks[2])
 
 
-def _spills(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerator) -> bool:
+def sums_wait(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerator) -> bool:
     """Whether partial sums go through main memory: a tile of C is left before its depth is done."""
     product = as_product(layer)
     if product is None:
@@ -167,7 +168,7 @@ class LoopWs:
         self.blocks = dict(zip("ijk", blocks, strict=True))
         self.tile = dict(zip("ijk", _tile(schedule, blocks), strict=True))
         self.trips = {axis: -(-self.blocks[axis] // self.tile[axis]) for axis in "ijk"}
-        self.spills = _spills(layer, schedule, accelerator)
+        self.spills = sums_wait(layer, schedule, accelerator)
         loops = [Trip("g", layer.problem.groups), *(Trip(axis, self.trips[axis]) for axis in schedule.order)]
         self.keep_a = plan_reuse(loops, "gik") if schedule.keep_a else None
         self.keep_b = plan_reuse(loops, "gjk") if schedule.keep_b else None

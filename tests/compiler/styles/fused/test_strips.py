@@ -10,6 +10,7 @@ import pytest
 
 from accel.config import Accelerator
 from accel.isa import float32_bits
+from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import build_program
@@ -247,7 +248,8 @@ def test_nothing_lies_on_anything_else_in_the_scratchpad() -> None:
         except InfeasibleError:
             continue
         taken: set[int] = set()
-        parts = [(one.zeros, one.start + one.slots * one.slot) for one in memory.images]
+        parts = [(one.zeros, one.start) for one in memory.images if one.zeros < one.start]
+        parts += [(at, at + slots * one.slot) for one in memory.images for at, slots in one.pieces]
         for one in memory.weights:
             parts += one.parts
             rows = sum(end - start for start, end in one.parts)
@@ -264,6 +266,16 @@ def test_nothing_lies_on_anything_else_in_the_scratchpad() -> None:
         {row // quarter % 2 for start, end in weights.parts for row in range(start, end)}
     )
     assert strided.together[0] == 0.0
+    # a ring of more than a quarter, in two pieces
+    large = load_accelerator("gemmini-default")
+    image = place_strips(chain((147, 147), 32, (64, 3, 2, 1), (80, 1, 1, 0)), StripSchedule(6), large).images[
+        0
+    ]
+    quarter = large.scratchpad_rows // 4
+    assert [at // quarter for at, _ in image.pieces] == [1, 3]
+    assert all((at + slots * image.slot - 1) // quarter == at // quarter for at, slots in image.pieces)
+    rows = [at + n * image.slot - image.start for at, slots in image.pieces for n in range(slots)]
+    assert [image.place(y) for y in range(2 * image.slots)] == 2 * rows
 
 
 def test_weights_come_again_for_every_strip_where_they_do_not_fit() -> None:

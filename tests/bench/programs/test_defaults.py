@@ -1,0 +1,38 @@
+"""The compiler's choice against default tilings on the RTL (`baco bench defaults`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.paper.shapes import read_shapes
+from bench.programs import defaults
+from bench.programs.defaults import bench_defaults
+
+
+def test_operators_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.sqlite"
+    result = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, every=40, out=tmp_path, store=store)
+    assert result.total == {"GEMV": 174, "GEMM": 170}
+    counts = {kind: sum(one.kind == kind for one in result.operators) for kind in ("GEMV", "GEMM")}
+    assert min(counts.values()) > 0
+    known = {str(one.problem): one for one in read_shapes()}
+    for one in result.operators:
+        problem = known[one.problem]
+        assert problem.table
+        assert one.choice.measured >= one.bound
+        assert one.gain == one.default.measured / one.choice.measured
+        assert one.gain > 0.99
+        assert one.default.measured <= one.library.measured
+    page = (tmp_path / "defaults.md").read_text()
+    assert f"| GEMV | {counts['GEMV']} | 174 |" in page
+    assert len(json.loads((tmp_path / "defaults.json").read_text())["operators"]) == sum(counts.values())
+
+    def none(*_: object) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(defaults, "measure_layer", none)
+    again = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, every=40, out=tmp_path, store=store)
+    assert again.operators == result.operators
