@@ -1,9 +1,9 @@
 """Searchers in the space of sizes and settings, whole programs, at equal evaluations and equal time: `python -m bench.large_space`.
 
 A run goes on until both budgets are used, and its curve says what was best at either. Seconds are those of the processor that a
-process has had, so that they mean the same on a busy machine; what a search needs to know of a network is not counted. Runs are
-kept and not repeated. Intervals are of the mean over networks and seeds of the logarithm of a ratio (Student's t over networks,
-each the mean of its seeds, since seeds of a network are alike).
+process has had, so that they mean the same on a busy machine; what a search needs to know of a network is not counted. Intervals
+are of the mean over networks and seeds of the logarithm of a ratio (Student's t over networks, each the mean of its seeds, since
+seeds of a network are alike).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,45 +21,44 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from common.files import atomic_write
+from bench.curves import figure
+from bench.large_space_peers import PEERS, HardwareSearch
+from bench.runs import RunKey, RunShelf, SearchRun, load
+from common.files import atomic_write, output_folder
+from common.text import markdown_table
 from explore.cost.model import make_cost_model
 from explore.cost.rest import rest_by_settings
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
-from explore.search.base import SearchSetup, make_searcher
+from explore.search.base import Searcher, SearchSetup, make_searcher
+from explore.search.gradient import GradientSearch
+from explore.search.settings import SettingsSearch
 from explore.space import load_space
 from workloads.inputs.load import load_network
 from workloads.network import Workload
 
-__all__ = ["NETWORKS", "SEARCHERS", "LargeRun", "Ratio", "execute", "ratio", "summary"]
+__all__ = ["NETWORKS", "SEARCHERS", "Ratio", "execute", "page", "ratio", "summary"]
 
 NETWORKS = ("resnet18", "mobilenet_v2", "bert_base", "unet", "vit_b16")
-#: The main searcher with descent and without, and its peers.
-SEARCHERS = ("gradient", "local", "bayesian", "random", "genetic")
+#: The main searcher, and the same with gradient descent.
+MAIN, DESCENT = "gradient", "gradient-descent"
+SEARCHERS = (MAIN, DESCENT, *PEERS, "bayesian", "genetic", "random")
 SPACE = "gemmini-large"
-
-
-@dataclass(frozen=True)
-class LargeRun:
-    """One run: improvements as (evaluations, seconds of the processor, objective), and what it had spent in the end."""
-
-    network: str
-    searcher: str
-    seed: int
-    tasks: int
-    evaluations: int
-    seconds: float
-    curve: tuple[tuple[int, float, float], ...]
-
-    def after(self, seconds: float) -> float:
-        """The best objective after so many seconds; infinite before any."""
-        return min((value for _, clock, value in self.curve if clock <= seconds), default=math.inf)
-
-    def at(self, samples: int) -> float:
-        """The best objective after so many samples."""
-        return min(
-            (value for spent, _, value in self.curve if spent <= samples * self.tasks), default=math.inf
-        )
+#: What searchers are called on the page.
+_NAMES = {
+    MAIN: "main",
+    DESCENT: "main, with descent",
+    "cma-es": "CMA-ES, mappings searched",
+    "nsga-ii": "NSGA-II, mappings searched",
+    "tpe": "TPE, mappings searched",
+    "gaussian": "Gaussian process, mappings searched",
+    "turbo": "TuRBO, mappings searched",
+    "bayesian": "TPE, random mappings",
+    "genetic": "NSGA-II of hardware and mappings",
+    "random": "random",
+}
+#: Shares of the seconds that the table of curves shows.
+_SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def setup_of(network: str, seed: int) -> SearchSetup:
@@ -72,14 +71,23 @@ def setup_of(network: str, seed: int) -> SearchSetup:
     return SearchSetup(workload.tasks, space, Objective(("edp",)), None, seed, model)
 
 
-def execute(network: str, searcher: str, seed: int, samples: int, seconds: float) -> LargeRun:
+def make(name: str, setup: SearchSetup) -> Searcher | HardwareSearch:
+    """A searcher by name: one of this bench, or one that everybody has."""
+    if name == DESCENT:
+        return SettingsSearch(setup, GradientSearch)
+    if name in PEERS:
+        return HardwareSearch(setup, PEERS[name])
+    return make_searcher(name, setup)
+
+
+def execute(key: RunKey, seconds: float) -> SearchRun:
     """Run until both budgets are used, or for three times as long as `seconds`."""
     torch.set_num_threads(1)
-    setup = setup_of(network, seed)
+    setup = setup_of(key.network, key.seed)
     begin = time.process_time()
-    engine, curve = make_searcher(searcher, setup), []
+    engine, curve = make(key.searcher, setup), []
     spent, clock, best = 0, 0.0, math.inf
-    while clock < 3 * seconds and (clock < seconds or spent < samples * len(setup.tasks)):
+    while clock < 3 * seconds and (clock < seconds or spent < key.samples * len(setup.tasks)):
         result = engine.step()
         clock, spent = time.process_time() - begin, result.evaluations
         least = min((one.objective for one in result.candidates), default=math.inf)
@@ -88,7 +96,7 @@ def execute(network: str, searcher: str, seed: int, samples: int, seconds: float
             curve.append((spent, clock, least))
         if result.done:
             break
-    return LargeRun(network, searcher, seed, len(setup.tasks), spent, clock, tuple(curve))
+    return SearchRun(key, len(setup.tasks), spent, clock, tuple(curve))
 
 
 @dataclass(frozen=True)
@@ -105,13 +113,17 @@ class Ratio:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def ratio(one: dict[tuple[str, int], float], other: dict[tuple[str, int], float]) -> Ratio | None:
+#: Networks and seeds.
+Values = dict[tuple[str, int], float | None]
+
+
+def ratio(one: Values, other: Values) -> Ratio | None:
     """Of values by network and seed; None without two networks that both have."""
-    pairs = [
-        (key[0], math.log(value / other[key]))
-        for key, value in one.items()
-        if key in other and math.isfinite(value) and math.isfinite(other[key])
-    ]
+    pairs = []
+    for key, value in one.items():
+        against = other.get(key)
+        if value is not None and against is not None:
+            pairs.append((key[0], math.log(value / against)))
     means = [
         np.mean([log for name, log in pairs if name == network])
         for network in dict.fromkeys(n for n, _ in pairs)
@@ -123,68 +135,145 @@ def ratio(one: dict[tuple[str, int], float], other: dict[tuple[str, int], float]
     return Ratio(math.exp(mean), math.exp(mean - wide), math.exp(mean + wide), len(means), len(pairs))
 
 
-def summary(runs: Sequence[LargeRun], samples: int, seconds: float, main: str) -> dict[str, Any]:
-    """Ratios of the searcher `main` to every other one at equal evaluations and at equal time."""
-    found: dict[str, Any] = {}
-    for name in dict.fromkeys(run.searcher for run in runs):
-        if name == main:
-            continue
-        budgets: dict[str, Callable[[LargeRun], float]] = {
-            "samples": lambda run: run.at(samples),
-            "seconds": lambda run: run.after(seconds),
-        }
-        for what, of in budgets.items():
-            values = [
-                {(run.network, run.seed): of(run) for run in runs if run.searcher == searcher}
-                for searcher in (main, name)
+def _values(runs: Sequence[SearchRun], searcher: str, of: Callable[[SearchRun], float | None]) -> Values:
+    return {(run.key.network, run.key.seed): of(run) for run in runs if run.key.searcher == searcher}
+
+
+def summary(
+    runs: Sequence[SearchRun], samples: int, seconds: float
+) -> dict[str, tuple[Ratio | None, Ratio | None]]:
+    """Of every other searcher, ratios of the main one's EDP to its, after as many seconds and after as many samples."""
+
+    def at(run: SearchRun) -> float | None:
+        return run.best_at(samples * run.tasks)
+
+    def after(run: SearchRun) -> float | None:
+        return run.best_after(seconds)
+
+    there = {run.key.searcher for run in runs}
+    return {
+        name: (
+            ratio(_values(runs, MAIN, after), _values(runs, name, after)),
+            ratio(_values(runs, MAIN, at), _values(runs, name, at)),
+        )
+        for name in SEARCHERS
+        if name in there and name != MAIN
+    }
+
+
+def page(runs: Sequence[SearchRun], samples: int, seconds: float) -> str:
+    """What the runs come to, as Markdown."""
+    there = [name for name in SEARCHERS if any(run.key.searcher == name for run in runs)]
+    networks = list(dict.fromkeys(run.key.network for run in runs))
+
+    def text(found: Ratio | None) -> str:
+        return "" if found is None else str(found)
+
+    ratios = [
+        [_NAMES[name], text(by_time), text(by_samples), f"{(by_time or by_samples).runs}"]  # type: ignore[union-attr]
+        for name, (by_time, by_samples) in summary(runs, samples, seconds).items()
+        if by_time or by_samples
+    ]
+
+    def mean(name: str, network: str, of: Callable[[SearchRun], float | None]) -> float | None:
+        found = [of(run) for run in runs if (run.key.searcher, run.key.network) == (name, network)]
+        logs = [math.log(value) for value in found if value is not None]
+        return math.exp(sum(logs) / len(logs)) if found and len(logs) == len(found) else None
+
+    ends = []
+    for name in there:
+        means = [mean(name, network, lambda run: run.best_after(seconds)) for network in networks]
+        rate = [run.evaluations / run.tasks / run.seconds for run in runs if run.key.searcher == name]
+        ends.append(
+            [
+                _NAMES[name],
+                *("" if value is None else f"{value:.3e}" for value in means),
+                f"{math.exp(np.log(rate).mean()):,.0f}",
             ]
-            one = ratio(*values)
-            found[f"{main} / {name}, equal {what}"] = None if one is None else asdict(one)
-    return found
+        )
+    main_end = _values(runs, MAIN, lambda run: run.best_after(seconds))
+    courses = []
+    for name in there:
+        cells = []
+        for share in _SHARES:
+            found = ratio(_values(runs, name, lambda run, at=share: run.best_after(at * seconds)), main_end)  # type: ignore[misc]
+            cells.append("" if found is None else f"{found.mean:.2f}")
+        courses.append([_NAMES[name], *cells])
+    return "\n".join(
+        [
+            "# Searchers in the space of sizes and settings",
+            "",
+            f"Space `{SPACE}`, EDP of whole programs without fusion, predicted (instruction-aware model and the rest of"
+            f" programs). A run takes {seconds:g} s of processor time on one thread, and at least {samples:,} samples where these"
+            " take no more than three times as long; a sample is a mapping of every layer. Peers that search mappings do so on each"
+            " accelerator as the main searcher does, 100 samples each, from the best ones known.",
+            "",
+            "## EDP of the main searcher over that of others",
+            "",
+            "Geometric means with 95% intervals over networks (each the mean of its seeds; runs with the same seed are paired).",
+            "",
+            markdown_table(["against", f"after {seconds:g} s", f"after {samples:,} samples", "runs"], ratios),
+            "",
+            f"## EDP after {seconds:g} s",
+            "",
+            "µJ·cycles at 1 GHz, geometric means over the seeds that there are; and samples in a second.",
+            "",
+            markdown_table(["", *networks, "samples/s"], ends),
+            "",
+            f"## EDP on the way, over the main searcher's after {seconds:g} s",
+            "",
+            markdown_table(["", *(f"{share * seconds:g} s" for share in _SHARES)], courses),
+            "",
+            "Curves: [large-space.png](large-space.png), bands from the best to the worst seed.",
+            "",
+        ]
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what is not there yet, and write a summary."""
+    """Run what is not there yet, and write the page of all runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", nargs="*", default=NETWORKS)
-    parser.add_argument("--searchers", nargs="*", default=SEARCHERS)
+    parser.add_argument("--searchers", nargs="*", default=SEARCHERS, choices=SEARCHERS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--samples", type=int, default=600)
+    parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--out", type=Path, default=Path("results/large-space.json"))
+    parser.add_argument("--runs", type=Path, default=Path("results/runs/large-space"))
+    parser.add_argument("--out", type=Path, help="folder for page, figures and curves; none: only run")
     options = parser.parse_args(arguments)
-    runs: list[LargeRun] = []
-    if options.out.exists():
-        runs = [
-            LargeRun(**{**one, "curve": tuple(tuple(point) for point in one["curve"])})
-            for one in json.loads(options.out.read_text("utf-8"))["runs"]
-        ]
-    there = {(run.network, run.searcher, run.seed) for run in runs}
+    shelf = RunShelf(output_folder(options.runs))
     for seed in range(options.seeds):
         for network in options.networks:
             for searcher in options.searchers:
-                if (network, searcher, seed) in there:
+                key = RunKey(network, SPACE, searcher, seed, options.samples, "instruction")
+                name = f"{network}_{searcher}_{seed}_{options.samples}_{options.seconds:g}s.json"
+                if shelf.get(name) is not None or not shelf.claim(name):
                     continue
-                run = execute(network, searcher, seed, options.samples, options.seconds)
-                runs.append(run)
-                print(
-                    f"{network}, {searcher}, {seed}: {run.after(options.seconds):.4e} in {options.seconds:g} s,"
-                    f" {run.at(options.samples):.4e} in {options.samples} samples; {run.evaluations / run.tasks:,.0f}"
-                    f" samples in {run.seconds:.1f} s",
-                    flush=True,
-                )
-                content = {
-                    "samples": options.samples,
-                    "seconds": options.seconds,
-                    "summary": {
-                        **summary(runs, options.samples, options.seconds, "gradient"),
-                        **summary(runs, options.samples, options.seconds, "local"),
-                    },
-                    "runs": [asdict(one) for one in runs],
-                }
-                atomic_write(options.out, json.dumps(content) + "\n")
-    for name, one in content["summary"].items() if runs else ():
-        print(name, "-" if one is None else Ratio(**one))
+                run = shelf.put(name, execute(key, options.seconds))
+                print(f"{key.label}: {run.best_after(options.seconds)} in {run.seconds:.1f} s", flush=True)
+    if options.out is not None:
+        runs = [
+            load(path) for path in sorted(options.runs.glob(f"*_{options.samples}_{options.seconds:g}s.json"))
+        ]
+        write(runs, options.samples, options.seconds, output_folder(options.out))
+
+
+def write(runs: Sequence[SearchRun], samples: int, seconds: float, out: Path) -> None:
+    """Page, figures and curves of runs."""
+    runs = sorted(runs, key=lambda run: (run.key.network, SEARCHERS.index(run.key.searcher), run.key.seed))
+    found = {
+        name: [None if one is None else vars(one) for one in pair]
+        for name, pair in summary(runs, samples, seconds).items()
+    }
+    content: dict[str, Any] = {
+        "samples": samples,
+        "seconds": seconds,
+        "main over (seconds, samples)": found,
+        "runs": [{**vars(run), "key": vars(run.key)} for run in runs],
+    }
+    atomic_write(out / "large-space.json", json.dumps(content) + "\n")
+    atomic_write(out / "large-space.md", page(runs, samples, seconds))
+    atomic_write(out / "large-space.png", figure(runs, "png"))
 
 
 if __name__ == "__main__":

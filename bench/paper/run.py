@@ -199,7 +199,7 @@ def _descent(folder: Path, kept: Path, options: PaperOptions, note: Note) -> lis
         engine=options.engine,
         note=note,
         seeds=1 if options.quick else DESCENT_SEEDS,
-        cases=1 if options.quick else CASES,
+        cases=1 if options.quick else options.per_kind or CASES,
     )
     atomic_write(folder / "descent.md", report.descent_page(rows, samples))
     return _plain(rows)
