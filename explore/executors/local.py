@@ -154,11 +154,12 @@ def _alone(agenda: Agenda[TaskT, ValueT], shelf: Shelf[ValueT] | None) -> Iterat
 
 def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of PyTorch's threads
-    resource_tracker.ensure_running()  # starting a process would start it, and that lets interrupts through
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=False)
-    with python_children(single_threads=True), _interrupts_held():
-        process.start()
+    with python_children(single_threads=True):
+        resource_tracker.ensure_running()  # starting a process would start it, and that lets interrupts through
+        with _interrupts_held():
+            process.start()
     theirs.close()  # so that the worker's end is the only one, and its death shows
     return _Worker(process, ours)
 
