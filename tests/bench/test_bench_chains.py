@@ -32,7 +32,9 @@ def test_a_chain_whose_weights_do_not_fit_has_them_come_again(tmp_path: Path) ->
     (row,) = chains(["C4"], machine="gemmini-default", out=tmp_path)
     assert row["schedule"].endswith("streaming 1")
     assert row["predicted"]["bytes"] == pytest.approx(row["fused"]["bytes"][0], rel=0.02)
-    assert row["fused"]["bytes"][0] < row["alone"]["bytes"][0]
+    # that is more than one by one, where the image comes again instead: the compiler leaves them apart
+    assert row["fused"]["bytes"][0] > row["alone"]["bytes"][0]
+    assert row["reason"] == "one by one they take fewer cycles"
 
 
 def test_chains_are_those_of_the_table() -> None:
