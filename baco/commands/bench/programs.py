@@ -85,15 +85,11 @@ def programs(
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
-    from baco.display.console import print_json, stdout
     from baco.display.validation import make_display
     from bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
 
     rows = whole_programs(network or NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display())
-    if json:
-        print_json(rows)
-    else:
-        stdout().print(whole_programs_table(rows))
+    show(rows, whole_programs_table, json)
 
 
 def fusion(
@@ -131,7 +127,7 @@ def fusion(
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
     from baco.display.validation import make_display
     from bench.fusion import FUSION_NETWORKS, fusion_table
     from bench.fusion import fusion as run_fusion
@@ -154,10 +150,7 @@ def fusion(
         areas=area or (),
         progress=make_display(),
     )
-    if json:
-        print_json(rows)
-    else:
-        stdout().print(fusion_table(rows))
+    show(rows, fusion_table, json)
 
 
 def chains(

@@ -47,7 +47,7 @@ def sketches(
     """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings."""
     from dataclasses import asdict
 
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
     from bench.paper.shapes import KINDS
     from bench.programs.sketches import bench_sketches, sketches_page
 
@@ -65,10 +65,7 @@ def sketches(
         out=out,
         say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
-    if json:
-        print_json(asdict(result))
-    else:
-        stdout().print(sketches_page(result), highlight=False, soft_wrap=True)
+    show(asdict(result), lambda _: sketches_page(result), json, page=True)
 
 
 def defaults(
@@ -98,7 +95,7 @@ def defaults(
     """
     from dataclasses import asdict
 
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import stderr
     from bench.paper.shapes import KINDS
     from bench.programs.defaults import bench_defaults, defaults_page
 
@@ -113,10 +110,7 @@ def defaults(
         out=out,
         say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
-    if json:
-        print_json(asdict(result))
-    else:
-        stdout().print(defaults_page(result), highlight=False, soft_wrap=True)
+    show(asdict(result), lambda _: defaults_page(result), json, page=True)
 
 
 def directions(
