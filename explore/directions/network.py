@@ -15,21 +15,26 @@ from common import tensors
 
 __all__ = ["QNetwork", "Transition"]
 
-#: Numbers between layers; steps learned from at a time; of what follows, what counts; trainings between two copies of the target.
-_HIDDEN, _BATCH, _DISCOUNT, _COPY = 32, 24, 0.5, 4
+#: Numbers between layers; batches of a training, steps of a batch; of what follows, what counts.
+_HIDDEN, _BATCHES, _BATCH, _DISCOUNT = 32, 16, 32, 0.2
 #: Of AdaDelta.
 _DECAY, _LEAST = 0.9, 1e-4
-#: Rewards beyond are as good as this.
-_MOST = 2.0
 
 
 @dataclass(frozen=True)
 class Transition:
-    """One that was taken: where from, along which direction, where to, and by what part performance grew."""
+    """From a point along a direction to another.
+
+    Attributes:
+        before, after: what the network is told of both.
+        ways: whether each direction leads anywhere from there.
+        reward: by what part performance grew.
+    """
 
     before: Sequence[float]
     direction: int
     after: Sequence[float]
+    ways: Sequence[bool]
     reward: float
 
 
@@ -50,7 +55,6 @@ class QNetwork:
         self.target = [one.clone() for one in self.weights]
         self._squares = [torch.zeros_like(one) for one in self.weights]
         self._moves = [torch.zeros_like(one) for one in self.weights]
-        self._trained = 0
 
     def values(self, points: Sequence[Sequence[float]]) -> list[list[float]]:
         """Of all directions, from each point."""
@@ -61,17 +65,27 @@ class QNetwork:
         return found
 
     def train(self, steps: Sequence[Transition]) -> None:
-        """Once, on some steps: values towards the reward and the best that the target says follows."""
-        chosen = [steps[self._drawn.randrange(len(steps))] for _ in range(_BATCH)]
-        before = torch.tensor([one.before for one in chosen], dtype=torch.float64)
-        after = torch.tensor([one.after for one in chosen], dtype=torch.float64)
-        reward = torch.tensor([max(-1.0, min(_MOST, one.reward)) for one in chosen], dtype=torch.float64)
+        """On batches of some steps: values towards the reward and the best that the target says follows; then that is copied.
+
+        What follows is worth nothing at least, since no direction has to be taken.
+        """
+        before = torch.tensor([one.before for one in steps], dtype=torch.float64)
+        after = torch.tensor([one.after for one in steps], dtype=torch.float64)
+        reward = torch.tensor([_limited(one.reward) for one in steps], dtype=torch.float64)
+        ways = torch.tensor([one.ways for one in steps])
         with torch.no_grad():
-            goal = reward + _DISCOUNT * _forward(self.target, after).amax(1)
+            follows = _forward(self.target, after).masked_fill(~ways, 0.0).amax(1).clamp(min=0.0)
+        goal = reward + _DISCOUNT * follows
+        taken = torch.tensor([one.direction for one in steps])
+        for _ in range(_BATCHES):
+            chosen = torch.tensor([self._drawn.randrange(len(steps)) for _ in range(_BATCH)])
+            self._batch(before[chosen], taken[chosen], goal[chosen])
+        self.target = [one.clone() for one in self.weights]
+
+    def _batch(self, before: Tensor, taken: Tensor, goal: Tensor) -> None:
+        """Once along the gradient of the squared error, by AdaDelta."""
         leaves = [one.clone().requires_grad_(True) for one in self.weights]
-        values = _forward(leaves, before)
-        rows = torch.arange(_BATCH)
-        error = values[rows, torch.tensor([one.direction for one in chosen])] - goal
+        error = _forward(leaves, before)[torch.arange(_BATCH), taken] - goal
         tensors.total(error * error / _BATCH).backward()  # type: ignore[no-untyped-call]
         for place, leaf in enumerate(leaves):
             assert leaf.grad is not None
@@ -79,9 +93,6 @@ class QNetwork:
             move = leaf.grad * ((self._moves[place] + _LEAST).sqrt() / (self._squares[place] + _LEAST).sqrt())
             self._moves[place] = _DECAY * self._moves[place] + (1 - _DECAY) * move * move
             self.weights[place] = self.weights[place] - move
-        self._trained += 1
-        if self._trained % _COPY == 0:
-            self.target = [one.clone() for one in self.weights]
 
 
 def _forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -92,3 +103,8 @@ def _forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
         if number + 2 < len(weights):
             x = x.clamp(min=0.0)
     return x
+
+
+def _limited(reward: float) -> float:
+    """x / (1 + |x|): rewards as large as one likes are 1 at most."""
+    return reward / (1 + abs(reward))

@@ -25,10 +25,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 #: Cycles of some points.
 Evaluate = Callable[[Sequence[SchedulePoint]], Sequence[float]]
 
-#: Points that are drawn at the beginning, starts of a round, rounds between trainings, and how much worse starts are liked less.
-_FIRST, _STARTS, _EVERY, _GAMMA = 16, 4, 5, 30.0
-#: How often any direction is taken at last, and steps until then (as in deep Q-learning, Mnih et al. 2015).
-_CURIOUS, _KNOWING = 0.2, 200
+#: Points that are drawn at the beginning, starts of a round, and how much worse starts are liked less.
+_FIRST, _STARTS, _GAMMA = 16, 4, 30.0
+#: How often any direction is taken at last, and calls until then (as in deep Q-learning, Mnih et al. 2015).
+_CURIOUS, _KNOWING = 0.1, 50
+#: Last steps that are learned from.
+_REMEMBERED = 1000
 #: Attempts at drawing a point that is feasible.
 _ATTEMPTS = 4000
 
@@ -109,6 +111,7 @@ class _Search:
         self.seen: dict[SchedulePoint, float] = {}
         self.open: list[SchedulePoint] = []
         self.steps: list[Transition] = []
+        self.near: dict[SchedulePoint, list[SchedulePoint | None]] = {}
         self.found: DirectionSearch | None = None
         inputs = len(space.encoded(space.draw(random.Random(0))))
         self.network = QNetwork(inputs, len(space.directions), seed) if method == "q" else None
@@ -122,12 +125,10 @@ class _Search:
             if self.space.feasible(point):
                 first.setdefault(point)
         self._ask(list(first))
-        rounds = 0
         while not self._over and self.open:
             self._round(self._starts())
-            rounds += 1
-            if self.network is not None and rounds % _EVERY == 0 and self.steps:
-                self.network.train(self.steps)
+            if self.network is not None and self.steps and not self._over:
+                self.network.train(self.steps[-_REMEMBERED:])
         assert self.found is not None, "no feasible point was drawn"
         return self.found
 
@@ -138,7 +139,7 @@ class _Search:
     @property
     def _curiosity(self) -> float:
         """How often a direction is any instead of the one of greatest value: less and less, as the network comes to know."""
-        return max(_CURIOUS, 1.0 - len(self.steps) / _KNOWING)
+        return max(_CURIOUS, 1.0 - (len(self.seen) - _FIRST) / _KNOWING)
 
     def _ask(self, points: Sequence[SchedulePoint]) -> None:
         points = points[: self.most - (self.found.calls if self.found else 0)]
@@ -154,6 +155,25 @@ class _Search:
             if cycles < self.found.cycles:
                 self.found.best, self.found.cycles = point, cycles
                 self.found.history.append((self.found.calls, cycles))
+            if self.network is not None:
+                self._learn(point)
+
+    def _learn(self, point: SchedulePoint) -> None:
+        """Steps from a new point to all known ones beside it, and from those to it: what is known says more than the steps taken."""
+        near = [self.space.neighbour(point, one) for one in self.space.directions]
+        self.near[point] = near
+        for way, other in enumerate(near):
+            if other not in self.near:
+                continue
+            self._step(point, way, other)
+            if point in self.near[other]:
+                self._step(other, self.near[other].index(point), point)
+
+    def _step(self, start: SchedulePoint, way: int, end: SchedulePoint) -> None:
+        ways = [one is not None for one in self.near[end]]
+        gain = self.seen[start] / self.seen[end] - 1
+        before, after = self.space.encoded(start), self.space.encoded(end)
+        self.steps.append(Transition(before, way, after, ways, gain))
 
     def _starts(self) -> list[SchedulePoint]:
         """Points, each liked in proportion to exp(-gamma (E* - E) / E*), E being 1 / cycles; none twice."""
@@ -195,7 +215,3 @@ class _Search:
             if len(moves) == before or self.method == "p":
                 self.open.remove(start)  # nothing is left to find from there
         self._ask([point for _, _, point in moves])
-        for start, way, point in moves:
-            if self.network is not None and point in self.seen:
-                gain = self.seen[start] / self.seen[point] - 1
-                self.steps.append(Transition(self.space.encoded(start), way, self.space.encoded(point), gain))

@@ -110,10 +110,10 @@ def test_the_network_learns_which_direction_pays() -> None:
     drawn = random.Random(2)
     points = [[drawn.random() for _ in range(4)] for _ in range(40)]
     steps = [
-        Transition(point, way, points[(n + 1) % 40], 0.5 if way == 2 else -0.3)
+        Transition(point, way, points[(n + 1) % 40], [True] * 5, 0.5 if way == 2 else -0.3)
         for n, point in enumerate(points)
         for way in range(5)
     ]
-    for _ in range(60):
+    for _ in range(10):
         network.train(steps)
     assert all(max(range(5), key=one.__getitem__) == 2 for one in network.values(points))
