@@ -109,7 +109,7 @@ class KernelSearch:
 
     def _attention(self, work: TiledAttention, options: dict[str, int | str]) -> Network:
         """Attention as a network of three operators."""
-        from workloads.builder import GraphBuilder
+        from workloads.builder import GraphBuilder, causal_mask
 
         chain = work.chain
         b = GraphBuilder(self.kernel.name, self.source, options)
@@ -122,7 +122,10 @@ class KernelSearch:
             )
         )
         scores = b.matmul(q, b.transpose(k, (0, 2, 1)), name="scores", alpha=chain.depth**-0.5)
-        b.matmul(b.softmax(scores, name="softmax"), v, name="context")
+        mask = (
+            None if chain.causal is None else causal_mask(chain.rows, chain.between, shift=chain.causal - 1)
+        )
+        b.matmul(b.softmax(scores, name="softmax", mask=mask), v, name="context")
         return b.build()
 
 
@@ -131,7 +134,8 @@ def _computed(work: Work) -> str:
     from compiler.blocks.attention import TiledAttention
 
     if isinstance(work, TiledAttention):
-        return f"attention {work.chain}, by {work.chain.first.scale:g}, {work.scale:g} and {work.chain.second.scale:g}"
+        seen = "" if work.chain.causal is None else f"causal from {work.chain.causal}, "
+        return f"attention {work.chain}, {seen}by {work.chain.first.scale:g}, {work.scale:g} and {work.chain.second.scale:g}"
     layer = work.layer
     return f"{layer.problem}, bias {layer.bias}, relu {layer.relu}, scale {layer.scale}"
 

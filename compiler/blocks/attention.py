@@ -19,6 +19,7 @@ from accel.config import Accelerator
 from accel.isa import float32_bits
 from common.errors import InfeasibleError, InputError
 from compiler.blocks.analysis import enclosing_loops, exact_depth
+from compiler.blocks.masks import causal_from, mask_elements
 from compiler.blocks.reading import factor_of
 from compiler.blocks.rounds import Integers, Rounds
 from compiler.blocks.tiled import (
@@ -169,8 +170,7 @@ def tiled_attention(function: func.FuncOp) -> TiledAttention:
     if result.argument in (a.argument, b.argument, c.argument):
         raise not_tiled(store, "results are stored to an array of their own")
     one, two = _cuts(a, b, c, result, programs, first)
-    if softmax.mask is not None:
-        raise not_tiled(softmax, "all elements of a row take part")
+    causal = None if softmax.mask is None else _causal(softmax, programs, two, result)
     between = one.columns
     dense = Layout(between, one.rows * between)
     return TiledAttention(
@@ -178,6 +178,7 @@ def tiled_attention(function: func.FuncOp) -> TiledAttention:
             replace(one.layer(scale, relu=relu, bias=False), output=dense),
             replace(two.layer(out_scale, relu=out_relu, bias=False), input=dense),
             softmax=True,
+            causal=causal,
         ),
         a.shape[0],
         *one.places(8)[:2],
@@ -185,6 +186,22 @@ def tiled_attention(function: func.FuncOp) -> TiledAttention:
         softmax.scale.value.data,
         softmax.out_scale.value.data,
     )
+
+
+def _causal(softmax: SoftmaxOp, programs: Rounds, cut: Cut, result: Matrix) -> int:
+    """Elements of a matrix's first row that take part. Raises InputError for a mask that is not causal."""
+    assert softmax.mask is not None
+    part = mask_elements(softmax.mask, programs)
+    found = None
+    if part is not None:
+        shape = (programs.count, *softmax.value.type.get_shape())  # type: ignore[attr-defined]
+        whole = np.broadcast_to(part, shape)[cut.there]
+        found = causal_from(whole, cut.first_rows, result.sizes[0][cut.there][:, 0])
+    if found is None:
+        raise not_tiled(
+            softmax, "all elements of a row take part, or those up to its own (mask=keys <= rows)"
+        )
+    return found
 
 
 def _parts(function: func.FuncOp) -> tuple[MatmulOp, SoftmaxOp, MatmulOp, memref.CopyOp]:

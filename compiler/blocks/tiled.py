@@ -331,6 +331,15 @@ class Cut:
         self.c_pitch = pitch or 0
         return int((m + rows).max()), int((n + columns).max()), m, n
 
+    @property
+    def first_rows(self) -> Integers:
+        """Of every program that stores something, in its own matrix of a batch."""
+        away = self._places[2] - self._places[2].min()
+        if self.groups > 1 and self.steps[2] >= self.c_pitch:
+            away = away % self.steps[2]
+        rows: Integers = away // max(self.c_pitch, 1)
+        return rows
+
     def columns_from(self, offset: Integers, sizes: Integers) -> int | None:
         """Where a row of as many columns begins whose parts lie at `offset` in every program; None if it is no row."""
         at = offset[self.there][self._chosen]

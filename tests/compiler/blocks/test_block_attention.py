@@ -152,6 +152,43 @@ def test_attention_in_rtl() -> None:
     assert predicted < result.cycles < 2 * predicted  # of such a small one most is beginning and end
 
 
+@baco.jit
+def causal(q, k, v, out, S, D, BM: baco.const):
+    head = baco.program_id(1) * S * D
+    rows = baco.program_id(0) * BM + baco.arange(0, BM)
+    keys, depth = baco.arange(0, S), baco.arange(0, D)
+    queries = baco.load(q + head + rows[:, None] * D + depth[None, :])
+    scores = baco.dot(queries, baco.load(k + head + keys[:, None] * D + depth[None, :]).T)
+    weights = baco.softmax(baco.requantize(scores, 0.004), 0.05, mask=keys[None, :] <= rows[:, None])
+    values = baco.load(v + head + keys[:, None] * D + depth[None, :])
+    result = baco.requantize(baco.dot(weights, values), 0.02)
+    baco.store(out + head + rows[:, None] * D + depth[None, :], result)
+
+
+def masked(seed: int, heads: int, seq: int, size: int, rows: int) -> Case:
+    rng = np.random.default_rng(seed)
+    q, k, v = (int8s(rng, heads, seq, size) for _ in range(3))
+    scores = saturated(q.astype(np.int32) @ k.transpose(0, 2, 1).astype(np.int32), 0.004)
+    weights = np.zeros_like(scores)
+    for row in range(seq):  # by the definition, of what each row sees
+        weights[:, row, : row + 1] = softmax(scores[:, row, : row + 1], 0.05)
+    expected = saturated(weights.astype(np.int32) @ v.astype(np.int32), 0.02)
+    grid = (baco.cdiv(seq, rows), heads)
+    return Case("causal", causal[grid], (q, k, v, np.zeros_like(q), seq, size, rows), {3: expected})
+
+
+@pytest.mark.parametrize("shape", [(1, 10, 5, 4), (3, 7, 4, 2), (2, 20, 12, 8)])
+def test_causal_attention_as_one_unit_is_right(shape: tuple[int, int, int, int]) -> None:
+    case = masked(2, *shape)
+    assert recognised(case).chain.causal == 1
+    assert attention_to_instgem(structured(case), UNITS) is not None
+    execute(case, UNITS, blockwise=False)
+
+
+def test_causal_attention_in_rtl() -> None:
+    execute(masked(3, 2, 24, 8, 8), UNITS, engine="rtl", blockwise=False)
+
+
 @pytest.mark.parametrize("accelerator", [UNITS, machine(4), machine(8), machine(8, dataflow="OS")])
 def test_block_by_block_it_is_the_same(accelerator: Accelerator) -> None:
     execute(apart(4, 2, 14, 6, 4), accelerator, engine="functional")
@@ -191,7 +228,7 @@ def test_every_softmax_has_its_own_table(accelerator: Accelerator) -> None:
     [
         ("turned", "its softmax is the left factor of its second product, and nothing else"),
         ("int32", "sums of both products are requantised"),
-        ("mask", "all elements of a row take part"),
+        ("mask", "all elements of a row take part, or those up to its own (mask=keys <= rows)"),
         ("added", "its sum begins as zeros, or a row of int32 for all rows"),
         ("more", "all elements of a row of scores are there: blocks of keys are no wider than the keys"),
     ],
