@@ -14,15 +14,12 @@ TimedExecute::TimedExecute(const Config& config, TimedBanks& banks, TimedStation
       commands_(static_cast<size_t>(config.execute_queue)) {}
 
 void TimedExecute::write(uint64_t cycle) {
-  last_written_ = false;
   if (written_.empty() || written_.front().cycle > cycle) return;
-  const Written one = written_.front();
-  written_.pop_front();
+  const Written& one = written_.front();
   if (one.at.accumulator)
     banks_.write_accumulator(one.row, one.at.accumulate);
   else
     banks_.write_scratchpad(one.row);
-  if (one.last) station_.complete(cycle, kExecution, one.entry);
 }
 
 bool TimedExecute::idle() const {
@@ -80,10 +77,14 @@ void TimedExecute::tick(uint64_t cycle) {
                         target.entry});
 
   if (m_pop) station_.complete(cycle, kExecution, product.entry);
+  decode(cycle, m_pop, was_idle, drained);
+  if (!written_.empty() && written_.front().cycle == cycle) {
+    if (written_.front().last) station_.complete(cycle, kExecution, written_.front().entry);
+    written_.pop_front();
+  }
   if (m_go && m_first && !product.target.kept) station_.complete(cycle, kExecution, product.target.entry);
 
   for (const size_t o : {size_t{kX}, size_t{kA}, size_t{kB}}) fetch(fetches_[o], taken[o] && raw[o]);
-  decode(cycle, m_pop, was_idle, drained);
 
   if (m_go || x_go)
     remaining_ = latency_ + 1;

@@ -4,6 +4,10 @@
 
 namespace baco {
 
+namespace {
+constexpr uint64_t kAddresses = (uint64_t{1} << 40) - 1;  // they wrap
+}  // namespace
+
 TimedLoad::TimedLoad(const Config& config, TimedMemory& memory, TimedBanks& banks, TimedStation& station)
     : config_(config),
       dim_(static_cast<unsigned>(config.dim)),
@@ -24,8 +28,9 @@ void TimedLoad::accept(const TimedCommand& issued) {
   job.row.entry = issued.entry;
   job.row.identity = true;
   if (command.funct == kConfig) {
+    job.row.wide = bit(rs2, 31) && !states_[0].shrink;  // the Verilog takes its stride for a local address here
     State& state = states_[std::min<size_t>(2, bits(rs1, 4, 3))];
-    state.stride = rs2 & ((uint64_t{1} << 40) - 1);
+    state.stride = rs2 & kAddresses;
     state.block_stride = bits(rs1, 31, 16);
     state.repeats = static_cast<unsigned>(bits(rs1, 15, 8));
     state.scale = static_cast<uint32_t>(bits(rs1, 63, 32));
@@ -49,7 +54,7 @@ void TimedLoad::accept(const TimedCommand& issued) {
                      !(job.row.wide ? config_.mvin_scale_acc : config_.mvin_scale);
   job.replicate = job.zero || state.stride == 0;
   const uint64_t row_bytes = uint64_t{job.cols} * (job.row.wide ? 4 : 1);
-  const uint64_t gap = state.stride - row_bytes;
+  const uint64_t gap = (state.stride - row_bytes) & kAddresses;
   job.merged = !job.replicate && gap < beat_;  // rows less than a beat apart: one span
   job.gap = static_cast<unsigned>(gap % beat_);
   job.offset = static_cast<unsigned>(rs1 % beat_);
@@ -247,7 +252,7 @@ void TimedLoad::request() {
     if (walks_) {
       span_beat_ = walked_.address / beat_;
       span_left_ = (walked_.bytes + walked_.address % beat_ + beat_ - 1) / beat_;
-      walked_.address += walked_.stride;
+      walked_.address = (walked_.address + walked_.stride) & kAddresses;
       --walked_.spans;
     }
   } else if (accepted) {

@@ -95,7 +95,7 @@ void TimedStore::advance() {
 }
 
 bool TimedStore::convert_busy(uint64_t cycle) const {
-  return source_ || !pipe_.empty() || slices_.valid() || cycle <= converting_until_;
+  return source_ || !pipe_.empty() || slices_.valid() || cycle < converting_until_;
 }
 
 bool TimedStore::busy() const {
@@ -133,7 +133,7 @@ bool TimedStore::cut(uint64_t cycle) {
     scaled_ = true;
     last_scaled_ = cycle;
   }
-  converting_until_ = cycle + (is_short ? 1 : 4);
+  converting_until_ = cycle + (is_short ? 2 : 5);
   cutting_.address += size;
   cutting_.bytes -= bytes;
   if (cutting_.bytes) return false;
