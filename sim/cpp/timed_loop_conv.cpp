@@ -163,10 +163,8 @@ void TimedLoopConv::tick(uint64_t cycle, bool gone) {
       if (!next.empty) need_ = next;
     }
   }
-  Machine& store = machines_[kStore];
-  if (store.active && blank_) {
-    blank_ = false;
-  } else if (gone && chosen_ != kExecute && chosen_ != kPhases) {
+  blank_ = false;
+  if (gone && chosen_ != kExecute && chosen_ != kPhases) {
     Machine& machine = machines_[chosen_];
     if (++machine.at == machine.steps.size()) machine.active = false;
   }
