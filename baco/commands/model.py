@@ -68,6 +68,13 @@ def evaluate(
             "--weights", metavar="FILE", help="Written by train; repeatable; baco's own by default."
         ),
     ] = None,
+    timed: Annotated[
+        bool,
+        typer.Option(
+            "--timed",
+            help="With --set: also by compiling every row and running it on the timed model of the accelerator.",
+        ),
+    ] = False,
     rows: Annotated[
         Path | None,
         typer.Option("--rows", metavar="FILE", help="FPGA measurements in the published column format."),

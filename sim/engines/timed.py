@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from common.errors import InfeasibleError, InputError
 from accel.config import Accelerator
+from common.errors import InfeasibleError, InputError
 from sim.build import functional_simulator
 from sim.engines.functional import check_functional
 from sim.engines.native import load_program, run_simulator
@@ -20,6 +20,11 @@ class TimedEngine:
         """As `Engine.run`. Raises InfeasibleError for an accelerator that the model does not cover."""
         if job.recording.waves is not None:
             raise InputError("the timed model has no waveforms", hint="use the engine 'rtl'")
+        if job.timed_as != "baco":
+            raise InputError(
+                f"the engine 'timed' counts the cycles of our Verilog, not those of the timing '{job.timed_as}'",
+                hint="use the engine 'rtl' for these",
+            )
         check_timed(job.accelerator)
         check_functional(job)
         elf = load_program(job)
