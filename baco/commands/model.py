@@ -106,9 +106,11 @@ def evaluate(
         raise InputError(
             "say what to evaluate: --set SET, or --rows FILE", hint="baco model evaluate --set test"
         )
+    if timed and measured is None:
+        raise InputError("--timed compiles rows of a measured set", hint="add --set SET, or leave --timed out")
     report: PublishedReport | SetReport
     if measured is not None:
-        report = evaluate_set(measured, weights or ())
+        report = evaluate_set(measured, weights or (), timed=timed, progress=stderr().print)
     else:
         assert rows is not None
         report = evaluate_published(
