@@ -107,7 +107,9 @@ def evaluate(
             "say what to evaluate: --set SET, or --rows FILE", hint="baco model evaluate --set test"
         )
     if timed and measured is None:
-        raise InputError("--timed compiles rows of a measured set", hint="add --set SET, or leave --timed out")
+        raise InputError(
+            "--timed compiles rows of a measured set", hint="add --set SET, or leave --timed out"
+        )
     report: PublishedReport | SetReport
     if measured is not None:
         report = evaluate_set(measured, weights or (), timed=timed, progress=stderr().print)

@@ -40,5 +40,6 @@ def check_timed(accelerator: Accelerator) -> None:
     for feature, what in (("row_functions", "functions of rows"), ("normalizations", "normaliser")):
         if getattr(accelerator.features, feature):
             raise InfeasibleError(
-                f"the timed model has no {what}", hint=f"use the engine 'rtl', or an accelerator without {feature}"
+                f"the timed model has no {what}",
+                hint=f"use the engine 'rtl', or an accelerator without {feature}",
             )

@@ -53,7 +53,7 @@ def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
         MainMemory(l2_kib=16),
     )
     path = tmp_path / "stream.txt"
-    for index in range(24):
+    for index in range(12):
         path.write_text(random_stream(machine, 7, index).text().split("\n", 1)[1])
         both(tmp_path, machine, stream=path, memory=memories[index % len(memories)])
 
