@@ -41,7 +41,7 @@ def simulate(
     Args:
         program: an ELF file.
         accelerator: as `baco.accelerator` takes it.
-        engine: `rtl` (the Verilog, cycle by cycle), `functional` (results alone), `spike` or `chipyard` (of the user's own).
+        engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `spike` or `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
         memory: size and timing of main memory (`sim.job.MainMemory`).
         timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original Gemmini's

@@ -68,6 +68,13 @@ def evaluate(
             "--weights", metavar="FILE", help="Written by train; repeatable; baco's own by default."
         ),
     ] = None,
+    timed: Annotated[
+        bool,
+        typer.Option(
+            "--timed",
+            help="With --set: also by compiling every row and running it on the timed model of the accelerator.",
+        ),
+    ] = False,
     rows: Annotated[
         Path | None,
         typer.Option("--rows", metavar="FILE", help="FPGA measurements in the published column format."),
@@ -99,9 +106,13 @@ def evaluate(
         raise InputError(
             "say what to evaluate: --set SET, or --rows FILE", hint="baco model evaluate --set test"
         )
+    if timed and measured is None:
+        raise InputError(
+            "--timed compiles rows of a measured set", hint="add --set SET, or leave --timed out"
+        )
     report: PublishedReport | SetReport
     if measured is not None:
-        report = evaluate_set(measured, weights or ())
+        report = evaluate_set(measured, weights or (), timed=timed, progress=stderr().print)
     else:
         assert rows is not None
         report = evaluate_published(

@@ -23,7 +23,12 @@ def run_program(
     layer: LayerOptions,
     network: NetworkOptions,
     engine: Annotated[
-        str, typer.Option("--engine", "-e", help="functional: results. rtl: the Verilog, cycle by cycle.")
+        str,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="functional: results. rtl: the Verilog, cycle by cycle. timed: its cycles by a model.",
+        ),
     ] = "functional",
     timing: Timing = None,
     expect: Annotated[

@@ -25,7 +25,7 @@ def simulate(
         typer.Option(
             "--engine",
             "-e",
-            help="rtl: the Verilog, cycle by cycle. functional: results only. spike, chipyard: a simulator of yours.",
+            help="rtl: the Verilog, cycle by cycle. timed: its cycles by a model. functional: results only. spike, chipyard: a simulator of yours.",
         ),
     ] = "rtl",
     timing: Timing = None,

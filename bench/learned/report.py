@@ -12,6 +12,7 @@ import numpy as np
 from bench.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
 from bench.learned.measured_set import joined, measured_set
 from bench.learned.scores import Scores, scores
+from bench.learned.timed import timed_cycles
 from bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, load_model, train
 from bench.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
 from bench.sets.dataset import Dataset, read_dataset
@@ -107,12 +108,20 @@ def _kind(programs: bool) -> str:
     return "mappings and compiled programs" if programs else "mappings"
 
 
-def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetReport:
+def evaluate_set(
+    name: str | Path,
+    weights: Sequence[str | Path] = (),
+    *,
+    timed: bool = False,
+    progress: Progress | None = None,
+) -> SetReport:
     """Predict a measured set and compare.
 
     Args:
         name: of the set, or its file.
         weights: of the residuals; those that come with the product by default.
+        timed: also by compiling each row and running it on the timed model, some tenths of a second a row.
+        progress: gets a line a row of these.
 
     Raises InputError for what is missing or malformed.
     """
@@ -122,6 +131,8 @@ def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetRep
     dataset = read_dataset(name)
     plain, full = (measured_set(dataset, programs=programs) for programs in (False, True))
     predictors = {"MACs / dim²": _macs(dataset), "analytical": plain.predicted}
+    if timed:
+        predictors["timed model of the compiled programs"] = timed_cycles(dataset, progress)
     covered: dict[str, dict[str, float]] = {}
     about: dict[str, dict[str, Any]] = {}
     current = fingerprint()

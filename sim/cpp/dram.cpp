@@ -144,7 +144,9 @@ void Dram::write(uint64_t address, const uint8_t* data, uint64_t mask) {
   double done = static_cast<double>(now_) + 1;
   if (enabled && !(tolerant_ && !memory_.contains(address + first, end - first))) {
     uint8_t* target = memory_.at(address + first, end - first, "an accelerator write");
-    if (enabled == end - first)
+    if (!data) {
+      // what is there counts
+    } else if (enabled == end - first)
       std::memcpy(target, data + first, enabled);
     else
       for (unsigned i = first; i < end; ++i)

@@ -56,7 +56,7 @@ class Dram {
   void read(uint64_t address, unsigned bytes);
 
   bool write_ready() const { return writes_.size() < options_.write_depth && !stalled(kWriteRequest); }
-  // Accept one beat; bit i of `mask` enables byte i. Throws MemoryFault for enabled bytes outside memory.
+  // Accept one beat; bit i of `mask` enables byte i. Without `data` only time passes. Throws MemoryFault for enabled bytes outside memory.
   void write(uint64_t address, const uint8_t* data, uint64_t mask);
 
   // The beat that can be taken in this cycle, or nullptr. Once there it stays until it is taken.

@@ -5,6 +5,7 @@
 #include "functional.h"
 #include "gemmini_engine.h"
 #include "rtl.h"
+#include "timed_engine.h"
 
 namespace baco {
 
@@ -102,37 +103,8 @@ class RtlEngine final : public Engine {
   uint64_t progress() const override { return device_.progress(); }
   bool refused(RefusedCommand& refused) const override { return device_.rejected(refused); }
   void report(JsonWriter& json) const override {
-    const DramStatistics& dram = device_.dram().statistics();
-    const RtlStatistics& rtl = device_.statistics();
-    json.field("cycles", device_.cycle());
-    json.field("dram_read_bytes", dram.dram_read_bytes);
-    json.field("dram_write_bytes", dram.dram_write_bytes);
-    json.key("accelerator");
-    json.begin_object();
-    json.field("busy_cycles", rtl.busy_cycles);
-    json.field("evaluated_cycles", rtl.evaluated_cycles);
-    json.field("first_command_cycle", rtl.first_command_cycle);
-    json.field("last_work_cycle", rtl.last_work_cycle);
-    // by bit of event_units
-    const char* const units[] = {"load_busy_cycles",   "execute_busy_cycles", "store_busy_cycles",  "mesh_cycles",
-                                 "read_beats",         "write_beats",         "loop_ws_busy_cycles", "loop_conv_busy_cycles"};
-    for (size_t i = 0; i < rtl.unit_cycles.size(); ++i) json.field(units[i], rtl.unit_cycles[i]);
-    json.end_object();
-    json.key("memory");
-    json.begin_object();
-    json.field("read_requests", dram.read_requests);
-    json.field("read_request_bytes", dram.read_request_bytes);
-    json.field("read_latency_sum_cycles", dram.read_latency_sum);
-    json.field("write_beats", dram.write_beats);
-    json.field("write_beat_bytes", dram.write_beat_bytes);
-    json.field("channel_busy_cycles", dram.channel_busy_cycles);
-    json.field("l2_hits", dram.l2_hits);
-    json.field("l2_misses", dram.l2_misses);
-    json.field("l2_writebacks", dram.l2_writebacks);
-    json.field("l2_dirty_bytes", dram.l2_dirty_bytes);
-    json.field("reads_in_flight", static_cast<uint64_t>(device_.dram().reads_in_flight()));
-    json.field("writes_in_flight", static_cast<uint64_t>(device_.dram().writes_in_flight()));
-    json.end_object();
+    write_times(json, device_.cycle(), device_.statistics());
+    write_dram(json, device_.dram());
   }
   void finish() override { device_.finish(); }
 
@@ -142,8 +114,45 @@ class RtlEngine final : public Engine {
 
 }  // namespace
 
+void write_times(JsonWriter& json, uint64_t cycle, const RtlStatistics& statistics) {
+  json.field("cycles", cycle);
+  json.key("accelerator");
+  json.begin_object();
+  json.field("busy_cycles", statistics.busy_cycles);
+  json.field("evaluated_cycles", statistics.evaluated_cycles);
+  json.field("first_command_cycle", statistics.first_command_cycle);
+  json.field("last_work_cycle", statistics.last_work_cycle);
+  // by bit of event_units
+  const char* const units[] = {"load_busy_cycles",   "execute_busy_cycles", "store_busy_cycles",  "mesh_cycles",
+                               "read_beats",         "write_beats",         "loop_ws_busy_cycles", "loop_conv_busy_cycles"};
+  for (size_t i = 0; i < statistics.unit_cycles.size(); ++i) json.field(units[i], statistics.unit_cycles[i]);
+  json.end_object();
+}
+
+void write_dram(JsonWriter& json, const Dram& memory) {
+  const DramStatistics& dram = memory.statistics();
+  json.field("dram_read_bytes", dram.dram_read_bytes);
+  json.field("dram_write_bytes", dram.dram_write_bytes);
+  json.key("memory");
+  json.begin_object();
+  json.field("read_requests", dram.read_requests);
+  json.field("read_request_bytes", dram.read_request_bytes);
+  json.field("read_latency_sum_cycles", dram.read_latency_sum);
+  json.field("write_beats", dram.write_beats);
+  json.field("write_beat_bytes", dram.write_beat_bytes);
+  json.field("channel_busy_cycles", dram.channel_busy_cycles);
+  json.field("l2_hits", dram.l2_hits);
+  json.field("l2_misses", dram.l2_misses);
+  json.field("l2_writebacks", dram.l2_writebacks);
+  json.field("l2_dirty_bytes", dram.l2_dirty_bytes);
+  json.field("reads_in_flight", static_cast<uint64_t>(memory.reads_in_flight()));
+  json.field("writes_in_flight", static_cast<uint64_t>(memory.writes_in_flight()));
+  json.end_object();
+}
+
 std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log) {
   if (options.timing == "gemmini" && options.engine == "rtl") return make_gemmini_engine(config, memory, log);
+  if (options.engine == "timed") return make_timed_engine(config, memory, log, options.rtl);
   if (options.engine == "functional") return std::make_unique<FunctionalEngine>(config, memory, log);
   return std::make_unique<RtlEngine>(config, memory, log, options.rtl);
 }

@@ -1,4 +1,4 @@
-// The two accelerators a simulator can hold, behind one face: what the harness needs beyond the RoCC port.
+// The accelerators a simulator can hold, behind one face: what the harness needs beyond the RoCC port.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -30,6 +30,10 @@ class Engine : public Device {
   // Completes files. Throws std::runtime_error when they cannot be written.
   virtual void finish() = 0;
 };
+
+// Fields of reports that engines with a timed memory share.
+void write_times(JsonWriter& json, uint64_t cycle, const RtlStatistics& statistics);
+void write_dram(JsonWriter& json, const Dram& memory);
 
 // Throws std::runtime_error if the program does not contain what `options.engine` names, or options do not fit it.
 std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log);

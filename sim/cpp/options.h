@@ -9,7 +9,7 @@ namespace baco {
 
 struct Options {
   std::string config;               // settings of the accelerator
-  std::string engine;               // functional | rtl
+  std::string engine;               // functional | timed | rtl
   std::string timing = "baco";      // baco | gemmini: whose cycles the engine rtl counts
   std::string result;               // where the JSON report goes
   // A program: a flat image and where it starts, or a stream of raw commands.

@@ -29,6 +29,11 @@ class Engine(Protocol):
 #: name -> (module, class, one-line description). A new engine is one file and one line here.
 ENGINES: dict[str, tuple[str, str, str]] = {
     "rtl": ("sim.engines.rtl", "RtlEngine", "the accelerator's Verilog, cycle by cycle (Verilator)"),
+    "timed": (
+        "sim.engines.timed",
+        "TimedEngine",
+        "the cycles of the Verilog by a model of its units; no Verilator",
+    ),
     "functional": (
         "sim.engines.functional",
         "FunctionalEngine",

@@ -1,0 +1,45 @@
+"""Our accelerator's cycles without its Verilog: the functional model says what commands do, a model of the units when."""
+
+from __future__ import annotations
+
+import time
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError, InputError
+from sim.build import functional_simulator
+from sim.engines.functional import check_functional
+from sim.engines.native import load_program, run_simulator
+from sim.job import Job, Simulation
+from sim.toolchain import toolchain
+
+
+class TimedEngine:
+    """The units of the Verilog cycle by cycle, but only when, not what: sim/cpp/timed_*.cpp. Needs no Verilator."""
+
+    def run(self, job: Job) -> Simulation:
+        """As `Engine.run`. Raises InfeasibleError for an accelerator that the model does not cover."""
+        if job.recording.waves is not None:
+            raise InputError("the timed model has no waveforms", hint="use the engine 'rtl'")
+        if job.timed_as != "baco":
+            raise InputError(
+                f"the engine 'timed' counts the cycles of our Verilog, not those of the timing '{job.timed_as}'",
+                hint="use the engine 'rtl' for these",
+            )
+        check_timed(job.accelerator)
+        check_functional(job)
+        elf = load_program(job)
+        tools = toolchain(job.tools)
+        start = time.perf_counter()
+        simulator = functional_simulator(tools, job.report)
+        built = time.perf_counter() - start
+        return run_simulator(simulator, "timed", job, elf, tools, build_seconds=built)
+
+
+def check_timed(accelerator: Accelerator) -> None:
+    """Raises InfeasibleError for units whose cycles the model does not count."""
+    for feature, what in (("row_functions", "functions of rows"), ("normalizations", "normaliser")):
+        if getattr(accelerator.features, feature):
+            raise InfeasibleError(
+                f"the timed model has no {what}",
+                hint=f"use the engine 'rtl', or an accelerator without {feature}",
+            )

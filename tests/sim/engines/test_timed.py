@@ -1,0 +1,78 @@
+"""The timed model of our accelerator against its Verilog: every command's allocation, issue and end, in the same cycles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accel.config import Accelerator
+from bench.cosim.run import random_stream
+from common.errors import InfeasibleError, InputError
+from sim.engines.base import run_job
+from sim.job import Job, MainMemory, Recording, Simulation
+from tests.bench.cosim_streams import SCARCE, WHOLE
+from tests.sim.accel_programs import PROGRAMS, build_program
+from tests.sim.harness_helpers import SMALL, command
+
+#: What both count; the value of a counter that a program reads while others run is left to the Verilog.
+COUNTED = ("accelerator_", "memory_")
+
+
+def plain(machine: Accelerator) -> Accelerator:
+    """Without the units that the model does not cover."""
+    return machine.replace(
+        features=machine.features.model_copy(update={"row_functions": False, "normalizations": False})
+    )
+
+
+def both(folder: Path, machine: Accelerator, **job: object) -> tuple[Simulation, Simulation]:
+    """Run on the model and on the Verilog, and compare all that can be seen of time."""
+    found, logs = [], []
+    for engine in ("timed", "rtl"):
+        log = folder / f"{engine}.log"
+        found.append(run_job(Job(machine, recording=Recording(log=log), **job), engine=engine))  # type: ignore[arg-type]
+        logs.append(log.read_text().splitlines())
+    timed, rtl = found
+    assert logs[0] == logs[1]
+    assert timed.cycles == rtl.cycles
+    assert timed.instructions == rtl.instructions
+    for name, value in rtl.counters.items():
+        if name.startswith(COUNTED) and name != "accelerator_evaluated_cycles":
+            assert timed.counters[name] == value, name
+    return timed, rtl
+
+
+@pytest.mark.parametrize("machine", [SMALL, plain(SCARCE), plain(WHOLE)], ids=["small", "scarce", "whole"])
+def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
+    """Explicit commands of all kinds in both dataflows, LOOP_WS and LOOP_CONV_WS, on fast and slow memories."""
+    memories = (
+        MainMemory(),
+        MainMemory(latency_cycles=1, bytes_per_cycle=64.0),
+        MainMemory(latency_cycles=300, bytes_per_cycle=1.5, burst_bytes=64),
+        MainMemory(l2_kib=16),
+    )
+    path = tmp_path / "stream.txt"
+    for index in range(12):
+        path.write_text(random_stream(machine, 7, index).text().split("\n", 1)[1])
+        both(tmp_path, machine, stream=path, memory=memories[index % len(memories)])
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "counters"])
+def test_programs(name: str, tmp_path: Path) -> None:
+    timed, rtl = both(tmp_path, SMALL, program=build_program(name, SMALL, tmp_path))
+    assert timed.exit_code == rtl.exit_code == 0
+    assert timed.console == rtl.console
+
+
+def test_what_it_does_not_cover(tmp_path: Path) -> None:
+    path = tmp_path / "stream.txt"
+    path.write_text(command("FLUSH"))
+    for feature in ("row_functions", "normalizations"):
+        machine = SMALL.replace(features={feature: True})
+        with pytest.raises(InfeasibleError, match="timed model"):
+            run_job(Job(machine, stream=path), engine="timed")
+    with pytest.raises(InputError, match="waveforms"):
+        run_job(Job(SMALL, stream=path, recording=Recording(waves=tmp_path / "a.vcd")), engine="timed")
+    with pytest.raises(InputError, match="gemmini"):
+        run_job(Job(SMALL.replace(timing="gemmini"), stream=path), engine="timed")
