@@ -143,17 +143,27 @@ class _Writer:
         there = rows_by_round(chain, self.schedule)
         arriving, weights = self._arrives(0), self._comes(0)
         early = min(there[0][0], max(1, _EARLY // arriving.commands))
-        weights.begin()
-        arriving.more(early)
-        arriving.finish()
+
+        def rows() -> None:
+            arriving.more(early)
+            arriving.finish()
+
+        few = weights.few
+        if few:
+            weights.halves(rows)
+        else:
+            weights.begin()
+            rows()
         self.operands = _onward(e, self.operands)
         self.arriving = self._arrives(0)
         self.weights = [self._comes(i) for i in range(len(chain.layers))]
-        self.weights[0].begin(begun=True)
+        if not few:
+            self.weights[0].begin(begun=True)
         self.arriving.skip(early)
         self.arriving.more(there[0][0] - early)
         self.arriving.finish()
-        self.weights[0].rest()
+        if not few:
+            self.weights[0].rest()
         blocks = -(-first.K * first.groups // self.dim)
         share = -(-self.memory.most[0] // blocks)
         self.times = min(share, first.S)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compiler.ir.emit import Cell, Condition, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
@@ -131,6 +133,23 @@ class ArrivingWeights:
     @property
     def _loads(self) -> int:
         return -(-self._rows // _WEIGHT_ROWS)
+
+    @property
+    def few(self) -> bool:
+        """Whether two loads bring them all, the first one those that are used first."""
+        p, place = self._layer.problem, self._place
+        return place.groups == 1 < place.blocks and self._loads == 1 and not is_depthwise(self._layer)
+
+    def halves(self, between: Callable[[], None]) -> None:
+        """All of `few` weights, and what is written `between` both loads."""
+        place, address = self._place, self._address
+        self._e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
+        half = place.blocks // 2
+        for block, columns in ((0, half * self._dim), (half, self._all - half * self._dim)):
+            at = self._e.add(address, block * self._dim)
+            self._e.command("mvin2", address=at, local=self.block(block), cols=columns, rows=place.rows)
+            if not block:
+                between()
 
     def begin(self, *, begun: bool = False) -> None:
         """The first load of the first group, unless it has `begun`."""
