@@ -190,8 +190,7 @@ class _Writer:
                 self._round(number, at)
             if first.N > 1:
                 self.arriving.again(there[-1][0])
-        for job in self.leaving:
-            job.finish()
+        self.leaving[-1].finish()
 
     def _arrives(self, index: int) -> Arriving:
         """Pixels of a convolution, where nothing has come."""
@@ -216,9 +215,11 @@ class _Writer:
             with e.when(e.compare("ne", turn.rows, 0)):
                 self._convolve(i, layer, number, turn, ahead)
             with e.when(e.compare("eq", turn.rows, 0)):
-                self.leaving[i].finish()  # so that all is there which the next one reads
+                if self.plans.waits(i):
+                    self.leaving[i].finish()  # so that all is there which the next one reads
                 ahead()
-        self.arriving.finish()
+        if self.plans.late:
+            self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
             with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i - 1)), rarely=True):
                 self.weights[i].begin()
