@@ -13,11 +13,11 @@ from compiler.network.addition import AdditionCode
 from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
 from compiler.network.lowered import Scheduler
 from compiler.network.nests import nest_of
-from compiler.network.prediction import addition_cost, group_cost, row_cost
+from compiler.network.prediction import addition_cost, group_cost, row_cost, unit_cost
 from compiler.network.row_code import RowCode
 from compiler.network.steps import StepCost
 from compiler.styles.fused.chain import chain_rows
-from compiler.styles.fused.merged import MergedProducts, choose_merged, merged_rows, merged_schedules
+from compiler.styles.fused.merged import MergedProducts, choose_merged, merged_costs, merged_rows
 from compiler.styles.fused.predict import chain_schedules, choose_chain
 from compiler.styles.fused.predict_strips import choose_strips, strip_schedules
 from compiler.styles.fused.row_unit import table_rows
@@ -53,13 +53,14 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
             yield memory.least_rows, group.least_copies * memory.sums, cost
         return
     if isinstance(group, MergedProducts):
-        for runs in merged_schedules(group, accelerator.dim):
-            try:
-                cost = group_cost(GroupCode(group, runs), accelerator)
-            except InfeasibleError:
-                continue
+        try:
+            costs = merged_costs(group, accelerator)
+        except InfeasibleError:
+            return
+        for runs, unit in costs:
             scratchpad, accumulator = merged_rows(group, runs, accelerator)
-            yield scratchpad, max(accumulator, table_rows(accelerator) * any(group.tables)), cost
+            needed = max(accumulator, table_rows(accelerator) * any(group.tables))
+            yield scratchpad, needed, unit_cost(group, unit, accelerator)
         return
     for tiles in chain_schedules(group, accelerator):
         try:

@@ -23,7 +23,7 @@ from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
 from compiler.network.gather import GatherCode
-from compiler.network.groups import GroupCode, predict_group
+from compiler.network.groups import Group, GroupCode, predict_group
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowered import LoweredNetwork
@@ -32,6 +32,7 @@ from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
 from compiler.styles.fused.merged import MergedProducts
+from compiler.styles.fused.predict import UnitCost
 from compiler.styles.fused.row_unit import RowFunctionName
 from compiler.styles.fused.strips import StripMemory
 
@@ -42,6 +43,7 @@ __all__ = [
     "predict_step",
     "predict_steps",
     "row_cost",
+    "unit_cost",
 ]
 
 #: Cycles in which the host core writes a command of explicit code.
@@ -105,12 +107,17 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
 
 def group_cost(code: GroupCode, accelerator: Accelerator, memory: StripMemory | None = None) -> StepCost:
     """Operators that run as one unit, as their schedule says; `memory` as of `predict_strips`."""
-    found, table = predict_group(code, accelerator, memory), accelerator.energy
+    return unit_cost(code.group, predict_group(code, accelerator, memory), accelerator)
+
+
+def unit_cost(group: Group, found: UnitCost, accelerator: Accelerator) -> StepCost:
+    """Operators that run as one unit of a predicted cost."""
+    table = accelerator.energy
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
-    table_loaded = (isinstance(code.group, ProductChain) and code.group.softmax) or (
-        isinstance(code.group, MergedProducts) and any(code.group.tables)
+    table_loaded = (isinstance(group, ProductChain) and group.softmax) or (
+        isinstance(group, MergedProducts) and any(group.tables)
     )
     cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * table_loaded
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)

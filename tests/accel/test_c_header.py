@@ -110,7 +110,8 @@ def _compile(folder: Path, accelerator: Accelerator, *options: str, language: st
     source = folder / f"program.{language}"
     source.write_text(PROGRAM)
     program = folder / f"program_{language}"
-    compiler = [sys.executable, "-m", "ziglang", "cc" if language == "c" else "c++"]
+    # `zig c++` would first build the library of C++, for a minute, of which the program needs nothing
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-x", "c" if language == "c" else "c++"]
     checks = ["-Wall", "-Wextra", "-Werror", "-fno-sanitize=all"]
     command = [*compiler, *options, *checks, "-o", str(program), str(source)]
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=200)

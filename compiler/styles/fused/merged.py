@@ -13,15 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
+from compiler.analysis.arrays import Values
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
 from compiler.layers.operands import Operands
 from compiler.schedules.schedule import LoopWsSchedule
 from compiler.schedules.trip import Trip
 from compiler.styles.fused.predict import ALIKE, UnitCost
-from compiler.styles.macros.estimate import macro_cycles
+from compiler.styles.macros.cycles import MacroCycles
+from compiler.styles.macros.estimate import product_cycles
 from compiler.styles.macros.loop_ws import LoopWs, Product, check_loop_ws, product_rows
 from compiler.styles.macros.reuse import plan_reuse
 
@@ -30,6 +34,7 @@ __all__ = [
     "MergedSchedule",
     "choose_merged",
     "emit_merged",
+    "merged_costs",
     "merged_rows",
     "merged_schedules",
     "predict_merged",
@@ -70,6 +75,20 @@ class MergedProducts:
         """Of all columns."""
         p = self.layers[0].problem
         return Product(p.P, sum(one.problem.K for one in self.layers), p.C)
+
+    @property
+    def whole(self) -> Layer:
+        """All columns as one layer."""
+        first, columns = self.layers[0], self.product.columns
+        return replace(
+            first,
+            problem=replace(first.problem, K=columns),
+            bias=any(one.bias for one in self.layers),
+            weight=first.weight
+            if first.weights_transposed
+            else replace(first.weight, pitch=max(first.weight.pitch, columns)),
+            output=replace(first.output, pitch=max(first.output.pitch, columns)),
+        )
 
 
 @dataclass(frozen=True)
@@ -145,40 +164,73 @@ def merged_rows(
 
 def predict_merged(merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator) -> UnitCost:
     """Of all products. Raises InfeasibleError for a schedule that does not fit."""
-    trips = {trip.name: trip.count for trip in _check(merged, schedule, accelerator)}
+    _check(merged, schedule, accelerator)
+    return _costs(merged, [schedule], accelerator)[0]
+
+
+def merged_costs(merged: MergedProducts, accelerator: Accelerator) -> list[tuple[MergedSchedule, UnitCost]]:
+    """Of all schedules worth looking at that fit. Raises InfeasibleError where none does."""
+    fitting: dict[str, list[MergedSchedule]] = {}
+    reason = ""
+    for schedule in merged_schedules(merged, accelerator.dim):
+        try:
+            _check(merged, schedule, accelerator)
+        except InfeasibleError as error:
+            reason = error.message
+        else:
+            fitting.setdefault(schedule.holds, []).append(schedule)
+    if not fitting:
+        raise InfeasibleError(f"no tiles of the products fit: {reason}")
+    return [
+        pair
+        for alike in fitting.values()
+        for pair in zip(alike, _costs(merged, alike, accelerator), strict=True)
+    ]
+
+
+def _costs(
+    merged: MergedProducts, schedules: Sequence[MergedSchedule], accelerator: Accelerator
+) -> list[UnitCost]:
+    """Of schedules that fit and hold the same."""
+    runs, by_rows = schedules[0].runs, schedules[0].holds == "rows"
+    i, j, k = np.array([(one.i, one.j, one.k) for one in schedules], dtype=np.int64).T
+
+    def of(layer: Layer) -> MacroCycles:
+        p = layer.problem
+        keeps = (runs.keep_a, runs.keep_b)
+        return product_cycles(layer, accelerator, Product(p.P, p.K, p.C), (i, j, k), runs.order, keeps)
+
     dim, product = accelerator.dim, merged.product
-    first = merged.layers[0]
-    whole = replace(
-        first,
-        problem=replace(first.problem, K=product.columns),
-        bias=any(one.bias for one in merged.layers),
-        weight=replace(first.weight, pitch=max(first.weight.pitch, product.columns)),
-        output=replace(first.output, pitch=max(first.output.pitch, product.columns)),
-    )
-    if first.weights_transposed:
-        whole = replace(whole, weight=first.weight)
-    changes = (trips["i"] if schedule.holds == "rows" else 1) * len(merged.layers) - 1
-    cycles = float(macro_cycles(whole, schedule.runs, accelerator).total) + changes * _CHANGE
-    each = [macro_cycles(one, schedule.runs, accelerator) for one in merged.layers]
-    read = float(each[0].input_bytes) + sum(float(one.weight_bytes + one.addend_bytes) for one in each)
-    written = sum(float(one.result_bytes) for one in each)
-    depth = product.blocks(dim)[2]
+    rows, _, depth = product.blocks(dim)
+    trips_i = np.ceil(rows / i)
+    changes = (trips_i if by_rows else 1.0) * len(merged.layers) - 1.0
+    cycles = of(merged.whole).total + changes * _CHANGE
+    each = {one: of(one) for one in merged.layers}  # often alike
+    read = each[merged.layers[0]].input_bytes
+    written: Values = 0.0
+    for one in merged.layers:
+        read = read + each[one].weight_bytes + each[one].addend_bytes
+        written = written + each[one].result_bytes
     across = sum(math.ceil(one.problem.K / dim) for one in merged.layers)
     results = float(product.rows * across * dim)
     biased = sum(float(product.rows * one.problem.K) for one in merged.layers if one.bias)
     weights = float(depth * across * dim * dim)
-    taken = trips["i"] * weights
-    loaded = taken if schedule.holds == "rows" else weights
-    return UnitCost(
-        cycles=cycles,
-        read_bytes=float(round(read)),
-        written_bytes=float(round(written)),
-        macs=float(product.rows * product.depth * product.columns),
-        stationary_words=taken,
-        accumulator_words=results * 2 * depth + biased,
-        scratchpad_bytes=product.rows * depth * dim * (1.0 + across) + loaded + taken,
-        softmax_elements=0.0,
-    )
+    taken = trips_i * weights
+    loaded = taken if by_rows else weights
+    numbers = np.broadcast_arrays(cycles, np.round(read), np.round(written), taken, loaded)
+    return [
+        UnitCost(
+            cycles=cycles,
+            read_bytes=read,
+            written_bytes=written,
+            macs=float(product.rows * product.depth * product.columns),
+            stationary_words=taken,
+            accumulator_words=results * 2 * depth + biased,
+            scratchpad_bytes=product.rows * depth * dim * (1.0 + across) + loaded + taken,
+            softmax_elements=0.0,
+        )
+        for cycles, read, written, taken, loaded in np.array(numbers).T.tolist()
+    ]
 
 
 def merged_schedules(merged: MergedProducts, dim: int) -> Iterator[MergedSchedule]:
@@ -195,20 +247,10 @@ def merged_schedules(merged: MergedProducts, dim: int) -> Iterator[MergedSchedul
 
 def choose_merged(merged: MergedProducts, accelerator: Accelerator) -> MergedSchedule:
     """Of the schedules of about the fewest predicted cycles the one that moves least. Raises InfeasibleError where none fits."""
-    found: list[tuple[float, float, MergedSchedule]] = []
-    reason = ""
-    for schedule in merged_schedules(merged, accelerator.dim):
-        try:
-            cost = predict_merged(merged, schedule, accelerator)
-        except InfeasibleError as error:
-            reason = error.message
-            continue
-        found.append((cost.cycles, cost.read_bytes + cost.written_bytes, schedule))
-    if not found:
-        raise InfeasibleError(f"no tiles of the products fit: {reason}")
-    fastest = min(cycles for cycles, *_ in found)
-    alike = [one for one in found if one[0] <= ALIKE * fastest]
-    return min(alike, key=lambda one: (one[1], one[0]))[2]
+    found = merged_costs(merged, accelerator)
+    fastest = min(cost.cycles for _, cost in found)
+    alike = [pair for pair in found if pair[1].cycles <= ALIKE * fastest]
+    return min(alike, key=lambda pair: (pair[1].read_bytes + pair[1].written_bytes, pair[1].cycles))[0]
 
 
 # ---------------------------------------------------------------- code
