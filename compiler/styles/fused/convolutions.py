@@ -143,17 +143,27 @@ class _Writer:
         there = rows_by_round(chain, self.schedule)
         arriving, weights = self._arrives(0), self._comes(0)
         early = min(there[0][0], max(1, _EARLY // arriving.commands))
-        weights.begin()
-        arriving.more(early)
-        arriving.finish()
+
+        def rows() -> None:
+            arriving.more(early)
+            arriving.finish()
+
+        few = weights.few
+        if few:
+            weights.halves(rows)
+        else:
+            weights.begin()
+            rows()
         self.operands = _onward(e, self.operands)
         self.arriving = self._arrives(0)
         self.weights = [self._comes(i) for i in range(len(chain.layers))]
-        self.weights[0].begin(begun=True)
+        if not few:
+            self.weights[0].begin(begun=True)
         self.arriving.skip(early)
         self.arriving.more(there[0][0] - early)
         self.arriving.finish()
-        self.weights[0].rest()
+        if not few:
+            self.weights[0].rest()
         blocks = -(-first.K * first.groups // self.dim)
         share = -(-self.memory.most[0] // blocks)
         self.times = min(share, first.S)
@@ -180,8 +190,7 @@ class _Writer:
                 self._round(number, at)
             if first.N > 1:
                 self.arriving.again(there[-1][0])
-        for job in self.leaving:
-            job.finish()
+        self.leaving[-1].finish()
 
     def _arrives(self, index: int) -> Arriving:
         """Pixels of a convolution, where nothing has come."""
@@ -206,9 +215,11 @@ class _Writer:
             with e.when(e.compare("ne", turn.rows, 0)):
                 self._convolve(i, layer, number, turn, ahead)
             with e.when(e.compare("eq", turn.rows, 0)):
-                self.leaving[i].finish()  # so that all is there which the next one reads
+                if self.plans.waits(i):
+                    self.leaving[i].finish()  # so that all is there which the next one reads
                 ahead()
-        self.arriving.finish()
+        if self.plans.late:
+            self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
             with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i - 1)), rarely=True):
                 self.weights[i].begin()
@@ -383,7 +394,6 @@ class _Writer:
                                     e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
                                     (inner, columns),
                                     (s, r, block if depthwise else depth),
-                                    middle,
                                     behind if before + above + low < middle else None,
                                 )
                                 if not layer.bias:
@@ -404,24 +414,25 @@ class _Writer:
             assert self.arriving is not None
             self.arriving.step(self.share)
 
-    def _by_row(self, layer: Layer, beats: int) -> bool:
-        """Whether moves go between the rows of a block of weights, where the first row of each of `beats` is not enough; a row of one
-        pass gives the host core no time for more."""
-        most = max(job.moves(rows) for job, rows in zip(self.leaving, self.memory.most[1:], strict=True))
-        return self.dim < layer.problem.P and beats < most
+    def _by_row(self, which: int, layer: Layer, beats: int) -> bool:
+        """Whether a convolution's moves go between the rows of a block of weights, where the first row of each of `beats` is not enough;
+        a row of one pass gives the host core no time for more."""
+        moves = self.leaving[which].moves(self.memory.most[which + 1])
+        return self.dim < layer.problem.P and beats < moves
 
-    def _send_away(self, index: int, block: Number, beats: int) -> None:
-        """A share of what the block before has to move away, behind passes of which there are `beats` for each row."""
-        e, layers = self.e, self.chain.layers
-        rows = beats * (self.memory.most[index + 1] if self._by_row(layers[index], beats) else 1)
+    def _send_away(self, index: int, block: Number, beats: int, row: Number) -> None:
+        """A share of what the block before has to move away, behind a row of passes, of which there are `beats` for each row."""
+        e, layer, count = self.e, self.chain.layers[index], len(self.leaving)
 
         def step(which: int) -> None:
             moves = self.leaving[which].moves(self.memory.most[which + 1])
+            rows = beats * (self.memory.most[index + 1] if self._by_row(which, layer, beats) else 1)
             self.leaving[which].step(-(-moves // rows), rarely=2 * moves < rows)
 
-        if self.adding is None or index < len(layers) - 1:
+        now = [which for which in range(count) if row == 0 or self._by_row(which, layer, beats)]
+        if index in now and (self.adding is None or index < count - 1):
             step(index)
-        others = [which for which in range(len(self.leaving)) if which != index]
+        others = [which for which in now if which != index]
         if others:
             with e.when(e.compare("eq", block, 0), rarely=True):
                 for which in others:
@@ -435,16 +446,14 @@ class _Writer:
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],
-        beats: int,
-        behind: Callable[[], None] | None,
+        behind: Callable[[Number], None] | None,
     ) -> None:
-        """All rows through one block of weights, at one place of the window; `behind` writes what comes
-        behind the first row, or behind each if blocks of weights are few (`beats`)."""
+        """All rows through one block of weights, at one place of the window; `behind` writes what comes behind a row."""
         e, dim, p = self.e, self.dim, layer.problem
         (inner, columns), (s, r, block), rows = size, window, turn.rows
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
-        sums, by_row = self.into.get(), self._by_row(layer, beats)
+        sums = self.into.get()
         above = max(0, layer.padding[0] - s)
         below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
         begin = e.add(image.start, e.mul(block, image.pitch), r)
@@ -518,9 +527,9 @@ class _Writer:
         one(left, target, runs[0][0], new=True)
         rest(left, target, 1)
         if behind is not None:
-            behind()
+            behind(0)
         with e.loop(rows, 1, hint="row") as q:
             on()
             rest(*ends(q), 0)
-            if behind is not None and by_row:
-                behind()
+            if behind is not None:
+                behind(q)

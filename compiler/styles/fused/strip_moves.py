@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compiler.ir.emit import Cell, Condition, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
@@ -132,6 +134,23 @@ class ArrivingWeights:
     def _loads(self) -> int:
         return -(-self._rows // _WEIGHT_ROWS)
 
+    @property
+    def few(self) -> bool:
+        """Whether two loads bring them all, the first one those that are used first."""
+        p, place = self._layer.problem, self._place
+        return place.groups == 1 < place.blocks and self._loads == 1 and not is_depthwise(self._layer)
+
+    def halves(self, between: Callable[[], None]) -> None:
+        """All of `few` weights, and what is written `between` both loads."""
+        place, address = self._place, self._address
+        self._e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
+        half = place.blocks // 2
+        for block, columns in ((0, half * self._dim), (half, self._all - half * self._dim)):
+            at = self._e.add(address, block * self._dim)
+            self._e.command("mvin2", address=at, local=self.block(block), cols=columns, rows=place.rows)
+            if not block:
+                between()
+
     def begin(self, *, begun: bool = False) -> None:
         """The first load of the first group, unless it has `begun`."""
         self._start(0, begun)
@@ -231,8 +250,11 @@ class Leaving:
         self, e: Emitter, layer: Layer, image: Image | None, dim: int, *, inside: bool = False
     ) -> None:
         self._e, self._layer, self._image, self._dim, self._inside = e, layer, image, dim, inside
-        # moves or pixels that are left, where they lie, columns; where they go: the ring's row and the block's in it, or the address
-        self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
+        # moves or pixels that are left, where they lie; where they go: the ring's row and the block's in it, or the address
+        self._left, self._from, self._row, self._to = (e.variable(0) for _ in range(4))
+        # columns of a block, which are mostly known
+        whole = layer.problem.K * layer.problem.groups % dim == 0
+        self._columns: Cell | None = None if whole else e.variable(0)
 
     def moves(self, rows: int) -> int:
         """How many there are for so many image rows."""
@@ -251,7 +273,8 @@ class Leaving:
         e, p, image = self._e, self._layer.problem, self._image
         number, first, rows = extent
         dim = self._dim
-        self._columns.set(block_columns(e, self._layer, block, dim))
+        if self._columns is not None:
+            self._columns.set(block_columns(e, self._layer, block, dim))
         self._from.set(sums)
         if image is not None:
             self._left.set(rows)
@@ -274,14 +297,13 @@ class Leaving:
 
     def finish(self) -> None:
         """All moves that are left."""
-        left = self._left.get()
-        moves = left if self._image is not None else self._e.ceil_div(left, MOST_ROWS)
-        with self._e.loop(moves, hint="move"):
+        step = 1 if self._image is not None else MOST_ROWS
+        with self._e.loop(self._left.get(), step=step, hint="move"):
             self._move()
 
     def _move(self) -> None:
         e, image, left = self._e, self._image, self._left.get()
-        start = self._from.get()
+        start, columns = self._from.get(), self._dim if self._columns is None else self._columns.get()
         if image is not None:
             row = self._row.get()
             e.command(
@@ -289,7 +311,7 @@ class Leaving:
                 destination=e.add(row, self._to.get()),
                 destination_stride=1,
                 local=e.local(start, accumulator=True),
-                cols=self._columns.get(),
+                cols=columns,
                 rows=image.width,
             )
             self._row.set(next_row(e, image, row))
@@ -297,7 +319,7 @@ class Leaving:
             self._left.set(e.sub(left, 1))
             return
         rows, target = e.min(MOST_ROWS, left), self._to.get()
-        moved = {"local": e.local(start, accumulator=True), "cols": self._columns.get(), "rows": rows}
+        moved = {"local": e.local(start, accumulator=True), "cols": columns, "rows": rows}
         if self._inside:
             e.command("mvout_spad", destination=target, destination_stride=1, **moved)
         else:

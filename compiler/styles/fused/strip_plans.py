@@ -58,6 +58,9 @@ class Plans:
         self._e, self._images, self._windows = e, images, [layer.problem.S for layer in chain.layers]
         turns = _plan(chain, schedule, images)
         self.rounds = len(turns) // len(images)
+        self._rows = [turn[0] for turn in turns]
+        #: Whether image rows come in a round in which the first convolution has nothing to do.
+        self.late = any(turn[-1] and not turn[0] for turn in turns[:: len(images)])
         self._widths = [max(one).bit_length() for one in zip(*turns, strict=True)]
         if sum(self._widths) > 64:
             raise InfeasibleError("strips of so many rows have no code")
@@ -95,6 +98,15 @@ class Plans:
             cell.set(number)
         for n, cell in enumerate(cells.reads):
             cell.set(next_row(e, self._images[index], read, n))
+
+    def waits(self, index: int) -> bool:
+        """Whether no convolution has anything to do between one's turn and that, a round later, of the next one, which reads its results."""
+        count = len(self._images)
+        starts = range(index, len(self._rows) - count - 1, count) if index < count - 1 else ()
+        return any(
+            self._rows[at] and self._rows[at + count + 1] and not any(self._rows[at + 1 : at + count + 1])
+            for at in starts
+        )
 
     def turn(self, index: int) -> TurnPlan:
         """The turn that begins."""
