@@ -137,7 +137,7 @@ class ArrivingWeights:
     @property
     def few(self) -> bool:
         """Whether two loads bring them all, the first one those that are used first."""
-        p, place = self._layer.problem, self._place
+        place = self._place
         return place.groups == 1 < place.blocks and self._loads == 1 and not is_depthwise(self._layer)
 
     def halves(self, between: Callable[[], None]) -> None:
