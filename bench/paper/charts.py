@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bench.paper.designs import STAGES
 from bench.paper.networks import AblationRow, NetworkRow
 from bench.paper.operators import OperatorRow
 from common.figure import drawing, figure_bytes, figure_text, new_figure
@@ -77,7 +78,7 @@ def ablation_chart(rows: Sequence[AblationRow]) -> bytes:
     ax = chart.subplots()
     for model in dict.fromkeys(row.model for row in rows):
         most = max(row.samples for row in rows)
-        own = [row for row in rows if row.model == model and row.samples in (0, most)]
+        own = [r for r in rows if r.model == model and r.samples in (0, most) and r.stage in STAGES]
         ax.plot(
             [r.stage for r in own],
             [r.improvement for r in own],

@@ -7,12 +7,12 @@
 | default | gemmini-default | tiling of Gemmini's C library |
 | partition | gemmini-default | block sizes as this compiler chooses them (`compiler.choice.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
-| analytical | at most that area, searched | optimal by the reference model |
-| instruction | likewise | searched with the instruction-aware model, effort spread evenly over layers |
+| analytical | at most that area, searched | searched with the instruction-aware model, effort spread evenly over layers |
 | importance | likewise | the same, effort given out by the importance estimator |
 
-The published stage `learned` has no counterpart: what ships learned nothing that a search uses by default. `instruction`
-stands where it does, without its name.
+Parts are added: a stage that searches keeps the design of `hardware` where it finds none that is predicted to be better. The
+published stage `learned` has no counterpart: what ships learned nothing that a search uses by default. Beside the stages stands
+`reference`, hardware and mappings optimal by the published analytical model, which knows no instructions.
 
 Each is judged by the same cost model, whatever chose it.
 """
@@ -46,9 +46,9 @@ from explore.validate.result import ValidatedDesign
 from workloads.inputs.load import load_network
 from workloads.network import Task, Workload
 
-STAGES = ("default", "partition", "hardware", "analytical", "instruction", "importance")
-#: Those that a seed decides on.
-SEARCHED_STAGES = ("instruction", "importance")
+STAGES = ("default", "partition", "hardware", "analytical", "importance")
+#: Those that a seed decides on, and the design beside the stages.
+SEARCHED_STAGES, BESIDE = ("analytical", "importance"), "reference"
 #: Designs of the network table: Gemmini's machine and tiling, that machine with searched mappings, and everything.
 NETWORK_DESIGNS = ("gemmini-default", "gemmini-best", "baco")
 
@@ -92,11 +92,11 @@ def make_design(
             (_partitioned(network, equal_area(), i, model) for i in range(len(_largest(equal_area())))),
             key=lambda design: predicted(design, network.tasks).edp,
         )
-    if what == "analytical":
+    if what == BESIDE:
         return _optimal(network, model)
     if what == "gemmini-best":
         return _searched(network, reference_space(space), model, samples, seed)
-    even = what == "instruction"
+    even = what == "analytical"
     if not even and what not in ("importance", "baco"):
         raise ValueError(f"no design is called {what!r}")
     return _searched(network, equal_area(), model, samples, seed, even)

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.paper import systems
 from bench.paper.cache import RecordCache
 from bench.paper.designs import (
+    BESIDE,
     NETWORK_DESIGNS,
     SEARCHED_STAGES,
     STAGES,
@@ -33,6 +34,7 @@ from explore.executors.engine import ExecutorChoice
 from explore.measure.store import MeasurementStore
 from explore.studies.study import FILE_NAME, Study
 from explore.validate.compare import best_measured
+from explore.validate.design import Design
 from explore.validate.run import validated_designs
 
 #: Networks of the published comparison, batch 1.
@@ -283,7 +285,7 @@ def run_ablation(
     found: Stages = {}
     for stage, budget, seed in _ablation_runs(samples, seeds):
         try:
-            design = cached_design(cache, layers, stage, model, budget, seed)
+            design = _stage_design(cache, layers, stage, model, budget, seed)
             cost = predicted(design, layers.tasks)
         except BacoError as error:
             note(f"ablation: {stage} left out: {error.message}")
@@ -303,12 +305,23 @@ def run_ablation(
 def _ablation_runs(samples: Sequence[int], seeds: int) -> list[tuple[str, int, int]]:
     """(stage, budget, seed), those of one search together."""
     runs = []
-    for stage in STAGES:
+    for stage in (*STAGES, BESIDE):
         if stage in SEARCHED_STAGES:
             runs += [(stage, budget, seed) for budget in samples for seed in range(seeds)]
         else:
             runs.append((stage, 0, 0))
     return runs
+
+
+def _stage_design(
+    cache: RecordCache, layers: NetworkLayers, stage: str, model: CostModelName, budget: int, seed: int
+) -> Design:
+    """A stage's design; the one before the searches where that is predicted to be better."""
+    own = cached_design(cache, layers, stage, model, budget, seed)
+    if stage not in SEARCHED_STAGES:
+        return own
+    before = cached_design(cache, layers, STAGES[STAGES.index(SEARCHED_STAGES[0]) - 1], model, 0)
+    return min((own, before), key=lambda design: predicted(design, layers.tasks).edp)
 
 
 def _measured_stages(
@@ -323,7 +336,7 @@ def _measured_stages(
     found: Stages = {}
     with MeasurementStore(measuring.store) as store:
         for stage, budget, seed in _ablation_runs(samples, seeds):
-            design = cached_design(cache, layers, stage, model, budget, seed)
+            design = _stage_design(cache, layers, stage, model, budget, seed)
             result = measured(design, layers.tasks, store, measuring.engine, note)
             if result.cost is not None:
                 found.setdefault((stage, budget), []).append(

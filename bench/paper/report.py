@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.paper.accuracy import ALL, AccuracyRow
 from bench.paper.descent import PROTOCOL, DescentRow
-from bench.paper.designs import STAGES
+from bench.paper.designs import BESIDE, STAGES
 from bench.paper.efficiency import CHECKPOINTS, EfficiencyRow
 from bench.paper.networks import AblationRow, NetworkRow
 from bench.paper.operators import OperatorRow
@@ -205,10 +205,11 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
         f"# Ablation on {markdown_text(network)}",
         "Improvement of EDP over Gemmini's machine and tiling, parts added one after the other. Stages: `default`; "
         "`partition`, block sizes as the compiler chooses them, same machine; `hardware`, likewise on the best of the "
-        "largest machines of the same area; `analytical`, hardware and mappings optimal by the reference model; "
-        "`instruction`, searched with the instruction-aware model, effort spread evenly; `importance`, effort given out by "
-        "the importance estimator. Searches are run with several budgets and seeds (geometric means; in brackets the worst "
-        "and the best seed). Every stage of a table is judged by the same model (or the RTL), whatever chose it.",
+        "largest machines of the same area; `analytical`, hardware and mappings searched with the instruction-aware model, "
+        "effort spread evenly over layers; `importance`, effort given out by the importance estimator. A search keeps the design of "
+        "`hardware` where it finds none that is predicted to be better. Beside the stages: `reference`, optimal by the published "
+        "analytical model, which knows no instructions. Searches are run with several budgets and seeds (geometric means; in brackets "
+        "the worst and the best seed). Every row of a table is judged by the same model (or the RTL), whatever chose it.",
     ]
     for model in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == model]
@@ -237,7 +238,7 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
                         + (f" ({row.worst:.2f}–{row.best:.2f})" if row.samples else ""),
                         _ratio(row.published),
                     ]
-                    for row in sorted(own, key=lambda row: (STAGES.index(row.stage), row.samples))
+                    for row in sorted(own, key=lambda row: ((*STAGES, BESIDE).index(row.stage), row.samples))
                 ),
             )
         )
@@ -245,12 +246,10 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
         "## How this compares, and why\n\n"
         "* The stages are this product's nearest to the published ones; the publication does not describe its own in "
         "more than a sentence. Its stage `learned` (2.17) has no counterpart: no learned model is used by a search of ours "
-        "by default. `instruction` stands in its place.\n"
+        "by default.\n"
         "* The compiler chooses block sizes by the same instruction-aware model that judges here. So `partition` and "
-        "`hardware` hold already what the published stages add by models, and a search with a small budget can end behind "
-        "`hardware`, whose block sizes the compiler tries one by one for every layer and machine.\n"
-        "* Optimal by the reference model is not optimal by a model that knows instructions, nor on the RTL: where "
-        "`analytical` falls behind `hardware` in a table, that is why.\n"
+        "`hardware` hold already most of what the published stages add by models, and searches add little to them.\n"
+        "* Optimal by the reference model is not optimal by a model that knows instructions, nor on the RTL.\n"
         "* Importance is a matter of getting there sooner: compare the rows with equal budgets. `baco bench importance` "
         "has the same over several networks, with intervals."
     )
