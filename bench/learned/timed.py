@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.sets.dataset import Dataset
-from compiler.codegen.layer_program import layer_program
-from compiler.layers.reference import draw_tensors
+from common.errors import BacoError
 from explore.cost.learned.protocol import Floats
-from sim.engines.program import run_program
+from explore.measure.layer import measure_layer
 
 __all__ = ["timed_cycles"]
 
@@ -18,17 +17,15 @@ __all__ = ["timed_cycles"]
 def timed_cycles(dataset: Dataset, progress: Callable[[str], None] | None = None) -> Floats:
     """Cycles (B,) of each row's layer, from its first command to the end of its work.
 
-    Some tenths of a second a row. Raises InfeasibleError for an accelerator that the timed model does not cover.
+    Some tenths of a second a row. Raises BacoError for an accelerator that the timed model does not cover, or a wrong result.
     """
     cycles = []
     rows = zip(dataset.layers, dataset.schedules, dataset.accelerators, strict=True)
     for number, (layer, schedule, accelerator) in enumerate(rows, 1):
-        program = layer_program(layer, schedule, accelerator, draw_tensors(layer, 0))
-        _, result = run_program(program, engine="timed")
-        first, last = (
-            result.counters[f"accelerator_{name}_cycle"] for name in ("first_command", "last_work")
-        )
-        cycles.append(last + 1 - first)
+        found = measure_layer(layer, schedule, accelerator, engine="timed")
+        if found.cycles is None:
+            raise BacoError(f"row {number}: {found.reason}")
+        cycles.append(found.cycles)
         if progress:
             progress(f"{number} of {len(dataset)}: {dataset.rows[number - 1].layer}")
     return np.array(cycles, dtype=np.float64)

@@ -20,6 +20,7 @@ from compiler.styles.realise import realise
 from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
 from explore.measure.measurement import Measurement
 from explore.measure.writer import last_writer
+from sim.engines.base import CycleEngine
 from sim.engines.program import run_program
 from sim.job import Limits, MainMemory, Recording
 from sim.trace import read_log
@@ -39,14 +40,16 @@ def measure_layer(
     mapping_or_schedule: Mapping | Schedule,
     accelerator: Accelerator,
     *,
+    engine: CycleEngine = "rtl",
     seed: int = 0,
     memory: MainMemory | None = None,
     limits: Limits | None = None,
 ) -> Measurement:
-    """Compile a layer, run it on the RTL with random tensors, compare all elements with numpy's integers, and count.
+    """Compile a layer, run it with random tensors, compare all elements with numpy's integers, and count.
 
     Args:
         layer, mapping_or_schedule, accelerator: what, how (see `schedule_for`), and on what.
+        engine: the RTL, or the model of its units in time, for what the RTL takes too long for.
         seed: of the tensors. Their values do not change cycles.
         memory: timing of main memory; by default the simulator's, with the accelerator's bandwidth.
         limits: of the simulation; one that is passed makes the measurement `failed`.
@@ -60,7 +63,7 @@ def measure_layer(
         schedule = schedule_for(layer, mapping_or_schedule, accelerator)
         facts.update(style=style_of(schedule), schedule=schedule_text(schedule))
         program = layer_program(layer, schedule, accelerator, tensors)
-        outputs, result = run_program(program, engine="rtl", memory=memory, limits=limits or Limits())
+        outputs, result = run_program(program, engine=engine, memory=memory, limits=limits or Limits())
         check_exit(result)
         got, expected = outputs["output"].ravel(), layer_result(layer, tensors)
         if wrong := first_difference(layer, got, expected):

@@ -21,6 +21,7 @@ from compiler.schedules.text import layer_text, schedule_text
 from explore._database import Closing, Format, bounded_time, check_files, prepare, row_digest
 from explore._json import dump, load
 from explore.measure.measurement import Measurement
+from sim.engines.base import CycleEngine
 from sim.job import MainMemory
 
 __all__ = ["MeasurementStore", "measurement_key", "source_hash"]
@@ -57,10 +58,14 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def measurement_key(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> str:
+def measurement_key(
+    layer: Layer, schedule: Schedule, accelerator: Accelerator, engine: CycleEngine = "rtl"
+) -> str:
     """Equal for measurements that must come out equal. Raises InputError for layers that have no text."""
+    other = {} if engine == "rtl" else {"engine": engine}
     return stable_hash(
-        {
+        other
+        | {
             "config": accelerator.config_hash,
             "timing": accelerator.timing,
             "layer": layer_text(layer),

@@ -6,11 +6,14 @@ One engine is one file in this folder, registered below.
 from __future__ import annotations
 
 import importlib
-from typing import Protocol
+from typing import Literal, Protocol
 
 from accel.config import TIMINGS
 from common.errors import InputError, did_you_mean
 from sim.job import Job, Simulation
+
+#: Engines that count the cycles of our Verilog.
+CycleEngine = Literal["rtl", "timed"]
 
 
 class Engine(Protocol):

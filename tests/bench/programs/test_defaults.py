@@ -14,7 +14,7 @@ from bench.programs.defaults import bench_defaults
 
 def test_operators_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store.sqlite"
-    result = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, every=40, out=tmp_path, store=store)
+    result = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, timed=600, every=40, out=tmp_path, store=store)
     assert result.total == {"GEMV": 174, "GEMM": 170}
     counts = {kind: sum(one.kind == kind for one in result.operators) for kind in ("GEMV", "GEMM")}
     assert min(counts.values()) > 0
@@ -27,12 +27,14 @@ def test_operators_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert one.gain > 0.99
         assert one.default.measured <= one.library.measured
     page = (tmp_path / "defaults.md").read_text()
-    assert f"| GEMV | {counts['GEMV']} | 174 |" in page
+    timed = {one.problem for one in result.operators if one.engine == "timed"}
+    assert timed == {one.problem for one in result.operators if one.choice.predicted > 400}
+    assert f"| {sum(one.problem in timed for one in result.operators if one.kind == 'GEMV')} | 174 |" in page
     assert len(json.loads((tmp_path / "defaults.json").read_text())["operators"]) == sum(counts.values())
 
     def none(*_: object) -> None:
         raise AssertionError("measured again")
 
     monkeypatch.setattr(defaults, "measure_layer", none)
-    again = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, every=40, out=tmp_path, store=store)
+    again = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, timed=600, every=40, out=tmp_path, store=store)
     assert again.operators == result.operators
