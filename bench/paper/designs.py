@@ -7,7 +7,7 @@
 | default | gemmini-default | tiling of Gemmini's C library |
 | partition | gemmini-default | block sizes as this compiler chooses them (`compiler.choice.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
-| analytical | at most that area, searched | searched with the instruction-aware model, effort spread evenly over layers |
+| analytical | at most that area, searched | the better of the compiler's and those searched with the instruction-aware model, effort spread evenly over layers |
 | importance | likewise | the same, effort given out by the importance estimator |
 
 Parts are added: a stage that searches keeps the design of `hardware` where it finds none that is predicted to be better. The
@@ -40,6 +40,7 @@ from explore.objective import Objective
 from explore.reference_machine import reference_machine, reference_space
 from explore.search.base import SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
+from explore.studies.plan import SearchedSchedules
 from explore.validate.baseline import baseline_design
 from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
 from explore.validate.result import ValidatedDesign
@@ -166,10 +167,18 @@ def _searched(
     seed: int,
     even: bool = False,
 ) -> Design:
-    judge = network.model(model, space)
-    setup = SearchSetup(network.tasks, space, Objective(("edp",)), samples * len(network.tasks), seed, judge)
-    searcher = EvenSearch(setup) if even else make_searcher("gradient", setup)
-    return design_of_candidate("searched", best_candidate(searcher), network.layers, judge)
+    """The best design of a search. By the instruction-aware model it is what a program of it is: each layer takes the better of the mapping
+    that was searched and the compiler's own."""
+    judge, objective = network.model(model, space), Objective(("edp",))
+    setup = SearchSetup(network.tasks, space, objective, samples * len(network.tasks), seed, judge)
+    best = best_candidate(EvenSearch(setup) if even else make_searcher("gradient", setup))
+    if model == "reference":
+        return design_of_candidate("searched", best, network.layers, judge)
+    schedule = SearchedSchedules(best, objective)
+    schedules = [schedule(layer)[0] for layer in network.layers]
+    return design_of_schedules(
+        "searched", "candidate", best.accelerator, network.tasks, network.layers, schedules, judge
+    )
 
 
 def predicted(design: Design, tasks: Sequence[Task]) -> SystemCost:

@@ -206,7 +206,8 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
         "Improvement of EDP over Gemmini's machine and tiling, parts added one after the other. Stages: `default`; "
         "`partition`, block sizes as the compiler chooses them, same machine; `hardware`, likewise on the best of the "
         "largest machines of the same area; `analytical`, hardware and mappings searched with the instruction-aware model, "
-        "effort spread evenly over layers; `importance`, effort given out by the importance estimator. A search keeps the design of "
+        "effort spread evenly over layers, each layer taking the better of what was searched and the compiler's choice, as in programs; "
+        "`importance`, effort given out by the importance estimator. A search keeps the design of "
         "`hardware` where it finds none that is predicted to be better. Beside the stages: `reference`, optimal by the published "
         "analytical model, which knows no instructions. Searches are run with several budgets and seeds (geometric means; in brackets "
         "the worst and the best seed). Every row of a table is judged by the same model (or the RTL), whatever chose it.",
