@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from accel.config import Accelerator
-from baco.api.kernels import kernel_verdict
+from baco.api.kernel_arguments import kernel_search
+from baco.api.kernels import KernelSearch, kernel_verdict
 from baco.api.result import Result
-from baco.cli.kernel_exploration import kernel_search
+from baco.cli.kernel_exploration import kernel_arguments
 from baco.main import run
 from common.errors import InfeasibleError
 from compiler.language.cost import predicted_cycles
@@ -69,6 +70,12 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return code, captured.out, captured.err
 
 
+def asked(spec: str, shape: str, grid: str | None) -> KernelSearch:
+    """What options describe."""
+    found = kernel_arguments(spec, shape, grid)
+    return kernel_search(found["kernel"], found["shape"], found["grid"])
+
+
 def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,7 +98,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     assert (out / "best" / "kernel.elf").read_bytes()[:4] == b"\x7fELF"
 
     # no design of the space with other blocks is better: by brute force over all of them
-    search = kernel_search(f"{file}:layer", SHAPE, None)
+    search = asked(f"{file}:layer", SHAPE, None)
     space = load_space(str(file.parent / "space.yaml"))
     points = space.hardware()
     found = []
@@ -101,14 +108,12 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     assert min(one.cost.latency_cycles for one in Result(out).front) <= 1.001 * min(found)
 
     # its own Verilog, bit by bit against numpy
-    verdict = kernel_verdict(search, search.work(machine), Result(out), simulate=True)
+    verdict = kernel_verdict(search, search.work(machine), machine, out, simulate=True)
     assert verdict.wrong == ()
     assert verdict.cycles is not None
     assert json.loads((out / "best" / "kernel.json").read_text())["right"] is True
     x, w, bias = (search.values[name] for name in ("x", "w", "bias"))
-    search.kernel.interpret[search.grid({**search.values, **verdict.blocks})](
-        **search.values, **verdict.blocks
-    )
+    search.kernel.interpret[search.grid](**search.values, **verdict.blocks)
     exact = np.maximum(x.astype(np.int32) @ w.astype(np.int32) + bias, 0).astype(np.float32) * np.float32(
         0.004
     )
@@ -117,7 +122,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
 
 def test_configurations_are_the_choices(file: Path) -> None:
     file.write_text(KERNEL.replace("@baco.jit\n", CONFIGS))
-    search = kernel_search(f"{file}:layer", SHAPE, "cdiv(M, BM), cdiv(N, BN)")
+    search = asked(f"{file}:layer", SHAPE, "cdiv(M, BM), cdiv(N, BN)")
     assert search.choices == ({"BM": 16, "BN": 32, "BK": 16}, {"BM": 96, "BN": 16, "BK": 64})
     found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
     assert [product.blocks for _, product in found] == [(16, 32, 16), (96, 16, 64)]
@@ -227,7 +232,7 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
     assert "module baco_" in (out / "best" / "accelerator.v").read_text()
 
     # no design of the space with whatever blocks is better, as the language predicts them: by brute force over all
-    search = kernel_search(f"{attention}:flash", HEADS, None)
+    search = asked(f"{attention}:flash", HEADS, None)
     space = load_space(str(attention.parent / "space.yaml"))
     points = space.hardware().take(space.hardware().units)
     found = []
@@ -248,7 +253,7 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
 
 
 def test_attention_is_a_network_of_two_products_and_a_softmax(attention: Path) -> None:
-    search = kernel_search(f"{attention}:flash", HEADS, None)
+    search = asked(f"{attention}:flash", HEADS, None)
     found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
     assert [(choice["BM"], one.blocks) for choice, one in found] == [
         (16, (16, 16, 32)), (32, (32, 16, 32)), (64, (64, 16, 32)), (128, (128, 16, 32))
