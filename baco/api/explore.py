@@ -200,9 +200,10 @@ def prepared_search(
             location=Location("--proof"),
             hint="leave --proof out, or take --cost-model reference",
         )
+    if kernel is not None:
+        check_kernel_options(search, cost_model, whole=whole)
     explored = _kernel(network, kernel, shape, grid, seed, chosen)
     if explored is not None:
-        check_kernel_options(search, cost_model, whole=whole)
         chosen, search = explored.searched(chosen), "blocks"
     mix = explored.workload if explored is not None else _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)

@@ -228,6 +228,9 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
     assert machine.features.row_functions
     record = json.loads((out / "best" / "kernel.json").read_text())
     assert (record["accelerator"], record["right"]) == (machine.config_hash, True)
+    verdict = Result(out).kernel
+    assert verdict is not None
+    assert (verdict.cycles, verdict.wrong) == (record["measured_cycles"], ())
     assert (out / "best" / "kernel.elf").read_bytes()[:4] == b"\x7fELF"
     assert "module baco_" in (out / "best" / "accelerator.v").read_text()
 
