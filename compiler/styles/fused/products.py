@@ -187,6 +187,20 @@ class _Writer:
         e, most, rows = self.e, self.schedule.rows, self.chain.rows
         return most if rows % most == 0 else e.min(most, e.sub(rows, e.mul(step.row, most)))
 
+    def _seen(self, step: _Step) -> Number:
+        """Blocks of a tile's columns that rows of a strip see, see `ChainSchedule.seen`."""
+        e, chain = self.e, self.chain
+        if chain.causal is None:
+            return self.tile_blocks
+        last = e.add(e.mul(e.add(step.row, 1), self.schedule.rows), chain.causal - 1)
+        return e.min(self.tile_blocks, e.ceil_div(last, self.dim))
+
+    def _of_seen(self, seen: Number, first: int, count: int) -> Number:
+        """How many of `count` blocks from number `first` on are seen."""
+        if first == 0 and count == 1:
+            return 1  # all rows see an element
+        return self.e.min(count, self.e.sub(seen, first))
+
     def _chunks(self, rows: Number) -> Number:
         return self.e.ceil_div(rows, self.dim)
 
@@ -237,14 +251,15 @@ class _Writer:
             offset = e.add(offset, e.mul(step.tile, self.schedule.columns * pitch))
         return offset
 
-    def _ahead(self, which: int, step: _Step, beats: int) -> Callable[[Number], None]:
-        """Loads of a right operand that later steps need, a share in each of the step's beats: what a beat writes."""
+    def _ahead(self, which: int, step: _Step, beats: int) -> tuple[Callable[[Number], None], int]:
+        """Loads of a right operand that later steps need, a share in each of the step's beats: what a beat writes, and how many
+        beats write something."""
         e, right = self.e, self.right[which]
         layer = (self.chain.first, self.chain.second)[which]
         by_tile, (copies, *_) = self.schedule.weights == "tile", self.schedule.copies
         units = self.chain.groups * self.tiles * self.strips if by_tile else self.chain.groups
         if units == 1 or copies == 1:
-            return lambda beat: None
+            return lambda beat: None, 0
         in_unit = 1 if by_tile else self.strips * self.tiles
         share = -(-right.loads // in_unit)
         per_beat = -(-share // beats)
@@ -265,7 +280,7 @@ class _Writer:
                     with e.when(left):
                         right.load(number, start, offset)
 
-        return beat_of
+        return beat_of, -(-share // per_beat)
 
     def _at_once(self, which: int, step: _Step) -> None:
         """Where there is one copy of a right operand: all loads of another one, before the step that needs it first."""
@@ -311,26 +326,28 @@ class _Writer:
         by_tile = self.schedule.weights == "tile"
         weights = self.right[0].start(step.number if by_tile else step.group)
         beside = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
-        beat = self._ahead(0, step, self.tile_blocks)
+        beat, beats = self._ahead(0, step, self.tile_blocks)
+        seen = self._seen(step)
         if begins:
             right.load_columns(0, right.start(0), self._tile_offset(chain.first, step))
         share = -(-other.loads // self.tile_blocks)
 
         def begin_second(column: Number) -> None:
             """A share of the loads of the second product's first weights."""
-            with e.when(e.compare("eq", step.number, 1)), e.loop(share, hint="load") as n:
+            with e.loop(share, hint="load") as n:
                 number = e.add(e.mul(column, share), n)
                 with e.when(e.compare("slt", number, other.loads)):
                     other.load(number, other.start(0), self._tile_offset(chain.second, self._step(0)))
 
+        second_begins = False if begins else e.compare("eq", step.number, 1)
         for columns, before, count in parts(self.schedule.columns, dim):
-            with e.loop(count, hint="column") as n:
+            with e.loop(self._of_seen(seen, before, count), hint="column") as n:
                 column = e.add(n, before)
                 beat(column)
                 if begins:
                     offset = self._tile_offset(chain.first, step)
                     right.load_columns(e.add(column, 1), right.start(0), offset)
-                else:
+                with e.when(second_begins):
                     begin_second(column)
                 for inner, above, deep in parts(chain.depth, dim):
                     for first, times in _first_apart(above, deep):
@@ -347,16 +364,21 @@ class _Writer:
                                 accumulate=first > 0,
                                 transposed=chain.first.weights_transposed,
                             )
-        self._move(step, rows, sums)
-        if begins and not by_tile:  # what later tiles take
+        self._move(step, rows, sums, seen)
+        if chain.causal is not None:  # loads that were to be written beside columns that no row sees
+            with e.loop(beats, seen, hint="beat") as n:
+                beat(n)
+            with e.when(second_begins), e.loop(self.tile_blocks, seen, hint="beat") as n:
+                begin_second(n)
+        if begins and not by_tile:  # what later tiles, or strips, take
             blocks = -(-chain.between // dim)
-            with e.loop(blocks, self.tile_blocks + 1, hint="column") as n:
+            with e.loop(blocks, e.add(seen, 1), hint="column") as n:
                 right.load_columns(n, right.start(0), self._tile_offset(chain.first, step))
         if begins and self.steps == 1:
             with e.loop(other.loads, hint="load") as n:
                 other.load(n, other.start(0), self._tile_offset(chain.second, step))
 
-    def _move(self, step: _Step, rows: Number, sums: Number) -> None:
+    def _move(self, step: _Step, rows: Number, sums: Number, seen: Number) -> None:
         """A tile from the accumulator to the scratchpad."""
         e, chain, dim = self.e, self.chain, self.dim
         e.command("config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0])
@@ -373,7 +395,7 @@ class _Writer:
                 destination=e.add(target, place),
                 destination_stride=1,
                 local=e.local(e.add(sums, place), accumulator=True),
-                cols=self.schedule.columns,
+                cols=e.min(self.schedule.columns, e.mul(seen, dim)),
                 rows=self._chunk_rows(rows, chunk),
             )
         if chain.softmax:
@@ -392,11 +414,12 @@ class _Writer:
         weights = self.right[1].start(step.number if by_tile else step.group)
         deep_before = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
         fresh = e.compare("eq", step.tile, 0)
-        beat = self._ahead(1, step, self.tile_blocks)
+        beat, beats = self._ahead(1, step, self.tile_blocks)
+        seen = self._seen(step)
         # all columns of a block of depth before the next block: weights are taken in the order in which they are loaded
         for inner, above, deep in parts(self.schedule.columns, dim):
             for first, times in _first_apart(above, deep):
-                with e.loop(times, hint="depth") as d:
+                with e.loop(self._of_seen(seen, first, times), hint="depth") as d:
                     depth = e.add(d, first)
                     beat(depth)
                     for columns, before, count in parts(chain.columns, dim):
@@ -413,6 +436,9 @@ class _Writer:
                                 accumulate=True if first > 0 else _not(e, fresh),
                                 transposed=chain.second.weights_transposed,
                             )
+        if chain.causal is not None:
+            with e.loop(beats, seen, hint="beat") as n:
+                beat(n)
         with e.when(e.compare("eq", step.tile, self.tiles - 1)):
             self._store(step, rows, results)
 
