@@ -255,6 +255,69 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
     assert f"{record['predicted_cycles']:,.0f} cycles predicted" in text
 
 
+#: The same where tokens see those before them and themselves.
+CAUSAL = ATTENTION.replace(
+    "baco.softmax(scores, 0.05)", "baco.softmax(scores, 0.05, mask=keys[None, :] <= rows[:, None])"
+)
+
+
+def test_causal_attention_becomes_hardware_that_computes_what_tokens_see(
+    attention: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attention.write_text(CAUSAL)
+    out = attention.parent / "study"
+    code, text, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS + ",BM=16", "--space",
+        attention.parent / "space.yaml", "--objective", "latency", "--validate", 1, "--out", out,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "measured on its Verilog, results right" in text
+    verdict = Result(out).kernel
+    assert verdict is not None
+    assert verdict.cycles is not None
+    machine = Result(out).best.accelerator
+    search = asked(f"{attention}:flash", HEADS + ",BM=16", None)
+    attention.with_name("full.py").write_text(ATTENTION)
+    full = asked(f"{attention.with_name('full.py')}:flash", HEADS + ",BM=16", None)
+    causal, whole = (predicted_cycles(one.launch(verdict.blocks, machine), machine) for one in (search, full))
+    assert verdict.predicted_cycles == causal < whole
+    assert verdict.cycles < whole, "it takes less than attention to all tokens is predicted to take"
+    assert 0.5 < causal / verdict.cycles < 1.2
+    (network,) = search.workload(search.work(machine)[0][1]).networks
+    assert [one.kind for one in network.operators] == ["matmul", "softmax", "matmul"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "message", "marked"),
+    [
+        ("rows[:, None] > keys[None, :]", "row 0 of this mask has no element", "rows[:, None] > keys"),
+        ("keys[None, :] < rows[:, None]", "row 0 of this mask has no element", "keys[None, :] < rows"),
+        ("keys[None, :] >= rows[:, None]", "those up to its own (mask=keys <= rows)", "keys[None, :] >= rows"),
+        ("keys[None, :] <= rows[:, None] * 2", "those up to its own (mask=keys <= rows)", "keys[None, :] <= rows"),
+        ("scores > 3", "those up to its own (mask=keys <= rows)", "scores > 3"),
+        ("keys <= 5", "those up to its own (mask=keys <= rows)", "baco.softmax(scores"),
+        ("keys <= rows", "`<=`: the shapes [32] and [16] do not fit", "keys <= rows)"),
+        ("keys[:, None] <= rows[None, :]", "a mask [32, 16] for a block int8[16, 32]", "baco.softmax(scores"),
+        ("keys[None, :]", "`mask` is a condition", "baco.softmax(scores"),
+    ],
+)  # fmt: skip
+def test_a_wrong_mask_is_one_message_with_a_caret(
+    attention: Path, capsys: pytest.CaptureFixture[str], mask: str, message: str, marked: str
+) -> None:
+    attention.write_text(
+        ATTENTION.replace("baco.softmax(scores, 0.05)", f"baco.softmax(scores, 0.05, mask={mask})")
+    )
+    code, out, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--out", attention.parent / "none"
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert err.count("error:") == 1
+    assert message in err
+    lines = err.splitlines()
+    caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
+    assert lines[caret - 1][lines[caret].index("^") :].startswith(marked), err
+
+
 def test_attention_is_a_network_of_two_products_and_a_softmax(attention: Path) -> None:
     search = asked(f"{attention}:flash", HEADS, None)
     found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
