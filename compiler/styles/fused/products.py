@@ -21,11 +21,11 @@ from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import (
     ChainSchedule,
     ProductChain,
-    Stored,
     multiplies_by,
     place_chain,
     stored,
 )
+from compiler.styles.fused.right_operand import RightOperand
 from compiler.styles.fused.row_unit import begin_softmax, end_function
 
 __all__ = ["ChainOperands", "emit_chain"]
@@ -75,61 +75,6 @@ class _Step:
     place: Number  # in the group
 
 
-class _Right:
-    """A right operand: where its blocks lie, and the loads that bring it."""
-
-    def __init__(
-        self, e: Emitter, layer: Layer, matrix: Stored, starts: Sequence[int], address: Number, command: str
-    ) -> None:
-        self._e, self._layer, self._matrix, self._starts = e, layer, matrix, starts
-        self._address, self._command = address, command
-        self.loads = matrix.loads[0] * matrix.loads[1]
-
-    def configure(self, state: int) -> None:
-        """Set the load state that is this operand's."""
-        pitch = self._layer.weight.pitch
-        self._e.command("config_ld", state=state, stride=pitch, block_stride=self._matrix.dim)
-
-    def start(self, turn: Number) -> Number:
-        """First row of a copy."""
-        e, (first, *others) = self._e, self._starts
-        return e.add(first, e.mul(e.mod(turn, len(self._starts)), others[0] - first)) if others else first
-
-    def block(self, start: Number, depth: Number, column: Number, deep: Number, wide: Number) -> Number:
-        """First row of a block of weights: so many blocks down and across, behind rows and columns (elements) of other tiles."""
-        e, dim, chunk = self._e, self._matrix.dim, self._matrix.chunk
-        down, across = (column, depth) if self._layer.weights_transposed else (depth, column)
-        before, beside = (wide, deep) if self._layer.weights_transposed else (deep, wide)
-        return e.add(start, e.mul(e.add(down, e.div(before, dim)), chunk), e.mul(across, dim), beside)
-
-    def load_columns(self, block: Number, start: Number, offset: Number) -> None:
-        """Write the loads of what a block of columns of the product needs, unless an earlier block's have brought it."""
-        e, (down, across), wide = self._e, self._matrix.loads, self._matrix.wide
-        if self._layer.weights_transposed:
-            with e.when(e.compare("slt", block, down)), e.loop(across, hint="load") as n:
-                self.load(e.add(block, e.mul(n, down)), start, offset)
-            return
-        group = e.div(block, wide)
-        due = e.both(e.compare("eq", e.mod(block, wide), 0), e.compare("slt", group, across))
-        with e.when(due), e.loop(down, hint="load") as n:
-            self.load(e.add(e.mul(group, down), n), start, offset)
-
-    def load(self, number: Number, start: Number, offset: Number) -> None:
-        """Write load `number` of all, those of the same columns one after the other; `offset`: elements from the operand's
-        address."""
-        e, one = self._e, self._matrix
-        down, across = e.mod(number, one.loads[0]), e.div(number, one.loads[0])
-        width = one.wide * one.dim
-        row, column = e.mul(down, one.dim), e.mul(across, width)
-        e.command(
-            self._command,
-            address=e.add(self._address, offset, e.mul(row, self._layer.weight.pitch), column),
-            local=e.add(start, e.mul(down, one.chunk), column),
-            cols=width if one.columns % width == 0 else e.min(width, e.sub(one.columns, column)),
-            rows=one.dim if one.rows % one.dim == 0 else e.min(one.dim, e.sub(one.rows, row)),
-        )
-
-
 class _Writer:
     def __init__(
         self,
@@ -146,8 +91,8 @@ class _Writer:
         self.wide = first.wide
         self.apart = schedule.apart(self.dim)
         self.right = (
-            _Right(e, chain.first, first, self.memory.first, operands.first, "mvin2"),
-            _Right(e, chain.second, second, self.memory.second, operands.second, "mvin3"),
+            RightOperand(e, chain.first, first, self.memory.first, operands.first, "mvin2"),
+            RightOperand(e, chain.second, second, self.memory.second, operands.second, "mvin3"),
         )
         self.strips, self.tiles = -(-chain.rows // schedule.rows), chain.between // schedule.columns
         self.steps = chain.groups * self.strips * self.tiles
