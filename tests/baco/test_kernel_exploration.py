@@ -281,8 +281,7 @@ def test_causal_attention_becomes_hardware_that_computes_what_tokens_see(
     full = asked(f"{attention.with_name('full.py')}:flash", HEADS + ",BM=16", None)
     causal, whole = (predicted_cycles(one.launch(verdict.blocks, machine), machine) for one in (search, full))
     assert verdict.predicted_cycles == causal < whole
-    assert verdict.cycles < whole, "it takes less than attention to all tokens is predicted to take"
-    assert 0.5 < causal / verdict.cycles < 1.2
+    assert causal < verdict.cycles < 2 * causal  # of such a small one much is beginning and end
     (network,) = search.workload(search.work(machine)[0][1]).networks
     assert [one.kind for one in network.operators] == ["matmul", "softmax", "matmul"]
 
