@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from baco.api.hardware import (
         verilog,
     )
+    from baco.api.kernels import (
+        KernelVerdict,
+    )
     from baco.api.layers import (
         conv,
         gemm,
@@ -126,6 +129,7 @@ _HOMES = {
     "explore": "baco.api.explore",
     "expression": "baco.api.expressions",
     "verilog": "baco.api.hardware",
+    "KernelVerdict": "baco.api.kernels",
     "conv": "baco.api.layers",
     "gemm": "baco.api.layers",
     "measure": "baco.api.measure",
@@ -157,6 +161,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "KernelError",
+    "KernelVerdict",
     "Network",
     "Result",
     "Run",

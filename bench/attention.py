@@ -11,23 +11,26 @@ import numpy as np
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
-from bench.kernels import measured_cycles, memories_of
+from bench.kernels import earlier_rows, measured_cycles, memories_of
 from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from compiler import row_functions
 from compiler.language.compile import compile_launch
+from compiler.language.cost import predicted_cycles
 from compiler.language.forms import ceiling_quotient
 from compiler.language.jit import BoundLaunch, Options, jit
 from compiler.language.names import const
 from compiler.language.primitives import PRIMITIVES
 
-__all__ = ["ATTENTION", "attention", "attention_page"]
+__all__ = ["ATTENTION", "CAUSAL", "attention", "attention_page"]
 
 #: Has units for functions of rows.
 _MACHINE = "gemmini-transformer"
 #: Heads, tokens, elements of a head, and rows of a block: as asked for, BERT-base, ViT-B/16, and rows of scores that are too long for
 #: blocks as high as the array.
 ATTENTION = ((8, 512, 64, 16), (12, 512, 64, 16), (12, 197, 64, 16), (8, 1024, 64, 8))
+#: The same where tokens see those before them and themselves.
+CAUSAL = ((8, 512, 64, 16),)
 #: Of scores, of a step of a score in the softmax, of results.
 _SCALES = (0.002, 0.05, 0.02)
 
@@ -36,14 +39,16 @@ requantise, softmax, store = (PRIMITIVES[name] for name in ("requantise", "softm
 
 
 @jit
-def flash(q, k, v, out, S, D, scores_scale, step, out_scale, BM: const):  # type: ignore[no-untyped-def,valid-type]
+def flash(q, k, v, out, S, D, scores_scale, step, out_scale, BM: const, masked: const):  # type: ignore[no-untyped-def,valid-type]
     """softmax(q k^T) v of every head."""
     head = program_id(1) * S * D
     rows = program_id(0) * BM + arange(0, BM)
     keys, depth = arange(0, S), arange(0, D)
     queries = load(q + head + rows[:, None] * D + depth[None, :])
     right = load(k + head + keys[:, None] * D + depth[None, :])
-    weights = softmax(requantise(dot(queries, right.T), scores_scale), step)
+    scores = requantise(dot(queries, right.T), scores_scale)
+    mask = keys[None, :] <= rows[:, None] if masked else None
+    weights = softmax(scores, step, mask=mask)
     values = load(v + head + keys[:, None] * D + depth[None, :])
     result = requantise(dot(weights, values), out_scale)
     store(out + head + rows[:, None] * D + depth[None, :], result)
@@ -51,26 +56,30 @@ def flash(q, k, v, out, S, D, scores_scale, step, out_scale, BM: const):  # type
 
 def attention(
     shapes: Sequence[tuple[int, int, int, int]] = ATTENTION,
+    causal: Sequence[tuple[int, int, int, int]] = CAUSAL,
     *,
     machine: str = _MACHINE,
     out: Path,
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each: cycles of the kernel, and of the same block by block.
+    """A row for each of `shapes`: cycles of the kernel, and of the same block by block; and for each of `causal`, of the kernel whose
+    tokens see those before them.
 
-    Every result is compared with numpy's integers. Writes `attention.json` and `attention.md`. Raises BacoError for a wrong one.
+    Every result is compared with numpy's integers. Writes `attention.json` and `attention.md`, which keep what they have of others.
+    Raises BacoError for a wrong result, InputError for a file that holds something else.
     """
     folder, accelerator = output_folder(out), load_accelerator(machine)
-    rows: list[dict[str, Any]] = []
-    for shape in shapes:
-        watch("attention " + "x".join(map(str, shape[:3])))
-        rows.append(_row(shape, accelerator))
-        atomic_write(folder / "attention.json", json.dumps(rows, indent=1) + "\n")
-        atomic_write(folder / "attention.md", attention_page(rows))
-    return rows
+    rows = earlier_rows(folder / "attention.json", "attention", accelerator.name)
+    for shape, masked in [*((one, False) for one in shapes), *((one, True) for one in causal)]:
+        name = "x".join(map(str, shape[:3])) + (" causal" if masked else "")
+        watch(f"attention {name}")
+        rows[name] = {"attention": name, **_row(shape, accelerator, masked)}
+        atomic_write(folder / "attention.json", json.dumps(list(rows.values()), indent=1) + "\n")
+        atomic_write(folder / "attention.md", attention_page(list(rows.values())))
+    return list(rows.values())
 
 
-def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator) -> dict[str, Any]:
+def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator, masked: bool) -> dict[str, Any]:
     heads, tokens, size, rows = sizes
     rng = np.random.default_rng(0)
     q, k, v = (rng.integers(-128, 128, (heads, tokens, size), np.int8) for _ in range(3))
@@ -81,23 +90,25 @@ def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator) -> dict[str
         return np.clip(np.rint(scaled), -128, 127).astype(np.int8)
 
     scores = small(q.astype(np.int32) @ k.transpose(0, 2, 1).astype(np.int32), _SCALES[0])
+    part = np.broadcast_to(np.tri(tokens, dtype=bool), scores.shape) if masked else None
     weights = row_functions.softmax(
-        scores, None, row_functions.exponentials(_SCALES[1]), row_functions.softmax_numerator(1 / 127)
+        scores, part, row_functions.exponentials(_SCALES[1]), row_functions.softmax_numerator(1 / 127)
     )
     expected = small(weights.astype(np.int32) @ v.astype(np.int32), _SCALES[2])
     grid = (ceiling_quotient(tokens, rows), heads)
-    launch = flash.bind(grid, (q, k, v, out, tokens, size, *_SCALES, rows), {}, Options(accelerator))
-    macs = 2 * heads * tokens * tokens * size
+    launch = flash.bind(grid, (q, k, v, out, tokens, size, *_SCALES, rows, masked), {}, Options(accelerator))
+    macs = 2 * heads * size * (tokens * (tokens + 1) // 2 if masked else tokens * tokens)
     return {
-        "attention": "x".join(map(str, sizes[:3])),
         "rows": rows,
         "machine": accelerator.name,
         "macs": macs,
         "peak_cycles": macs / accelerator.dim**2,
+        "predicted": predicted_cycles(launch, accelerator),
         "kernel": measured_cycles(
             compile_launch(launch, accelerator), memories_of(launch), "out", expected, "baco"
         ),
-        "blockwise": _blockwise(launch, accelerator, expected),
+        # a block with a mask is softmaxed by the host core, whose cycles say nothing of the accelerator
+        "blockwise": None if masked else _blockwise(launch, accelerator, expected),
     }
 
 
@@ -117,8 +128,9 @@ def attention_page(rows: Sequence[Mapping[str, Any]]) -> str:
         "",
         f"On {rows[0]['machine']}, measured on the RTL, every result equal to numpy's integers: softmax(q k^T) v of every head, int8,"
         " scores requantised, softmaxed by the unit for functions of rows. Product time: both products in every element of the array in"
-        " every cycle. `Block by block` is the same kernel with every block loaded, multiplied, softmaxed on its way to main memory"
-        " and stored as its text says (-: a block of scores does not fit).",
+        " every cycle; causal, of the elements that tokens see. `Block by block` is the same kernel with every block loaded,"
+        " multiplied, softmaxed on its way to main memory and stored as its text says (-: a block of scores does not fit, or has a"
+        " mask, which is no work for the unit there).",
         "",
         "| heads x tokens x elements | rows of a block | kernel, cycles | product time | kernel/product time | block by block | its ratio |",
         "|" + "---|" * 7,

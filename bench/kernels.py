@@ -28,7 +28,7 @@ from compiler.schedules.schedule import Schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem
 
-__all__ = ["PRODUCTS", "STAGES", "kernels", "kernels_page", "measured_cycles", "memories_of"]
+__all__ = ["PRODUCTS", "STAGES", "earlier_rows", "kernels", "kernels_page", "measured_cycles", "memories_of"]
 
 #: What can be measured of a product.
 STAGES = ("products", "published")
@@ -85,7 +85,7 @@ def kernels(
         if stage not in STAGES:
             raise InputError(f"there is no stage '{stage}'", hint=did_you_mean(stage, STAGES))
     folder, accelerator = output_folder(out), load_accelerator(machine)
-    kept = _earlier(folder / "kernels.json", accelerator.name)
+    kept = earlier_rows(folder / "kernels.json", "product", accelerator.name)
     for shape in shapes:
         name = "x".join(map(str, shape))
         product_case = _Case(shape, accelerator)
@@ -102,13 +102,13 @@ def kernels(
     return list(kept.values())
 
 
-def _earlier(path: Path, machine: str) -> dict[str, dict[str, Any]]:
-    """Rows of runs before, by product. Raises InputError for a file of something else, or of another machine."""
+def earlier_rows(path: Path, key: str, machine: str) -> dict[str, dict[str, Any]]:
+    """Rows of runs before, by what they say for `key`. Raises InputError for a file of something else, or of another machine."""
     if not path.exists():
         return {}
     try:
         rows = json.loads(read_input_text(path))
-        found = {row["product"]: row for row in rows if row["machine"] == machine}
+        found = {row[key]: row for row in rows if row["machine"] == machine}
     except (ValueError, TypeError, KeyError):
         raise InputError(
             "these are no results of kernels", location=Location(str(path)), hint="name another --out"

@@ -1,9 +1,11 @@
-"""Arrays that are read from files, compared and written."""
+"""Arrays that are read from files, filled with random numbers, compared and written."""
 
 from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import numpy as np
 
 from common.errors import InputError, Location
 from common.files import atomic_write, read_input
+from compiler.codegen.buffer import Buffer
+from compiler.main_memory import check_memory
 from workloads.tensor import MOST_RANK
 
-__all__ = ["difference", "load_array", "save_array"]
+__all__ = ["difference", "filled_buffers", "load_array", "random_array", "save_array"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,3 +72,34 @@ def save_array(path: Path, array: Array) -> None:
     stream = io.BytesIO()
     np.save(stream, array)
     atomic_write(path, stream.getvalue())
+
+
+def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer | None]:
+    """The buffers with random numbers where no file gives their content; those for results alone stay without.
+
+    Args:
+        buffers: of all arguments in their order, None for those that are no array.
+
+    Raises InfeasibleError, before any number is drawn, where main memory does not hold them all.
+    """
+    arrays = [one for one in buffers if one is not None]
+    check_memory("the arguments", {one.name: one.nbytes for one in arrays}, hint="make the arrays smaller")
+
+    def filled(one: Buffer, index: int) -> Buffer:
+        if one.data is not None or one.role in ("output", "workspace"):
+            return one
+        return replace(one, data=random_array(one.shape, one.dtype, seed, index))
+
+    return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
+
+
+def random_array(shape: tuple[int, ...], dtype: str, seed: int, index: int) -> Array:
+    """Random numbers: all of an 8-bit type, a few bits less of wider ones, so that sums stay exact."""
+    random = np.random.default_rng((seed, index))
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        return random.standard_normal(shape).astype(kind)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    if kind.itemsize > 1:
+        least, most = max(int(least), -(1 << 12)), min(int(most), 1 << 12)
+    return random.integers(least, most, shape, dtype=kind, endpoint=True)

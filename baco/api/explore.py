@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from baco.api.sources import WorkloadSource, with_timing, workload
 from common.errors import InfeasibleError, InputError, Location
 from common.numbers import real_number
 
 if TYPE_CHECKING:
+    from baco.api.kernels import ExploredKernel
     from baco.api.result import Result
+    from compiler.language.jit import Grid, Kernel
     from explore.objective import Objective
     from explore.space import DesignSpace
     from explore.studies.engine import Progress
@@ -25,6 +28,8 @@ __all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepar
 
 #: Where studies go that are given no folder.
 OUTPUT_ROOT = Path("baco-out")
+
+_Arguments = ParamSpec("_Arguments")
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class PreparedSearch:
         fusion: whether operators of these may run as one unit.
         folder: of the study.
         resume: whether one is there that goes on.
-        blocks: of a kernel that is explored, see `explore.search.base.SearchSetup`.
+        kernel: what is explored instead of a network.
+        progress: as of `explore`.
     """
 
     workload: Workload
@@ -56,7 +62,8 @@ class PreparedSearch:
     fusion: bool
     folder: Path
     resume: bool
-    blocks: tuple[tuple[int, int, int], ...] = ()
+    kernel: ExploredKernel | None
+    progress: Progress | bool | None
 
     def run(self, progress: Progress | None = None, command: str | None = None) -> Result:
         """Search. Raises what `explore.studies.engine.run_exploration` raises."""
@@ -84,7 +91,7 @@ class PreparedSearch:
                 cost_model=self.cost_model,
                 whole=self.whole,
                 fusion=self.fusion,
-                blocks=self.blocks,
+                blocks=self.kernel.blocks if self.kernel is not None else (),
                 progress=progress,
                 command=command,
             )
@@ -92,7 +99,7 @@ class PreparedSearch:
             if self._write_nearest() and progress is not None:
                 progress.note(f"report of the nearest designs: {self.folder / 'report.html'}")
             raise
-        return Result(outcome.path, stopped=outcome.stopped, notes=outcome.notes)
+        return Result(outcome.path, stopped=outcome.stopped, notes=outcome.notes, explored=self.kernel)
 
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
@@ -108,9 +115,12 @@ class PreparedSearch:
         return True
 
 
-def explore(
+def prepared_search(
     network: WorkloadSource | None = None,
     *,
+    kernel: Kernel | None = None,
+    shape: Mapping[str, Any] | None = None,
+    grid: Grid | None = None,
     objective: str = "edp",
     space: str | Path | DesignSpace = "gemmini",
     constraints: Mapping[str, float] | None = None,
@@ -126,8 +136,9 @@ def explore(
     out: str | Path | None = None,
     resume: bool = False,
     progress: Progress | bool | None = None,
-) -> Result:
-    """Search a design space for the best accelerators of one or several networks, with a mapping for every layer.
+) -> PreparedSearch:
+    """Search a design space for the best accelerators of one or several networks, with a mapping for every layer; or for those of
+    a kernel, with its block sizes.
 
     Every batch is kept in a study on disk, from which everything in the result is read. Interrupting (Ctrl-C, or a
     notebook's stop button) ends the search with a valid result, whose `stopped` is `"interrupted"`.
@@ -135,6 +146,12 @@ def explore(
     Args:
         network: see `baco.network`; a list of them is explored for one accelerator that runs all, and a dict gives
             names or files with weights. None: the networks that the space file names.
+        kernel: instead of a network: a kernel of the block language (`@baco.jit`) that is one tiled product, or attention. Its
+            block sizes and hardware are searched together: the configurations of `@baco.autotune`, else 16, 32, 64 and 128 for
+            every `baco.const` without a value. What came of it is `Result.kernel`.
+        shape: arguments of the kernel by name: numbers. Arrays are made of their annotations (`a: "int8[M, K]"`), with random
+            numbers; those without annotations are given here, too.
+        grid: of the kernel, as of a launch: `kernel[grid](...)`; a function of the other arguments follows the block sizes.
         objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`. Several, separated
             by commas, ask for their Pareto front; then the first decides which design is `best`.
         space: `gemmini`, `reference`, a YAML file, or a `DesignSpace`.
@@ -162,52 +179,10 @@ def explore(
         InputError: something unknown, malformed, or that does not fit together.
         InfeasibleError: no design satisfies the constraints; names the binding one.
         StorageError: a study is in `out` already, or it cannot be written.
+        KernelError: the kernel is wrong, or computes what cannot be explored; shows the line.
     """
-    from baco.display.progress import shown
-
-    made = prepared_search(
-        network,
-        objective=objective,
-        space=space,
-        constraints=constraints,
-        samples=samples,
-        time_limit=time_limit,
-        seed=seed,
-        search=search,
-        cost_model=cost_model,
-        timing=timing,
-        proof=proof,
-        whole=whole,
-        fusion=fusion,
-        out=out,
-        resume=resume,
-    )
-    with shown(progress, len(made.workload.tasks), str(made.objective)) as display:
-        return made.run(display, _call(made))
-
-
-def prepared_search(
-    network: WorkloadSource | None = None,
-    *,
-    objective: str = "edp",
-    space: str | Path | DesignSpace = "gemmini",
-    constraints: Mapping[str, float] | None = None,
-    samples: int | None = None,
-    time_limit: float | None = None,
-    seed: int = 0,
-    search: str = "gradient",
-    cost_model: str | None = None,
-    timing: str | None = None,
-    proof: bool | None = None,
-    whole: bool = True,
-    fusion: bool = True,
-    out: str | Path | None = None,
-    resume: bool = False,
-) -> PreparedSearch:
-    """What `explore` is about to do, with everything checked that can be without searching.
-
-    It loads no model and no searcher, so that what is wrong is said within a second. The arguments are those of `explore`.
-    """
+    # nothing is loaded of models and searchers, so that what is wrong is said within a second
+    from baco.api.kernels import check_kernel_options
     from explore.cost.choice import check_cost_model, default_cost_model
     from explore.objective import Objective
     from explore.search.base import check_budget, check_searcher
@@ -225,10 +200,16 @@ def prepared_search(
             location=Location("--proof"),
             hint="leave --proof out, or take --cost-model reference",
         )
-    mix = _workload(network, chosen)
+    if kernel is not None:
+        check_kernel_options(search, cost_model, whole=whole)
+    explored = _kernel(network, kernel, shape, grid, seed, chosen)
+    if explored is not None:
+        chosen, search = explored.searched(chosen), "blocks"
+    mix = explored.workload if explored is not None else _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
     _check_folder(folder, resume)
-    check_searcher(search)
+    if explored is None:
+        check_searcher(search)
     return PreparedSearch(
         mix,
         chosen,
@@ -238,12 +219,58 @@ def prepared_search(
         samples,
         time_limit,
         seed,
-        proof if proof is not None else search == "gradient",
-        whole,
-        fusion,
+        proof if proof is not None and explored is None else search == "gradient",
+        whole if explored is None else explored.is_unit,
+        fusion if explored is None else explored.is_unit,
         folder,
         resume,
+        explored,
+        progress,
     )
+
+
+def _at_once(prepare: Callable[_Arguments, PreparedSearch]) -> Callable[_Arguments, Result]:
+    """Prepares and searches: arguments, and what is said of them, are those of preparing."""
+
+    def explore(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Result:
+        from baco.display.progress import shown
+
+        made = prepare(*args, **kwargs)
+        with shown(made.progress, len(made.workload.tasks), str(made.objective)) as display:
+            return made.run(display, _call(made))
+
+    explore.__doc__ = prepare.__doc__
+    signature = inspect.signature(prepare).replace(return_annotation="Result")
+    explore.__signature__ = signature  # type: ignore[attr-defined]
+    return explore
+
+
+explore = _at_once(prepared_search)
+
+
+def _kernel(
+    network: WorkloadSource | None,
+    kernel: Kernel | None,
+    shape: Mapping[str, Any] | None,
+    grid: Grid | None,
+    seed: int,
+    space: DesignSpace,
+) -> ExploredKernel | None:
+    """The kernel that is explored, if one is. Raises InputError for arguments that go with none, and KernelError."""
+    if kernel is None:
+        for name, value in (("shape", shape), ("grid", grid)):
+            if value is not None:
+                raise InputError(
+                    "only a kernel has arguments", location=Location(name), hint="give the kernel, too"
+                )
+        return None
+    if network is not None and network != []:
+        raise InputError("explore a network or a kernel, not both", location=Location("kernel"))
+    from baco.api.kernel_arguments import kernel_search
+    from baco.api.kernels import ExploredKernel
+
+    search = kernel_search(kernel, shape, grid, seed)
+    return ExploredKernel(search, tuple(search.work(space.base)))
 
 
 def _check_seed(seed: int) -> None:
@@ -314,23 +341,25 @@ def _check_folder(folder: Path, resume: bool) -> None:
 
 def _call(made: PreparedSearch) -> str:
     """The call that reproduces a search, as Python."""
-    names = [
-        one.source if one.source != "built-in" else _spec(one.name, one.options)
-        for one in made.workload.networks
-    ]
-    networks = repr(names[0] if len(names) == 1 else dict(zip(names, made.workload.weights, strict=True)))
+    kernel = made.kernel
     given = {
         "objective": str(made.objective),
         "space": made.space.name,
         "samples": made.samples,
         "time_limit": made.time_limit,
         "seed": made.seed,
-        "search": made.search,
+        "search": made.search if kernel is None else None,
         "cost_model": made.cost_model,
-        "whole": None if made.whole else False,
+        "whole": None if made.whole or kernel is not None else False,
     }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-    return f"baco.explore({networks}, {options})"
+    return f"baco.explore({_networks(made.workload) if kernel is None else kernel.call()}, {options})"
+
+
+def _networks(mix: Workload) -> str:
+    """One network, or several with their weights, as Python."""
+    names = [one.source if one.source != "built-in" else _spec(one.name, one.options) for one in mix.networks]
+    return repr(names[0] if len(names) == 1 else dict(zip(names, mix.weights, strict=True)))
 
 
 def _spec(name: str, options: Mapping[str, int | str]) -> str:

@@ -1,29 +1,37 @@
-"""`explore --kernel`: a kernel of the block language as the input of co-exploration, and what comes out for it."""
+"""A kernel of the block language as the input of co-exploration, and what comes out for it."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from common.errors import InfeasibleError, InputError, Location
-from common.files import atomic_write, output_folder
+from common.errors import InfeasibleError, InputError, Location, StorageError
+from common.files import atomic_write, output_folder, read_input_text
 
 if TYPE_CHECKING:
     from accel.config import Accelerator
-    from baco.api.result import Result
     from compiler.blocks.attention import TiledAttention
     from compiler.blocks.products import TiledProduct
-    from compiler.language.jit import BoundLaunch, Kernel
+    from compiler.language.jit import BoundLaunch, Grid, Kernel
+    from explore.space import DesignSpace
     from workloads.network import Network, Workload
 
     #: What a kernel computes.
     Work: TypeAlias = TiledProduct | TiledAttention
 
-__all__ = ["KernelSearch", "KernelVerdict", "kernel_verdict"]
+__all__ = [
+    "ExploredKernel",
+    "KernelSearch",
+    "KernelVerdict",
+    "block_choices",
+    "check_kernel_options",
+    "kept_verdict",
+    "kernel_verdict",
+]
 
 #: Block sizes that are tried for a compile-time constant that nothing is said of.
 _SIZES = (16, 32, 64, 128)
@@ -37,15 +45,15 @@ class KernelSearch:
 
     Attributes:
         kernel: what is explored.
-        source: how the user named it.
-        grid: number of programs along each axis, given the other arguments by name.
+        source: its file and name.
+        grid: number of programs along each axis, as of a launch.
         values: its arguments, arrays as well, but for block sizes.
         choices: block sizes to choose from, by name.
     """
 
     kernel: Kernel
     source: str
-    grid: Callable[[Mapping[str, Any]], tuple[int, ...]]
+    grid: Grid
     values: Mapping[str, Any]
     choices: tuple[Mapping[str, Any], ...]
 
@@ -53,8 +61,7 @@ class KernelSearch:
         """The launch with some block sizes. Raises KernelError."""
         from compiler.language.jit import Options
 
-        values = {**self.values, **blocks}
-        return self.kernel.bind(self.grid(values), (), values, Options(accelerator))
+        return self.kernel.bind(self.grid, (), {**self.values, **blocks}, Options(accelerator))
 
     def work(self, accelerator: Accelerator) -> list[tuple[Mapping[str, Any], Work]]:
         """What the kernel computes with every choice of block sizes that it is right with, on whatever accelerator.
@@ -158,21 +165,96 @@ def block_choices(
         raise InputError(
             f"kernel `{kernel.name}` has {len(free)} compile-time constants without a value",
             location=Location(kernel.source.file, kernel.source.first_line),
-            hint="give some by --shape, or write @baco.autotune(configs=[...]) above it",
+            hint="give some in the shape, or write @baco.autotune(configs=[...]) above it",
         )
     return tuple(dict(zip(free, sizes, strict=True)) for sizes in itertools.product(_SIZES, repeat=len(free)))
 
 
 @dataclass(frozen=True)
-class KernelVerdict:
-    """The kernel on the best design.
+class ExploredKernel:
+    """A kernel that is explored, with what it computes with every choice of block sizes.
 
     Attributes:
-        blocks: its block sizes.
+        search: the kernel with its arguments.
+        work: `KernelSearch.work`.
+    """
+
+    search: KernelSearch
+    work: tuple[tuple[Mapping[str, Any], Work], ...]
+
+    @property
+    def workload(self) -> Workload:
+        """See `KernelSearch.workload`."""
+        return self.search.workload(self.work[0][1])
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether all of it runs as one unit: no layer of its program runs by itself."""
+        from compiler.blocks.attention import TiledAttention
+
+        return isinstance(self.work[0][1], TiledAttention)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int, int], ...]:
+        """See `explore.search.base.SearchSetup`."""
+        return tuple(dict.fromkeys(one.blocks for _, one in self.work))
+
+    def searched(self, space: DesignSpace) -> DesignSpace:
+        """What is searched of a space: its own settings; for attention, accelerators with units for functions of rows.
+
+        Raises InputError for a space that has none.
+        """
+        from explore.hardware import with_units
+
+        space = space.at(space.chosen)
+        if not self.is_unit:
+            return space
+        if True not in space.units or space.base.timing != "baco":
+            raise InputError(
+                f"the accelerators of space {space.name} have no units for functions of rows, which attention needs",
+                location=Location(self.search.kernel.source.file, self.search.kernel.source.first_line),
+                hint="take the space gemmini, or write 'units: [row_functions]' into the space, without the timing gemmini",
+            )
+        return replace(space, base=with_units(space.base, True), search_units=False)
+
+    def call(self) -> str:
+        """How `baco.explore` is called with it, as far as that can be written down."""
+        grid = self.search.grid
+        given = {
+            name: value
+            for name, value in self.search.values.items()
+            if value is None or isinstance(value, int | float | str)
+        }
+        if callable(grid):
+            shown = name if (name := getattr(grid, "__name__", "")).isidentifier() else "..."
+        else:
+            shown = repr(tuple(map(int, grid)) if isinstance(grid, Sequence) else int(grid))
+        return f"kernel={self.search.kernel.name}, shape={given!r}, grid={shown}"
+
+
+def check_kernel_options(search: str, cost_model: str | None, *, whole: bool) -> None:
+    """Raises InputError for options of a search that say nothing of a kernel."""
+    own = "block sizes and hardware of a kernel have a search of their own"
+    refused = {
+        "--search": (search != "gradient", own),
+        "--cost-model": (cost_model == "reference", "kernels are predicted by the instruction-aware model"),
+        "--accelerator-only": (not whole, "a kernel is a whole program"),
+    }
+    for option, (given, reason) in refused.items():
+        if given:
+            raise InputError(reason, location=Location(option), hint="leave it out")
+
+
+@dataclass(frozen=True)
+class KernelVerdict:
+    """A kernel on the best design that was found for it.
+
+    Attributes:
+        blocks: its block sizes, by name.
         predicted_cycles: of its program.
-        cycles: as simulated on the design's Verilog; None where it was not.
+        cycles: as simulated on the design's Verilog; None where it was not, see `validate`.
         wrong: how arrays differ from what numpy's integers give, in words; empty where all are right.
-        files: written to `best/`.
+        files: written to `best/`: the program, and what it is, as JSON.
     """
 
     blocks: Mapping[str, Any]
@@ -181,24 +263,33 @@ class KernelVerdict:
     wrong: tuple[str, ...]
     files: tuple[Path, ...]
 
+    def __str__(self) -> str:
+        blocks = ", ".join(f"{name}={value}" for name, value in self.blocks.items()) or "none to choose"
+        told = f"{blocks}; {self.predicted_cycles:,.0f} cycles predicted"
+        if self.cycles is not None:
+            results = "results WRONG" if self.wrong else "results right"
+            told += f", {self.cycles:,} measured on its Verilog, {results}"
+        return f"{told}; {self.files[0]}"
+
 
 def kernel_verdict(
     search: KernelSearch,
     work: Sequence[tuple[Mapping[str, Any], Work]],
-    result: Result,
+    machine: Accelerator,
+    folder: Path,
     *,
     simulate: bool,
 ) -> KernelVerdict:
-    """Choose block sizes for the best design of a study, compile the kernel for it, and run it on the design's Verilog.
+    """Choose block sizes for an accelerator, compile the kernel for it, and run it on the accelerator's Verilog.
 
-    `work` is `KernelSearch.work`. Writes `best/kernel.elf`, and `best/kernel.json`, which says how it was made and what came of it. With `simulate` every
-    array that the kernel stores to is compared with what the interpreter computes in numpy.
+    `work` is `KernelSearch.work`. Writes `best/kernel.elf` into the folder, and `best/kernel.json`, which says how it was made
+    and what came of it. With `simulate` every array that the kernel stores to is compared with what the interpreter computes
+    in numpy.
     Raises InfeasibleError where no block sizes fit, and what compiling and simulating raise.
     """
     from baco.api.unit import launch_unit, lower_unit, run_unit
     from compiler.language.cost import predicted_cycles
 
-    machine = result.best.accelerator
     costs: list[tuple[float, int, int]] = []
     for number, (chosen, one) in enumerate(work):
         cycles = _cycles(one, machine)
@@ -207,8 +298,9 @@ def kernel_verdict(
     if not costs:
         raise InfeasibleError(f"no block sizes of kernel `{search.kernel.name}` fit {machine.name}")
     blocks = work[min(costs)[2]][0]
-    cycles = predicted_cycles(search.launch(blocks, machine), machine)
-    unit = launch_unit(search.launch(blocks, machine), compare=simulate)
+    launch = search.launch(blocks, machine)
+    cycles = predicted_cycles(launch, machine)
+    unit = launch_unit(launch, compare=simulate)
     assert unit.buffers is not None
     expected = {one.name: one.expected for one in unit.buffers if one.expected is not None}
     program = lower_unit(unit, machine, check=False)
@@ -217,7 +309,6 @@ def kernel_verdict(
     if simulate:
         _, simulation, wrong = run_unit(program, expected, "rtl")
         measured = simulation.cycles
-    folder = output_folder(result.folder, "best")
     record = {
         "kernel": search.source,
         "arguments": {
@@ -226,16 +317,47 @@ def kernel_verdict(
             if value is not None
         },
         "blocks": dict(blocks),
-        "grid": [int(one) for one in search.grid({**search.values, **blocks})],
+        "grid": [int(one) for one in launch.grid],
         "accelerator": machine.config_hash,
         "predicted_cycles": cycles,
         "measured_cycles": measured,
         "right": None if measured is None else not wrong,
+        "wrong": list(wrong),
     }
-    files = (folder / "kernel.elf", folder / "kernel.json")
+    files = _files(output_folder(folder, "best").parent)
     atomic_write(files[0], program.elf)
     atomic_write(files[1], json.dumps(record, indent=1) + "\n")
     return KernelVerdict(blocks, cycles, measured, tuple(wrong), files)
+
+
+def kept_verdict(machine: Accelerator, folder: Path) -> KernelVerdict | None:
+    """What `kernel_verdict` wrote of an accelerator into a study's folder; None where it wrote nothing, or of another one.
+
+    Raises StorageError for a file that is damaged.
+    """
+    files = _files(folder)
+    if not files[1].exists():
+        return None
+    try:
+        record = json.loads(read_input_text(files[1]))
+        if record["accelerator"] != machine.config_hash:
+            return None
+        return KernelVerdict(
+            dict(record["blocks"]),
+            float(record["predicted_cycles"]),
+            record["measured_cycles"],
+            tuple(map(str, record.get("wrong", ()))),
+            files,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StorageError(
+            "this says nothing of a kernel", location=Location(str(files[1])), hint="explore the kernel again"
+        ) from None
+
+
+def _files(folder: Path) -> tuple[Path, Path]:
+    """The program and what it is."""
+    return folder / "best" / "kernel.elf", folder / "best" / "kernel.json"
 
 
 def _cycles(work: Work, machine: Accelerator) -> float | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.api.result import Result
+from common.errors import BacoError
 
 if TYPE_CHECKING:
     from explore.measured.session import MeasuredOutcome, Watch
@@ -38,7 +39,8 @@ def validate(
 
     Designs become *measured*, *failed* (an output was wrong: that is a mistake in baco) or *infeasible* (they cannot be
     compiled), see the column `status` of `Result.designs`. Every measurement is kept as it is finished; the same call
-    continues an interrupted validation.
+    continues an interrupted validation. A kernel that was explored in this session is then run on the best design, and
+    `Result.kernel` has its measured cycles; of one that is attention, all of it is one unit, and this is all that is measured.
 
     Args:
         study: a result, or the folder of a study.
@@ -56,8 +58,9 @@ def validate(
 
     Returns the result of the study with what was measured (`study` itself, if it is one).
     Raises InputError for options that mean nothing, InfeasibleError for a study without any feasible design,
-    StorageError for one that is damaged or being written.
+    StorageError for one that is damaged or being written, BacoError for a kernel whose results are wrong.
     """
+    from baco.api.kernels import kernel_verdict
     from baco.display.console import chosen_display
     from baco.display.validation import make_display
     from explore.executors.engine import ExecutorChoice
@@ -68,11 +71,20 @@ def validate(
     options = ValidationOptions(
         best, spread, ExecutorChoice(executor, workers, address), cycle_limit, time_limit, fusion
     )
-    display = chosen_display(progress, make_display)
-    outcome = validate_file(result.path, options, baseline=baseline, progress=display)
-    if outcome.ended in _REMARKS:
-        result.notes = (*result.notes, _REMARKS[outcome.ended])
-    result.reload()
+    kernel = result.explored
+    if kernel is None or not kernel.is_unit:
+        display = chosen_display(progress, make_display)
+        outcome = validate_file(result.path, options, baseline=baseline, progress=display)
+        if outcome.ended in _REMARKS:
+            result.notes = (*result.notes, _REMARKS[outcome.ended])
+        result.reload()
+    if kernel is not None:
+        found = kernel_verdict(
+            kernel.search, kernel.work, result.best.accelerator, result.folder, simulate=True
+        )
+        if found.wrong:
+            raise BacoError(f"the kernel is wrong on the best design: {found.wrong[0]}")
+        result.kernel = found
     return result
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from plotly.graph_objects import Figure
 
+    from baco.api.kernels import ExploredKernel, KernelVerdict
     from explore.candidate import Candidate
     from explore.objective import Objective
     from explore.report.data import ReportData
@@ -32,14 +33,21 @@ class Result:
         stopped: how the search ended: `budget` or `time` (used up), `converged` (nothing left to do) or `interrupted`;
             None for a study that was only read.
         notes: remarks of the search.
+        explored: the kernel that was searched for, in the session that searches; else None.
     """
 
     def __init__(
-        self, path: str | Path, *, stopped: Stopped | None = None, notes: tuple[str, ...] = ()
+        self,
+        path: str | Path,
+        *,
+        stopped: Stopped | None = None,
+        notes: tuple[str, ...] = (),
+        explored: ExploredKernel | None = None,
     ) -> None:
         self.path = study_file(Path(path))
         self.stopped = stopped
         self.notes = notes
+        self.explored = explored
 
     @property
     def folder(self) -> Path:
@@ -78,6 +86,20 @@ class Result:
 
         index = knee_index(self.data)
         return self.best if index is None else self.data.candidates[index]
+
+    @cached_property
+    def kernel(self) -> KernelVerdict | None:
+        """What came of a kernel that was explored: on the best design its block sizes, its predicted cycles, its program in
+        `best/`, and once `validate` has run it there, its measured cycles. None for networks.
+
+        Raises what compiling the kernel raises; StorageError where its files cannot be written or read.
+        """
+        from baco.api.kernels import kept_verdict, kernel_verdict
+
+        if self.explored is None:
+            return kept_verdict(self.best.accelerator, self.folder)
+        asked, machine = self.explored, self.best.accelerator
+        return kernel_verdict(asked.search, asked.work, machine, self.folder, simulate=False)
 
     @property
     def objective(self) -> Objective:
@@ -236,7 +258,8 @@ class Result:
 
     def reload(self) -> None:
         """Read the study again, when another process has worked on it."""
-        self.__dict__.pop("data", None)
+        for name in ("data", "kernel"):
+            self.__dict__.pop(name, None)
 
     def __repr__(self) -> str:
         count = len(self.data.candidates)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from baco.api.arrays import filled_buffers
 from baco.api.layers import schedule_for
 from baco.api.unit import Unit, layer_unit
-from baco.cli.compile_request import Request, described_buffer, filled_buffers
+from baco.cli.compile_request import Request, described_buffer
 from baco.cli.layer_input import layer_of
 from common.errors import InputError
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from accel.config import Accelerator
 from baco.api.arrays import load_array
 from baco.api.sources import with_timing
@@ -17,14 +15,13 @@ from baco.cli.layer_input import LayerOptions
 from common.errors import InputError, did_you_mean
 from common.numbers import WHOLE
 from compiler.codegen.buffer import Buffer
-from compiler.main_memory import check_memory
 from workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:
     from baco.api.network_unit import NetworkRequest
     from compiler.ir.text import Level
 
-__all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array", "timed"]
+__all__ = ["Request", "described_buffer", "named_files", "timed"]
 
 _BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
@@ -79,25 +76,6 @@ def described_buffer(text: str) -> Buffer:
     return Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
 
 
-def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer | None]:
-    """The buffers with random numbers where no file gives their content; those for results alone stay without.
-
-    Args:
-        buffers: of all arguments in their order, None for those that are no array.
-
-    Raises InfeasibleError, before any number is drawn, where main memory does not hold them all.
-    """
-    arrays = [one for one in buffers if one is not None]
-    check_memory("the arguments", {one.name: one.nbytes for one in arrays}, hint="make the arrays smaller")
-
-    def filled(one: Buffer, index: int) -> Buffer:
-        if one.data is not None or one.role in ("output", "workspace"):
-            return one
-        return replace(one, data=random_array(one.shape, one.dtype, seed, index))
-
-    return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
-
-
 def named_files(
     option: str, texts: Sequence[str], known: Collection[str], kind: str = "array"
 ) -> dict[str, Path]:
@@ -111,17 +89,3 @@ def named_files(
             raise InputError(f"{option}: there is no {kind} '{name}'", hint=did_you_mean(name, list(known)))
         files[name] = Path(file)
     return files
-
-
-def random_array(
-    shape: tuple[int, ...], dtype: str, seed: int, index: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Random numbers: all of an 8-bit type, a few bits less of wider ones, so that sums stay exact."""
-    random = np.random.default_rng((seed, index))
-    kind = np.dtype(dtype)
-    if kind.kind == "f":
-        return random.standard_normal(shape).astype(kind)
-    least, most = np.iinfo(kind).min, np.iinfo(kind).max
-    if kind.itemsize > 1:
-        least, most = max(int(least), -(1 << 12)), min(int(most), 1 << 12)
-    return random.integers(least, most, shape, dtype=kind, endpoint=True)

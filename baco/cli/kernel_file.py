@@ -42,6 +42,14 @@ class KernelInFile:
     configs: tuple[dict[str, Any], ...] | None
     grid: ast.expr | None
 
+    def configured(self) -> Kernel:
+        """The kernel as its decorators make it. Raises KernelError for configurations that do not fit it."""
+        from compiler.language.autotune import Config, autotune
+
+        if self.configs is None:
+            return self.kernel
+        return autotune([Config(one) for one in self.configs])(self.kernel)
+
 
 def load_kernel(path: Path, name: str) -> Kernel:
     """The kernel `name` of a file. Raises as `kernel_in_file`."""

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from baco.api.arrays import filled_buffers
+from baco.api.kernel_arguments import whole_expression
 from baco.api.unit import Unit, launch_unit
-from baco.cli.compile_request import Request, described_buffer, filled_buffers
+from baco.cli.compile_request import Request, described_buffer
 from baco.cli.kernel_file import load_kernel
 from common.errors import InputError
 from compiler.codegen.buffer import Buffer
-from compiler.language.forms import ceiling_quotient
 
-__all__ = ["evaluated", "kernel_unit", "parsed_grid", "whole_expression"]
-
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+__all__ = ["evaluated", "kernel_unit", "parsed_grid"]
 
 
 def kernel_unit(request: Request, file: Path, name: str) -> Unit:
@@ -84,33 +76,3 @@ def evaluated(grid: ast.expr, values: Mapping[str, Any]) -> tuple[int, ...]:
         return tuple(whole_expression(one, values) for one in axes)
     except ZeroDivisionError:
         raise InputError(f"--grid: '{ast.unparse(grid)}' divides by zero") from None
-
-
-def whole_expression(node: ast.expr, values: Mapping[str, Any]) -> int:
-    """A whole number: integers, arguments (also as `meta["M"]`), + - * // % and cdiv. Raises InputError."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    name: object = node.id if isinstance(node, ast.Name) else None
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        name = node.slice.value
-    if isinstance(name, str) and type(values.get(name)) is int:
-        return int(values[name])
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _OPERATORS[type(node.op)](
-            whole_expression(node.left, values), whole_expression(node.right, values)
-        )
-    if isinstance(node, ast.Call) and _is_cdiv(node.func) and len(node.args) == 2 and not node.keywords:
-        dividend, divisor = (whole_expression(one, values) for one in node.args)
-        if divisor < 1:
-            raise InputError(f"--grid: cdiv by {divisor}")
-        return ceiling_quotient(dividend, divisor)
-    raise InputError(
-        f"--grid: '{ast.unparse(node)}' is no number of programs",
-        hint="use integers, integer arguments, + - * // % and cdiv(a, b)",
-    )
-
-
-def _is_cdiv(node: ast.expr) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr == "cdiv" and isinstance(node.value, ast.Name)
-    return isinstance(node, ast.Name) and node.id == "cdiv"

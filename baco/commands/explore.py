@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,13 +16,9 @@ from baco.cli.page import OpenPage
 
 if TYPE_CHECKING:
     from baco.api.explore import PreparedSearch
-    from baco.api.kernels import KernelSearch, KernelVerdict, Work
     from baco.api.result import Result
     from explore.report.live import LivePage
     from explore.space import DesignSpace
-
-    #: Block sizes by name, and what the kernel computes with them.
-    KernelWork = list[tuple[Mapping[str, Any], Work]]
 
 
 def explore(
@@ -193,22 +188,19 @@ def explore(
     Example: explore --network resnet50 --objective edp --validate 5
     """
     from baco.api.explore import prepared_search
+    from baco.cli.kernel_exploration import kernel_arguments
     from baco.display.console import command_of
 
     _check_validation(validate, validate_time, baseline=baseline)
     _ = where.chosen  # what does not go together is said before the search
     budget = None if measure is None else cycles_of(measure, "--measure")
-    asked = _kernel(kernel, shape, grid, network, seed)
-    if asked is not None:
-        _check_kernel_options(
-            search, cost_model, measure, baseline=baseline, accelerator_only=accelerator_only
-        )
-    limited = _constrained(space, area_limit, constraint or [])
-    work = asked.work(limited.base) if asked is not None else []
+    if kernel is not None:
+        _check_kernel_options(measure, baseline=baseline)
     made = prepared_search(
-        list(network or []) if asked is None else [*asked.workload(work[0][1]).networks],
+        list(network or []),
+        **kernel_arguments(kernel, shape, grid),
         objective=objective,
-        space=limited,
+        space=_constrained(space, area_limit, constraint or []),
         samples=samples,
         time_limit=time_limit,
         seed=seed,
@@ -221,16 +213,11 @@ def explore(
         out=out,
         resume=resume,
     )
-    if asked is not None:
-        made = _with_blocks(made, work)
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
         _measure(result, budget, where, quiet=quiet)
-    unit = (
-        asked is not None and made.whole
-    )  # no layer of its program runs by itself: the program is run as it is
-    if later and validate and not unit:
+    if later and validate:
         from baco.api.measure import validate as validate_study
 
         validate_study(
@@ -245,53 +232,28 @@ def explore(
         )
     page = result.save_report()
     live.finish()
-    verdict = None if asked is None or not later else _verdict(asked, work, result, simulate=bool(validate))
+    verdict = result.kernel if made.kernel is not None and later else None
+    unit = made.kernel is not None and made.kernel.is_unit
     _finish(
         result, json=json, quiet=quiet, measured=later and not unit and bool(validate or budget is not None)
     )
-    if verdict is not None:
-        _print_verdict(verdict, quiet=quiet or json)
+    if verdict is not None and not quiet and not json:
+        from baco.display.console import stdout
+
+        stdout().print(f"kernel: {verdict}", highlight=False, soft_wrap=True)
     if open_page:
         from baco.cli.page import show_page
 
         show_page(page)
 
 
-def _kernel(
-    kernel: str | None, shape: str | None, grid: str | None, network: list[str] | None, seed: int
-) -> KernelSearch | None:
-    """The kernel asked for. Raises InputError for options that go with no kernel."""
+def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
+    """Raises InputError for what is not done with a kernel after its search."""
     from common.errors import InputError, Location
 
-    if kernel is None:
-        for option, value in (("--shape", shape), ("--grid", grid)):
-            if value is not None:
-                raise InputError(
-                    "only a kernel has arguments",
-                    location=Location(option),
-                    hint="add --kernel FILE.py:FUNCTION",
-                )
-        return None
-    if network:
-        raise InputError("explore a network or a kernel, not both", location=Location("--kernel"))
-    from baco.cli.kernel_exploration import kernel_search
-
-    return kernel_search(kernel, shape, grid, seed)
-
-
-def _check_kernel_options(
-    search: str, cost_model: str | None, measure: str | None, *, baseline: bool, accelerator_only: bool
-) -> None:
-    """Raises InputError for options that say nothing of a kernel."""
-    from common.errors import InputError, Location
-
-    own = "block sizes and hardware of a kernel have a search of their own"
     refused = {
-        "--search": (search != "gradient", own),
-        "--cost-model": (cost_model == "reference", "kernels are predicted by the instruction-aware model"),
         "--measure": (measure is not None, "a kernel is one program: nothing is learned from parts of it"),
         "--baseline": (baseline, "a kernel is run on the design that was found for it alone"),
-        "--accelerator-only": (accelerator_only, "a kernel is a whole program"),
     }
     for option, (given, reason) in refused.items():
         if given:
@@ -300,60 +262,6 @@ def _check_kernel_options(
                 location=Location(option),
                 hint="leave it out; --validate 1 runs the kernel on its design's Verilog",
             )
-
-
-def _with_blocks(made: PreparedSearch, work: KernelWork) -> PreparedSearch:
-    """The search of block sizes together with hardware: settings of the space's own, the kernel's program alone; for attention
-    accelerators with units for functions of rows. Raises InputError for a space that has none."""
-    from dataclasses import replace
-
-    from common.errors import InputError, Location
-    from compiler.blocks.attention import TiledAttention
-    from explore.hardware import with_units
-
-    space = made.space.at(made.space.chosen)
-    unit = isinstance(work[0][1], TiledAttention)
-    if unit:
-        if True not in space.units or space.base.timing != "baco":
-            raise InputError(
-                f"the accelerators of space {space.name} have no units for functions of rows, which attention needs",
-                location=Location("--kernel"),
-                hint="take --space gemmini, or write 'units: [row_functions]' into the space, without --timing gemmini",
-            )
-        space = replace(space, base=with_units(space.base, True), search_units=False)
-    return replace(
-        made,
-        space=space,
-        search="blocks",
-        blocks=tuple(dict.fromkeys(one.blocks for _, one in work)),
-        whole=unit,
-        fusion=unit,
-        proof=False,
-    )
-
-
-def _verdict(asked: KernelSearch, work: KernelWork, result: Result, *, simulate: bool) -> KernelVerdict:
-    """The kernel's program on the best design, run if asked for. Raises BacoError where its result is wrong."""
-    from baco.api.kernels import kernel_verdict
-    from common.errors import BacoError
-
-    found = kernel_verdict(asked, work, result, simulate=simulate)
-    if found.wrong:
-        raise BacoError(f"the kernel is wrong on the best design: {found.wrong[0]}")
-    return found
-
-
-def _print_verdict(verdict: KernelVerdict, *, quiet: bool) -> None:
-    """Block sizes, cycles, files."""
-    from baco.display.console import stdout
-
-    if quiet:
-        return
-    blocks = ", ".join(f"{name}={value}" for name, value in verdict.blocks.items()) or "none to choose"
-    told = f"kernel: {blocks}; {verdict.predicted_cycles:,.0f} cycles predicted"
-    if verdict.cycles is not None:
-        told += f", {verdict.cycles:,} measured on its Verilog, results right"
-    stdout().print(f"{told}; {verdict.files[0]}", highlight=False, soft_wrap=True)
 
 
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:

@@ -37,6 +37,7 @@ from compiler.blocks.tiled import (
 from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
 from compiler.dialects.baco import SoftmaxOp
 from compiler.ir.emit import Emitter, Number
+from compiler.ir.location import location_of
 from compiler.layers.layer import Layout
 from compiler.row_functions import exponentials, numerator_parts, softmax_numerator
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
@@ -191,15 +192,22 @@ def tiled_attention(function: func.FuncOp) -> TiledAttention:
 def _causal(softmax: SoftmaxOp, programs: Rounds, cut: Cut, result: Matrix) -> int:
     """Elements of a matrix's first row that take part. Raises InputError for a mask that is not causal."""
     assert softmax.mask is not None
+    takes = "all elements of a row take part, or those up to its own (mask=keys <= rows)"
+    made = softmax.mask.owner
+    place = made if isinstance(made, Operation) and location_of(made) is not None else softmax
     part = mask_elements(softmax.mask, programs)
-    found = None
-    if part is not None:
-        shape = (programs.count, *softmax.value.type.get_shape())  # type: ignore[attr-defined]
-        whole = np.broadcast_to(part, shape)[cut.there]
-        found = causal_from(whole, cut.first_rows, result.sizes[0][cut.there][:, 0])
+    if part is None:
+        raise not_tiled(place, takes)
+    shape = (programs.count, *softmax.value.type.get_shape())  # type: ignore[attr-defined]
+    whole = np.broadcast_to(part, shape)[cut.there]
+    rows, stored = cut.first_rows, result.sizes[0][cut.there][:, 0]
+    found = causal_from(whole, rows, stored)
     if found is None:
+        height = np.arange(shape[1])
+        none = (height < stored[:, None]) & ~whole.any(-1)
+        lonely = (rows[:, None] + height)[none]
         raise not_tiled(
-            softmax, "all elements of a row take part, or those up to its own (mask=keys <= rows)"
+            place, f"row {lonely.min()} of this mask has no element: {takes}" if lonely.size else takes
         )
     return found
 

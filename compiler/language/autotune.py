@@ -192,8 +192,8 @@ class AutotunedKernel(Kernel):
             return array.dtype.name, array.shape, array.strides
         return launch.constants[name]
 
-    def _pruned(self, launch: Callable[..., BoundLaunch]) -> Sequence[Config]:
-        """The configurations that are costed."""
+    def pruned(self, launch: Callable[..., BoundLaunch]) -> Sequence[Config]:
+        """The configurations worth a look; `launch` gives the launch with the constants of one."""
         if self.prune is None:
             return self.configs
         first = launch(**self.configs[0].constants)
@@ -210,7 +210,7 @@ class AutotunedKernel(Kernel):
     def _best(self, launch: Callable[..., BoundLaunch]) -> Config:
         costs: list[tuple[float, int]] = []
         failures: list[str] = []
-        configs = self._pruned(launch)
+        configs = self.pruned(launch)
         for index, config in enumerate(configs):
             try:
                 cost = float(self.cost(ConfiguredLaunch(config, launch(**config.constants))))

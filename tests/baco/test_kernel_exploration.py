@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from accel.config import Accelerator
-from baco.api.kernels import kernel_verdict
+from baco.api.kernel_arguments import kernel_search
+from baco.api.kernels import KernelSearch, kernel_verdict
 from baco.api.result import Result
-from baco.cli.kernel_exploration import kernel_search
+from baco.cli.kernel_exploration import kernel_arguments
 from baco.main import run
 from common.errors import InfeasibleError
 from compiler.language.cost import predicted_cycles
@@ -69,6 +70,12 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return code, captured.out, captured.err
 
 
+def asked(spec: str, shape: str, grid: str | None) -> KernelSearch:
+    """What options describe."""
+    found = kernel_arguments(spec, shape, grid)
+    return kernel_search(found["kernel"], found["shape"], found["grid"])
+
+
 def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,7 +98,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     assert (out / "best" / "kernel.elf").read_bytes()[:4] == b"\x7fELF"
 
     # no design of the space with other blocks is better: by brute force over all of them
-    search = kernel_search(f"{file}:layer", SHAPE, None)
+    search = asked(f"{file}:layer", SHAPE, None)
     space = load_space(str(file.parent / "space.yaml"))
     points = space.hardware()
     found = []
@@ -101,14 +108,12 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     assert min(one.cost.latency_cycles for one in Result(out).front) <= 1.001 * min(found)
 
     # its own Verilog, bit by bit against numpy
-    verdict = kernel_verdict(search, search.work(machine), Result(out), simulate=True)
+    verdict = kernel_verdict(search, search.work(machine), machine, out, simulate=True)
     assert verdict.wrong == ()
     assert verdict.cycles is not None
     assert json.loads((out / "best" / "kernel.json").read_text())["right"] is True
     x, w, bias = (search.values[name] for name in ("x", "w", "bias"))
-    search.kernel.interpret[search.grid({**search.values, **verdict.blocks})](
-        **search.values, **verdict.blocks
-    )
+    search.kernel.interpret[search.grid](**search.values, **verdict.blocks)
     exact = np.maximum(x.astype(np.int32) @ w.astype(np.int32) + bias, 0).astype(np.float32) * np.float32(
         0.004
     )
@@ -117,7 +122,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
 
 def test_configurations_are_the_choices(file: Path) -> None:
     file.write_text(KERNEL.replace("@baco.jit\n", CONFIGS))
-    search = kernel_search(f"{file}:layer", SHAPE, "cdiv(M, BM), cdiv(N, BN)")
+    search = asked(f"{file}:layer", SHAPE, "cdiv(M, BM), cdiv(N, BN)")
     assert search.choices == ({"BM": 16, "BN": 32, "BK": 16}, {"BM": 96, "BN": 16, "BK": 64})
     found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
     assert [product.blocks for _, product in found] == [(16, 32, 16), (96, 16, 64)]
@@ -223,11 +228,14 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
     assert machine.features.row_functions
     record = json.loads((out / "best" / "kernel.json").read_text())
     assert (record["accelerator"], record["right"]) == (machine.config_hash, True)
+    verdict = Result(out).kernel
+    assert verdict is not None
+    assert (verdict.cycles, verdict.wrong) == (record["measured_cycles"], ())
     assert (out / "best" / "kernel.elf").read_bytes()[:4] == b"\x7fELF"
     assert "module baco_" in (out / "best" / "accelerator.v").read_text()
 
     # no design of the space with whatever blocks is better, as the language predicts them: by brute force over all
-    search = kernel_search(f"{attention}:flash", HEADS, None)
+    search = asked(f"{attention}:flash", HEADS, None)
     space = load_space(str(attention.parent / "space.yaml"))
     points = space.hardware().take(space.hardware().units)
     found = []
@@ -247,8 +255,70 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
     assert f"{record['predicted_cycles']:,.0f} cycles predicted" in text
 
 
+#: The same where tokens see those before them and themselves.
+CAUSAL = ATTENTION.replace(
+    "baco.softmax(scores, 0.05)", "baco.softmax(scores, 0.05, mask=keys[None, :] <= rows[:, None])"
+)
+
+
+def test_causal_attention_becomes_hardware_that_computes_what_tokens_see(
+    attention: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attention.write_text(CAUSAL)
+    out = attention.parent / "study"
+    code, text, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS + ",BM=16", "--space",
+        attention.parent / "space.yaml", "--objective", "latency", "--validate", 1, "--out", out,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "measured on its Verilog, results right" in text
+    verdict = Result(out).kernel
+    assert verdict is not None
+    assert verdict.cycles is not None
+    machine = Result(out).best.accelerator
+    search = asked(f"{attention}:flash", HEADS + ",BM=16", None)
+    attention.with_name("full.py").write_text(ATTENTION)
+    full = asked(f"{attention.with_name('full.py')}:flash", HEADS + ",BM=16", None)
+    causal, whole = (predicted_cycles(one.launch(verdict.blocks, machine), machine) for one in (search, full))
+    assert verdict.predicted_cycles == causal < whole
+    assert causal < verdict.cycles < 2 * causal  # of such a small one much is beginning and end
+    (network,) = search.workload(search.work(machine)[0][1]).networks
+    assert [one.kind for one in network.operators] == ["matmul", "softmax", "matmul"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "message", "marked"),
+    [
+        ("rows[:, None] > keys[None, :]", "row 0 of this mask has no element", "rows[:, None] > keys"),
+        ("keys[None, :] < rows[:, None]", "row 0 of this mask has no element", "keys[None, :] < rows"),
+        ("keys[None, :] >= rows[:, None]", "those up to its own (mask=keys <= rows)", "keys[None, :] >= rows"),
+        ("keys[None, :] <= rows[:, None] * 2", "those up to its own (mask=keys <= rows)", "keys[None, :] <= rows"),
+        ("scores > 3", "those up to its own (mask=keys <= rows)", "scores > 3"),
+        ("keys <= 5", "those up to its own (mask=keys <= rows)", "baco.softmax(scores"),
+        ("keys <= rows", "`<=`: the shapes [32] and [16] do not fit", "keys <= rows)"),
+        ("keys[:, None] <= rows[None, :]", "a mask [32, 16] for a block int8[16, 32]", "baco.softmax(scores"),
+        ("keys[None, :]", "`mask` is a condition", "baco.softmax(scores"),
+    ],
+)  # fmt: skip
+def test_a_wrong_mask_is_one_message_with_a_caret(
+    attention: Path, capsys: pytest.CaptureFixture[str], mask: str, message: str, marked: str
+) -> None:
+    attention.write_text(
+        ATTENTION.replace("baco.softmax(scores, 0.05)", f"baco.softmax(scores, 0.05, mask={mask})")
+    )
+    code, out, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--out", attention.parent / "none"
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert err.count("error:") == 1
+    assert message in err
+    lines = err.splitlines()
+    caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
+    assert lines[caret - 1][lines[caret].index("^") :].startswith(marked), err
+
+
 def test_attention_is_a_network_of_two_products_and_a_softmax(attention: Path) -> None:
-    search = kernel_search(f"{attention}:flash", HEADS, None)
+    search = asked(f"{attention}:flash", HEADS, None)
     found = search.work(Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32))
     assert [(choice["BM"], one.blocks) for choice, one in found] == [
         (16, (16, 16, 32)), (32, (32, 16, 32)), (64, (64, 16, 32)), (128, (128, 16, 32))

@@ -190,7 +190,9 @@ def kernels(
     ] = "gemmini-default",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="products, published, attention; repeatable; by default all stages."),
+        typer.Option(
+            "--only", help="products, published, attention, causal; repeatable; by default all stages."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for kernels.* and attention.* (md, json).")
@@ -198,12 +200,12 @@ def kernels(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules; and
-    attention, on a machine with units for functions of rows, against the time of its products alone.
+    attention, causal too, on a machine with units for functions of rows, against the time of its products alone.
 
     Finished stages are kept in the output folder's files: those that run replace their own figures only.
     """
     from baco.display.console import stderr
-    from bench.attention import attention, attention_page
+    from bench.attention import ATTENTION, CAUSAL, attention, attention_page
     from bench.kernels import STAGES, kernels_page
     from bench.kernels import kernels as run_kernels
 
@@ -212,15 +214,17 @@ def kernels(
     def watch(line: str) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
-    stages = only or [*STAGES, "attention"]
-    of_products = [one for one in stages if one != "attention"]
+    of_attention = {"attention": ATTENTION, "causal": CAUSAL}
+    stages = only or [*STAGES, *of_attention]
+    of_products = [one for one in stages if one not in of_attention]
     rows: list[dict[str, Any]] = []
     pages = []
     if of_products:
         rows = run_kernels(machine=accelerator, stages=of_products, out=out, watch=watch)
         pages.append(kernels_page(rows))
-    if "attention" in stages:
-        found = attention(out=out, watch=watch)
+    if any(one in stages for one in of_attention):
+        whole, causal = (of if one in stages else () for one, of in of_attention.items())
+        found = attention(whole, causal, out=out, watch=watch)
         rows = [*rows, *found]
         pages.append(attention_page(found))
     show(rows, lambda _: "\n".join(pages), json, page=True)

@@ -107,6 +107,14 @@ class ChainSchedule:
         """Accumulator rows from one block of columns to the next, on an array of side `dim`."""
         return min(self.rows, dim)
 
+    def seen(self, chain: ProductChain, dim: int) -> list[int]:
+        """Of every strip of a group, blocks of a tile's columns of which any of its rows sees an element, on an array of side `dim`:
+        with a causal softmax those behind are neither computed nor multiplied by."""
+        blocks, strips = -(-self.columns // dim), -(-chain.rows // self.rows)
+        if chain.causal is None:
+            return [blocks] * strips
+        return [min(blocks, -(-(chain.causal - 1 + n * self.rows) // dim)) for n in range(1, strips + 1)]
+
     def __str__(self) -> str:
         return f"chain {self.rows}x{self.columns} weights of a {self.weights} copies {','.join(map(str, self.copies))}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -59,16 +60,82 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     """Of all groups. Raises InfeasibleError for a schedule that does not fit."""
     place_chain(chain, schedule, accelerator)
     dim = accelerator.dim
-    weights, sums, _ = schedule.copies
+    weights = schedule.copies[0]
     strips, tiles = math.ceil(chain.rows / schedule.rows), chain.between // schedule.columns
     steps = chain.groups * strips * tiles
-    depth, columns, ends = (
-        math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
-    )
+    depth, ends = math.ceil(chain.depth / dim), math.ceil(chain.columns / dim)
     rows = min(schedule.rows, chain.rows)
     last = chain.rows - (strips - 1) * schedule.rows
+    seen = schedule.seen(chain, dim)
+    found = {blocks: _step(chain, schedule, accelerator, blocks) for blocks in set(seen)}
+    step = found[seen[0]].cycles
+    if len(found) > 1:
+        step = sum(found[blocks].cycles * n for blocks, n in sorted(Counter(seen).items())) / strips
+    begins, ended = found[seen[0]], found[seen[-1]]
+    # blocks of columns that strips take, once, and as many times as they have rows
+    blocks, row_blocks = sum(seen), sum(seen[:-1]) * rows + seen[-1] * last
+    units = steps if schedule.weights == "tile" and tiles > 1 else chain.groups
+    right = chain.depth * chain.between + chain.between * chain.columns  # of a group
+    times = strips if units == steps else 1
+    replaced = chain.groups * times * _right_cycles(chain, accelerator)
+    memory = replaced
+    memory += read_cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
+    written = float(chain.groups * chain.rows * chain.columns)
+    memory += written / bytes_per_cycle(accelerator)
+    # the first strip and the first columns of weights; from then on the array works on what has come
+    weights_begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
+    lead = read_cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
+    lead += read_cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
+    begin = max(lead, weights_begin - (2 * begins.first + begins.second / 2))
+    body = max(steps * step, memory - begin)
+    if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
+        body = max(body, steps * step + _EXPOSED * (replaced - begin))
+    end = ended.store + ended.second + rows * chain.columns / bytes_per_cycle(accelerator)
+    latency = _START * PROFILES[accelerator.timing].latency
+    results, between = float(chain.groups * chain.rows), float(chain.groups * row_blocks * tiles * dim)
+    looks = _SOFTMAX_PASSES if chain.softmax else 1
+    stationary = chain.groups * tiles * blocks * (depth + ends) * dim * dim
+    seen_columns = chain.rows * chain.between
+    if chain.causal is not None:
+        widths = [min(chain.between, one * dim) for one in seen]
+        seen_columns = sum(widths[:-1]) * rows + widths[-1] * last
+    return UnitCost(
+        cycles=begin + body + end + latency,
+        read_bytes=float(
+            chain.groups * (times * right + chain.rows * chain.depth) + _TABLE_BYTES * chain.softmax
+        ),
+        written_bytes=written,
+        macs=float(chain.groups * seen_columns * (chain.depth + chain.columns)),
+        stationary_words=float(stationary),
+        # the sums of results: written, but for the first time read before, and read once
+        accumulator_words=between * (2 * depth - 1 + looks + 2 * ends),
+        scratchpad_bytes=results * depth * dim
+        + between * depth  # strips in, and to the array
+        + between * (1 + ends)
+        + stationary
+        + float(chain.groups * times * right),
+        softmax_elements=between if chain.softmax else 0.0,
+    )
+
+
+@dataclass(frozen=True)
+class _StepCost:
+    """Cycles of a step, and in it of the array for the first and for the second product, and of the store unit."""
+
+    cycles: float
+    first: float
+    second: float
+    store: float
+
+
+def _step(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator, columns: int) -> _StepCost:
+    """Of a step with so many blocks of columns, the mean of a group's strips by their rows."""
+    dim, sums = accelerator.dim, schedule.copies[1]
+    strips, tiles = math.ceil(chain.rows / schedule.rows), chain.between // schedule.columns
+    depth, ends = math.ceil(chain.depth / dim), math.ceil(chain.columns / dim)
+    rows = min(schedule.rows, chain.rows)
     # rows of a strip, and how many strips of a group have them
-    kinds = [(rows, strips - 1), (last, 1)]
+    kinds = [(rows, strips - 1), (chain.rows - (strips - 1) * schedule.rows, 1)]
     blocks = columns * depth + ends * columns
     slices = math.ceil(dim / min(dim, accelerator.dma_bits // 8))  # of a row, one a cycle
     store = sum(n * _store(chain, height, slices * columns, dim) for height, n in kinds) / strips
@@ -86,47 +153,7 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     )
     turns = 2 * _TURN * (chain.first.weights_transposed != chain.second.weights_transposed)
     beside = _STEP + turns + _HIGH * (chunks > 1) + _RAGGED * (chain.rows % schedule.rows != 0)
-    step = max(array + beside, passes * _PASS + _STEP_HOST)
-    units = steps if schedule.weights == "tile" and tiles > 1 else chain.groups
-    right = chain.depth * chain.between + chain.between * chain.columns  # of a group
-    times = strips if units == steps else 1
-    replaced = chain.groups * times * _right_cycles(chain, accelerator)
-    memory = replaced
-    memory += read_cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
-    written = float(chain.groups * chain.rows * chain.columns)
-    memory += written / bytes_per_cycle(accelerator)
-    # the first strip and the first columns of weights; from then on the array works on what has come
-    weights_begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
-    lead = read_cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
-    lead += read_cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
-    begin = max(lead, weights_begin - (2 * first + second / 2))
-    body = max(steps * step, memory - begin)
-    if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
-        body = max(body, steps * step + _EXPOSED * (replaced - begin))
-    end = store + second + rows * chain.columns / bytes_per_cycle(accelerator)
-    latency = _START * PROFILES[accelerator.timing].latency
-    results, between = (
-        float(chain.groups * chain.rows),
-        float(chain.groups * chain.rows * columns * tiles * dim),
-    )
-    looks = _SOFTMAX_PASSES if chain.softmax else 1
-    wide = results * ends * dim
-    stationary = steps * blocks * dim * dim
-    return UnitCost(
-        cycles=begin + body + end + latency,
-        read_bytes=float(
-            chain.groups * (times * right + chain.rows * chain.depth) + _TABLE_BYTES * chain.softmax
-        ),
-        written_bytes=written,
-        macs=float(chain.groups * chain.rows * chain.between * (chain.depth + chain.columns)),
-        stationary_words=float(stationary),
-        accumulator_words=between * (2 * depth - 1 + looks) + wide * (2 * columns * tiles - 1 + 1),
-        scratchpad_bytes=results * depth * dim * (1 + columns * tiles)  # strips in, and to the array
-        + between * (1 + ends)
-        + stationary
-        + float(chain.groups * times * right),
-        softmax_elements=between if chain.softmax else 0.0,
-    )
+    return _StepCost(max(array + beside, passes * _PASS + _STEP_HOST), first, second, store)
 
 
 def _store(chain: ProductChain, rows: int, blocks: int, dim: int) -> float:

@@ -21,11 +21,11 @@ from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import (
     ChainSchedule,
     ProductChain,
-    Stored,
     multiplies_by,
     place_chain,
     stored,
 )
+from compiler.styles.fused.right_operand import RightOperand
 from compiler.styles.fused.row_unit import begin_softmax, end_function
 
 __all__ = ["ChainOperands", "emit_chain"]
@@ -75,61 +75,6 @@ class _Step:
     place: Number  # in the group
 
 
-class _Right:
-    """A right operand: where its blocks lie, and the loads that bring it."""
-
-    def __init__(
-        self, e: Emitter, layer: Layer, matrix: Stored, starts: Sequence[int], address: Number, command: str
-    ) -> None:
-        self._e, self._layer, self._matrix, self._starts = e, layer, matrix, starts
-        self._address, self._command = address, command
-        self.loads = matrix.loads[0] * matrix.loads[1]
-
-    def configure(self, state: int) -> None:
-        """Set the load state that is this operand's."""
-        pitch = self._layer.weight.pitch
-        self._e.command("config_ld", state=state, stride=pitch, block_stride=self._matrix.dim)
-
-    def start(self, turn: Number) -> Number:
-        """First row of a copy."""
-        e, (first, *others) = self._e, self._starts
-        return e.add(first, e.mul(e.mod(turn, len(self._starts)), others[0] - first)) if others else first
-
-    def block(self, start: Number, depth: Number, column: Number, deep: Number, wide: Number) -> Number:
-        """First row of a block of weights: so many blocks down and across, behind rows and columns (elements) of other tiles."""
-        e, dim, chunk = self._e, self._matrix.dim, self._matrix.chunk
-        down, across = (column, depth) if self._layer.weights_transposed else (depth, column)
-        before, beside = (wide, deep) if self._layer.weights_transposed else (deep, wide)
-        return e.add(start, e.mul(e.add(down, e.div(before, dim)), chunk), e.mul(across, dim), beside)
-
-    def load_columns(self, block: Number, start: Number, offset: Number) -> None:
-        """Write the loads of what a block of columns of the product needs, unless an earlier block's have brought it."""
-        e, (down, across), wide = self._e, self._matrix.loads, self._matrix.wide
-        if self._layer.weights_transposed:
-            with e.when(e.compare("slt", block, down)), e.loop(across, hint="load") as n:
-                self.load(e.add(block, e.mul(n, down)), start, offset)
-            return
-        group = e.div(block, wide)
-        due = e.both(e.compare("eq", e.mod(block, wide), 0), e.compare("slt", group, across))
-        with e.when(due), e.loop(down, hint="load") as n:
-            self.load(e.add(e.mul(group, down), n), start, offset)
-
-    def load(self, number: Number, start: Number, offset: Number) -> None:
-        """Write load `number` of all, those of the same columns one after the other; `offset`: elements from the operand's
-        address."""
-        e, one = self._e, self._matrix
-        down, across = e.mod(number, one.loads[0]), e.div(number, one.loads[0])
-        width = one.wide * one.dim
-        row, column = e.mul(down, one.dim), e.mul(across, width)
-        e.command(
-            self._command,
-            address=e.add(self._address, offset, e.mul(row, self._layer.weight.pitch), column),
-            local=e.add(start, e.mul(down, one.chunk), column),
-            cols=width if one.columns % width == 0 else e.min(width, e.sub(one.columns, column)),
-            rows=one.dim if one.rows % one.dim == 0 else e.min(one.dim, e.sub(one.rows, row)),
-        )
-
-
 class _Writer:
     def __init__(
         self,
@@ -146,8 +91,8 @@ class _Writer:
         self.wide = first.wide
         self.apart = schedule.apart(self.dim)
         self.right = (
-            _Right(e, chain.first, first, self.memory.first, operands.first, "mvin2"),
-            _Right(e, chain.second, second, self.memory.second, operands.second, "mvin3"),
+            RightOperand(e, chain.first, first, self.memory.first, operands.first, "mvin2"),
+            RightOperand(e, chain.second, second, self.memory.second, operands.second, "mvin3"),
         )
         self.strips, self.tiles = -(-chain.rows // schedule.rows), chain.between // schedule.columns
         self.steps = chain.groups * self.strips * self.tiles
@@ -186,6 +131,20 @@ class _Writer:
         """Of a strip."""
         e, most, rows = self.e, self.schedule.rows, self.chain.rows
         return most if rows % most == 0 else e.min(most, e.sub(rows, e.mul(step.row, most)))
+
+    def _seen(self, step: _Step) -> Number:
+        """Blocks of a tile's columns that rows of a strip see, see `ChainSchedule.seen`."""
+        e, chain = self.e, self.chain
+        if chain.causal is None:
+            return self.tile_blocks
+        last = e.add(e.mul(e.add(step.row, 1), self.schedule.rows), chain.causal - 1)
+        return e.min(self.tile_blocks, e.ceil_div(last, self.dim))
+
+    def _of_seen(self, seen: Number, first: int, count: int) -> Number:
+        """How many of `count` blocks from number `first` on are seen."""
+        if first == 0 and count == 1:
+            return 1  # all rows see an element
+        return self.e.min(count, self.e.sub(seen, first))
 
     def _chunks(self, rows: Number) -> Number:
         return self.e.ceil_div(rows, self.dim)
@@ -237,14 +196,15 @@ class _Writer:
             offset = e.add(offset, e.mul(step.tile, self.schedule.columns * pitch))
         return offset
 
-    def _ahead(self, which: int, step: _Step, beats: int) -> Callable[[Number], None]:
-        """Loads of a right operand that later steps need, a share in each of the step's beats: what a beat writes."""
+    def _ahead(self, which: int, step: _Step, beats: int) -> tuple[Callable[[Number], None], int]:
+        """Loads of a right operand that later steps need, a share in each of the step's beats: what a beat writes, and how many
+        beats write something."""
         e, right = self.e, self.right[which]
         layer = (self.chain.first, self.chain.second)[which]
         by_tile, (copies, *_) = self.schedule.weights == "tile", self.schedule.copies
         units = self.chain.groups * self.tiles * self.strips if by_tile else self.chain.groups
         if units == 1 or copies == 1:
-            return lambda beat: None
+            return lambda beat: None, 0
         in_unit = 1 if by_tile else self.strips * self.tiles
         share = -(-right.loads // in_unit)
         per_beat = -(-share // beats)
@@ -265,7 +225,7 @@ class _Writer:
                     with e.when(left):
                         right.load(number, start, offset)
 
-        return beat_of
+        return beat_of, -(-share // per_beat)
 
     def _at_once(self, which: int, step: _Step) -> None:
         """Where there is one copy of a right operand: all loads of another one, before the step that needs it first."""
@@ -311,26 +271,28 @@ class _Writer:
         by_tile = self.schedule.weights == "tile"
         weights = self.right[0].start(step.number if by_tile else step.group)
         beside = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
-        beat = self._ahead(0, step, self.tile_blocks)
+        beat, beats = self._ahead(0, step, self.tile_blocks)
+        seen = self._seen(step)
         if begins:
             right.load_columns(0, right.start(0), self._tile_offset(chain.first, step))
         share = -(-other.loads // self.tile_blocks)
 
         def begin_second(column: Number) -> None:
             """A share of the loads of the second product's first weights."""
-            with e.when(e.compare("eq", step.number, 1)), e.loop(share, hint="load") as n:
+            with e.loop(share, hint="load") as n:
                 number = e.add(e.mul(column, share), n)
                 with e.when(e.compare("slt", number, other.loads)):
                     other.load(number, other.start(0), self._tile_offset(chain.second, self._step(0)))
 
+        second_begins = False if begins else e.compare("eq", step.number, 1)
         for columns, before, count in parts(self.schedule.columns, dim):
-            with e.loop(count, hint="column") as n:
+            with e.loop(self._of_seen(seen, before, count), hint="column") as n:
                 column = e.add(n, before)
                 beat(column)
                 if begins:
                     offset = self._tile_offset(chain.first, step)
                     right.load_columns(e.add(column, 1), right.start(0), offset)
-                else:
+                with e.when(second_begins):
                     begin_second(column)
                 for inner, above, deep in parts(chain.depth, dim):
                     for first, times in _first_apart(above, deep):
@@ -347,16 +309,21 @@ class _Writer:
                                 accumulate=first > 0,
                                 transposed=chain.first.weights_transposed,
                             )
-        self._move(step, rows, sums)
-        if begins and not by_tile:  # what later tiles take
+        self._move(step, rows, sums, seen)
+        if chain.causal is not None:  # loads that were to be written beside columns that no row sees
+            with e.loop(beats, seen, hint="beat") as n:
+                beat(n)
+            with e.when(second_begins), e.loop(self.tile_blocks, seen, hint="beat") as n:
+                begin_second(n)
+        if begins and not by_tile:  # what later tiles, or strips, take
             blocks = -(-chain.between // dim)
-            with e.loop(blocks, self.tile_blocks + 1, hint="column") as n:
+            with e.loop(blocks, e.add(seen, 1), hint="column") as n:
                 right.load_columns(n, right.start(0), self._tile_offset(chain.first, step))
         if begins and self.steps == 1:
             with e.loop(other.loads, hint="load") as n:
                 other.load(n, other.start(0), self._tile_offset(chain.second, step))
 
-    def _move(self, step: _Step, rows: Number, sums: Number) -> None:
+    def _move(self, step: _Step, rows: Number, sums: Number, seen: Number) -> None:
         """A tile from the accumulator to the scratchpad."""
         e, chain, dim = self.e, self.chain, self.dim
         e.command("config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0])
@@ -373,7 +340,7 @@ class _Writer:
                 destination=e.add(target, place),
                 destination_stride=1,
                 local=e.local(e.add(sums, place), accumulator=True),
-                cols=self.schedule.columns,
+                cols=e.min(self.schedule.columns, e.mul(seen, dim)),
                 rows=self._chunk_rows(rows, chunk),
             )
         if chain.softmax:
@@ -392,11 +359,12 @@ class _Writer:
         weights = self.right[1].start(step.number if by_tile else step.group)
         deep_before = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
         fresh = e.compare("eq", step.tile, 0)
-        beat = self._ahead(1, step, self.tile_blocks)
+        beat, beats = self._ahead(1, step, self.tile_blocks)
+        seen = self._seen(step)
         # all columns of a block of depth before the next block: weights are taken in the order in which they are loaded
         for inner, above, deep in parts(self.schedule.columns, dim):
             for first, times in _first_apart(above, deep):
-                with e.loop(times, hint="depth") as d:
+                with e.loop(self._of_seen(seen, first, times), hint="depth") as d:
                     depth = e.add(d, first)
                     beat(depth)
                     for columns, before, count in parts(chain.columns, dim):
@@ -413,6 +381,9 @@ class _Writer:
                                 accumulate=True if first > 0 else _not(e, fresh),
                                 transposed=chain.second.weights_transposed,
                             )
+        if chain.causal is not None:
+            with e.loop(beats, seen, hint="beat") as n:
+                beat(n)
         with e.when(e.compare("eq", step.tile, self.tiles - 1)):
             self._store(step, rows, results)
 

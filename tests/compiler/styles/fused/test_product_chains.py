@@ -153,9 +153,18 @@ def test_chains_in_hardware(chain: ProductChain, schedule: ChainSchedule) -> Non
     check(chain, schedule, UNITS16, "rtl")
 
 
-@pytest.mark.parametrize(("softmaxed", "weights"), [(False, "group"), (False, "tile"), (True, "group")])
-def test_bytes_and_accesses_are_those_counted(softmaxed: bool, weights: str) -> None:
-    chain = chain_of(3, 64, 32, 128, 64, softmax=softmaxed)
+@pytest.mark.parametrize(
+    ("softmaxed", "weights", "causal"),
+    [
+        (False, "group", None),
+        (False, "tile", None),
+        (True, "group", None),
+        (True, "group", 1),
+        (True, "group", 50),
+    ],
+)
+def test_bytes_and_accesses_are_those_counted(softmaxed: bool, weights: str, causal: int | None) -> None:
+    chain = chain_of(3, 64, 32, 128, 64, softmax=softmaxed, causal=causal)
     schedule = ChainSchedule(32, 128 if softmaxed else 32, weights, (2, 1, 2))  # type: ignore[arg-type]
     counted = check(chain, schedule, UNITS16, "rtl")
     cost = predict_chain(chain, schedule, UNITS16)
@@ -167,6 +176,27 @@ def test_bytes_and_accesses_are_those_counted(softmaxed: bool, weights: str) -> 
     assert cost.scratchpad_bytes == counted["scratchpad_read_bytes"] + counted["scratchpad_write_bytes"]
     accesses = counted["accumulator_read_words"] + counted["accumulator_write_words"]
     assert accesses - cost.accumulator_words == 2 * 128 * softmaxed  # a table passes through
+
+
+@pytest.mark.parametrize(("causal", "height"), [(1, 16), (1, 32), (100, 16), (9, 6)])
+def test_a_causal_chain_does_what_its_rows_see(causal: int, height: int) -> None:
+    """Blocks of scores of which no row of a strip sees an element: counted one by one."""
+    chain = chain_of(2, 120, 32, 136, 48, softmax=True, causal=causal)
+    schedule = ChainSchedule(height, 136, "group", (2, 1, 1))
+    macs = blocks = 0
+    for first in range(0, 120, height):
+        rows = min(height, 120 - first)
+        for column in range(0, 136, 16):
+            if column < causal + first + height - 1:
+                macs += rows * min(16, 136 - column) * (32 + 48)
+                blocks += 2 + 3
+    counted = check(chain, schedule, UNITS16, "functional")
+    cost = predict_chain(chain, schedule, UNITS16)
+    assert cost.macs == 2 * macs == counted["macs"]
+    assert cost.stationary_words == 2 * blocks * 256
+    whole = predict_chain(replace(chain, causal=None), schedule, UNITS16)
+    assert whole.macs == 2 * 120 * 136 * (32 + 48)
+    assert cost.cycles < whole.cycles
 
 
 def test_what_lies_between_stays_on_chip() -> None:
