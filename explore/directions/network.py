@@ -98,4 +98,5 @@ class QNetwork:
 
 def _limited(rewards: Floats) -> Floats:
     """x / (1 + |x|): rewards as large as one likes are 1 at most."""
-    return rewards / (1 + np.abs(rewards))
+    limited: Floats = rewards / (1 + np.abs(rewards))
+    return limited

@@ -27,12 +27,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 #: Cycles of some points.
 Evaluate = Callable[[Sequence[SchedulePoint]], Sequence[float]]
 
-#: Points that are drawn at the beginning, starts of a round, and how much worse starts are liked less.
-_FIRST, _STARTS, _GAMMA = 8, 1, 30.0
-#: How often a direction is any instead of the one of greatest value.
-_CURIOUS = 0.05
-#: Rounds between trainings, and ends of the steps that one learns from.
-_ROUNDS, _ENDS = 4, 64
+#: Points that are drawn at the beginning, starts that Q-learning chooses of, and how much worse starts are liked less.
+_FIRST, _STARTS, _GAMMA = 8, 4, 15.0
+#: How often a step is any instead of the one of greatest value.
+_CURIOUS = 0.3
+#: Calls between trainings, or what part of those made if that is more; ends of the steps that one learns from.
+_CALLS, _PART, _ENDS = 4, 16, 64
 #: Attempts at drawing a point that is feasible.
 _ATTEMPTS = 4000
 
@@ -127,12 +127,13 @@ class _Search:
             if self.space.feasible(point):
                 first.setdefault(point)
         self._ask(list(first))
-        rounds = 0
+        due = 2
         while not self._over and self.open:
-            if self.network is not None and rounds % _ROUNDS == 0 and len(self.seen) > 1:
+            known = len(self.seen)
+            if self.network is not None and known >= due:
                 self._learn(self.network)
+                due = known + max(_CALLS, known // _PART)
             self._round(self._starts())
-            rounds += 1
         assert self.found is not None, "no feasible point was drawn"
         return self.found
 
@@ -160,7 +161,9 @@ class _Search:
         drawn say something, too, and how often one was come by does not matter."""
         known = list(self.seen)
         ends = self.drawn.sample(known, min(_ENDS, len(known)))
-        steps, rewards, places = [], [], []
+        steps: list[Floats] = []
+        rewards: list[float] = []
+        places: list[int] = []
         while len(steps) < BATCHES * BATCH:
             place, start = self.drawn.randrange(len(ends)), known[self.drawn.randrange(len(known))]
             if start == ends[place]:
@@ -193,7 +196,7 @@ class _Search:
         worse = [1 - self.found.cycles / self.seen[point] for point in self.open]
         liked = portable.exp([-_GAMMA * one for one in worse]).tolist()
         chosen = []
-        for _ in range(min(_STARTS, len(self.open))):
+        for _ in range(min(_STARTS if self.network else 1, len(self.open))):
             left = self.drawn.random() * sum(liked)
             place = 0
             while place < len(liked) - 1 and left >= liked[place]:
@@ -206,18 +209,21 @@ class _Search:
         return chosen
 
     def _round(self, starts: Sequence[SchedulePoint]) -> None:
-        asked: dict[SchedulePoint, None] = {}
+        """Asks for the points beside a start, or for one of them. Starts from which nothing is left to find are done with."""
+        steps: list[tuple[SchedulePoint, int]] = []
         for start in starts:
-            near, steps = self._near(start)
-            new = [n for n, one in enumerate(near) if one not in self.seen and one not in asked]
-            if self.method == "p" or not new:
-                self.open.remove(start)  # nothing is left to find from there
-                asked.update(dict.fromkeys(near[n] for n in new))
-                continue
-            if self.network is None or self.drawn.random() < _CURIOUS:
-                chosen = new[self.drawn.randrange(len(new))]
-            else:
-                values = self.network.values(steps[new])
-                chosen = new[int(np.argmax(values))]
-            asked[near[chosen]] = None
-        self._ask(list(asked))
+            new = [(start, n) for n, one in enumerate(self._near(start)[0]) if one not in self.seen]
+            if not new or self.method == "p":
+                self.open.remove(start)
+            steps += new
+        if self.method != "p" and steps:
+            steps = [self._chosen(steps)]
+        self._ask(list(dict.fromkeys(self._near(start)[0][n] for start, n in steps)))
+
+    def _chosen(self, steps: Sequence[tuple[SchedulePoint, int]]) -> tuple[SchedulePoint, int]:
+        """The step that leads to the best performance, as far as the network knows: what its start has and what it gains."""
+        if self.network is None or self.drawn.random() < _CURIOUS:
+            return steps[self.drawn.randrange(len(steps))]
+        values = self.network.values(np.array([self._near(start)[1][n] for start, n in steps]))
+        reached = (1 + values) / np.array([self.seen[start] for start, _ in steps])
+        return steps[int(np.argmax(reached))]

@@ -117,6 +117,7 @@ class ScheduleSpace:
         self.layer, self.accelerator = layer, accelerator
         bounds = dict(zip(DIMS, layer.problem.bounds, strict=True))
         self.loops = {name: bounds[name] for name in DIMS if bounds[name] > 1}
+        self._held: dict[SchedulePoint, bool] = {}
 
     @property
     def size(self) -> int:
@@ -184,6 +185,11 @@ class ScheduleSpace:
 
     def feasible(self, point: SchedulePoint) -> bool:
         """Whether the accelerator holds it: no evaluation."""
+        if point not in self._held:
+            self._held[point] = self._holds(point)
+        return self._held[point]
+
+    def _holds(self, point: SchedulePoint) -> bool:
         a = self.accelerator
         for name, factors in zip(self.loops, point.factors, strict=True):
             if name in "CK" and factors[0] > a.dim:
@@ -206,8 +212,19 @@ class ScheduleSpace:
             words_of * _times_moved(mapping, tensor) * a.dim / problem.macs
             for tensor, words_of in (("W", words["W"]), ("I", words["I"]), ("O", results))
         ]
-        quarters = [*(one for loop in point.factors for one in loop), mapping.rows / a.dim, mapping.columns / a.dim, *moved]
-        eighths = [*words.values(), macs / words["W"], macs / words["I"], macs / results, macs / math.prod(inner.values())]
+        quarters = [
+            *(one for loop in point.factors for one in loop),
+            mapping.rows / a.dim,
+            mapping.columns / a.dim,
+            *moved,
+        ]
+        eighths = [
+            *words.values(),
+            macs / words["W"],
+            macs / words["I"],
+            macs / results,
+            macs / math.prod(inner.values()),
+        ]
         logarithms = portable.log2(np.array([*quarters, *eighths]))
         logarithms[: len(quarters)] /= 4
         logarithms[len(quarters) :] /= 8

@@ -115,7 +115,8 @@ def test_the_network_learns_which_steps_pay() -> None:
         return np.concatenate([drawn.random((count, 4)), drawn.integers(-1, 2, (count, 4)) / 2], 1)
 
     def rewards(steps: Floats) -> Floats:
-        return steps[:, 6] - np.abs(steps[:, [4, 5, 7]]).sum(1) / 8
+        gains: Floats = steps[:, 6] - np.abs(steps[:, [4, 5, 7]]).sum(1) / 8
+        return gains
 
     known, nothing = steps(4096), np.empty((0, 8))
     for first in range(0, 4096, 256):
