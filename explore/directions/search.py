@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 
 from accel.config import Accelerator
 from common import portable
+from common.portable import Floats
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
-from explore.directions.network import QNetwork, Transition
+from explore.directions.network import BATCH, BATCHES, QNetwork
 from explore.directions.space import SchedulePoint, ScheduleSpace
 
 __all__ = ["METHODS", "DirectionSearch", "Method", "analytical_cycles", "search_directions"]
@@ -25,12 +27,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 #: Cycles of some points.
 Evaluate = Callable[[Sequence[SchedulePoint]], Sequence[float]]
 
-#: Points that are drawn at the beginning, starts of a round, and how much worse starts are liked less.
-_FIRST, _STARTS, _GAMMA = 16, 4, 30.0
-#: How often any direction is taken at last, and calls until then (as in deep Q-learning, Mnih et al. 2015).
-_CURIOUS, _KNOWING = 0.1, 50
-#: Last steps that are learned from.
-_REMEMBERED = 1000
+#: Points that are drawn at the beginning, starts that Q-learning chooses of, and how much worse starts are liked less.
+_FIRST, _STARTS, _GAMMA = 8, 4, 15.0
+#: How often a step is any instead of the one of greatest value.
+_CURIOUS = 0.3
+#: Calls between trainings, or what part of those made if that is more; ends of the steps that one learns from.
+_CALLS, _PART, _ENDS = 4, 16, 64
 #: Attempts at drawing a point that is feasible.
 _ATTEMPTS = 4000
 
@@ -110,11 +112,11 @@ class _Search:
         self.drawn = random.Random(seed)
         self.seen: dict[SchedulePoint, float] = {}
         self.open: list[SchedulePoint] = []
-        self.steps: list[Transition] = []
-        self.near: dict[SchedulePoint, list[SchedulePoint | None]] = {}
+        self.told: dict[SchedulePoint, Floats] = {}
+        self.ways: dict[SchedulePoint, tuple[list[SchedulePoint], Floats]] = {}
         self.found: DirectionSearch | None = None
-        inputs = len(space.encoded(space.draw(random.Random(0))))
-        self.network = QNetwork(inputs, len(space.directions), seed) if method == "q" else None
+        self.inputs = 2 * len(space.encoded(space.draw(random.Random(0))))
+        self.network = QNetwork(self.inputs, seed) if method == "q" else None
 
     def run(self) -> DirectionSearch:
         first: dict[SchedulePoint, None] = {}
@@ -125,21 +127,19 @@ class _Search:
             if self.space.feasible(point):
                 first.setdefault(point)
         self._ask(list(first))
+        due = 2
         while not self._over and self.open:
+            known = len(self.seen)
+            if self.network is not None and known >= due:
+                self._learn(self.network)
+                due = known + max(_CALLS, known // _PART)
             self._round(self._starts())
-            if self.network is not None and self.steps and not self._over:
-                self.network.train(self.steps[-_REMEMBERED:])
         assert self.found is not None, "no feasible point was drawn"
         return self.found
 
     @property
     def _over(self) -> bool:
         return self.found is not None and (self.found.calls >= self.most or self.found.cycles <= self.enough)
-
-    @property
-    def _curiosity(self) -> float:
-        """How often a direction is any instead of the one of greatest value: less and less, as the network comes to know."""
-        return max(_CURIOUS, 1.0 - (len(self.seen) - _FIRST) / _KNOWING)
 
     def _ask(self, points: Sequence[SchedulePoint]) -> None:
         points = points[: self.most - (self.found.calls if self.found else 0)]
@@ -155,25 +155,40 @@ class _Search:
             if cycles < self.found.cycles:
                 self.found.best, self.found.cycles = point, cycles
                 self.found.history.append((self.found.calls, cycles))
-            if self.network is not None:
-                self._learn(point)
 
-    def _learn(self, point: SchedulePoint) -> None:
-        """Steps from a new point to all known ones beside it, and from those to it: what is known says more than the steps taken."""
-        near = [self.space.neighbour(point, one) for one in self.space.directions]
-        self.near[point] = near
-        for way, other in enumerate(near):
-            if other not in self.near:
+    def _learn(self, network: QNetwork) -> None:
+        """From steps between any two known points, also such as lead along several directions at once: the points that were
+        drawn say something, too, and how often one was come by does not matter."""
+        known = list(self.seen)
+        ends = self.drawn.sample(known, min(_ENDS, len(known)))
+        steps: list[Floats] = []
+        rewards: list[float] = []
+        places: list[int] = []
+        while len(steps) < BATCHES * BATCH:
+            place, start = self.drawn.randrange(len(ends)), known[self.drawn.randrange(len(known))]
+            if start == ends[place]:
                 continue
-            self._step(point, way, other)
-            if point in self.near[other]:
-                self._step(other, self.near[other].index(point), point)
+            steps.append(self._step(start, ends[place]))
+            rewards.append(self.seen[start] / self.seen[ends[place]] - 1)
+            places.append(place)
+        follows = [self._near(one)[1] for one in ends]
+        network.train(np.array(steps), np.array(rewards), np.array(places), follows)
 
-    def _step(self, start: SchedulePoint, way: int, end: SchedulePoint) -> None:
-        ways = [one is not None for one in self.near[end]]
-        gain = self.seen[start] / self.seen[end] - 1
-        before, after = self.space.encoded(start), self.space.encoded(end)
-        self.steps.append(Transition(before, way, after, ways, gain))
+    def _step(self, start: SchedulePoint, end: SchedulePoint) -> Floats:
+        """What the network is told of a step: where it starts and what it changes."""
+        for one in (start, end):
+            if one not in self.told:
+                self.told[one] = self.space.encoded(one)
+        return np.concatenate([self.told[start], self.told[end] - self.told[start]])
+
+    def _near(self, point: SchedulePoint) -> tuple[list[SchedulePoint], Floats]:
+        """Feasible points beside one, and what the network is told of the steps to them."""
+        if point not in self.ways:
+            near = [self.space.neighbour(point, one) for one in self.space.directions]
+            held = [one for one in near if one is not None and self.space.feasible(one)]
+            steps = [self._step(point, one) for one in held if self.network]
+            self.ways[point] = held, np.array(steps).reshape(len(steps), self.inputs)
+        return self.ways[point]
 
     def _starts(self) -> list[SchedulePoint]:
         """Points, each liked in proportion to exp(-gamma (E* - E) / E*), E being 1 / cycles; none twice."""
@@ -181,7 +196,7 @@ class _Search:
         worse = [1 - self.found.cycles / self.seen[point] for point in self.open]
         liked = portable.exp([-_GAMMA * one for one in worse]).tolist()
         chosen = []
-        for _ in range(min(_STARTS, len(self.open))):
+        for _ in range(min(_STARTS if self.network else 1, len(self.open))):
             left = self.drawn.random() * sum(liked)
             place = 0
             while place < len(liked) - 1 and left >= liked[place]:
@@ -194,24 +209,21 @@ class _Search:
         return chosen
 
     def _round(self, starts: Sequence[SchedulePoint]) -> None:
-        moves: list[tuple[SchedulePoint, int, SchedulePoint]] = []
-        asked: set[SchedulePoint] = set()
-        values = self.network.values([self.space.encoded(one) for one in starts]) if self.network else None
-        for number, start in enumerate(starts):
-            ways = list(range(len(self.space.directions)))
-            if self.method == "random" or (values is not None and self.drawn.random() < self._curiosity):
-                self.drawn.shuffle(ways)
-            elif values is not None:
-                ways.sort(key=lambda way: -values[number][way])
-            before = len(moves)
-            for way in ways:
-                point = self.space.neighbour(start, self.space.directions[way])
-                if point is None or point in self.seen or point in asked or not self.space.feasible(point):
-                    continue
-                asked.add(point)
-                moves.append((start, way, point))
-                if self.method != "p":
-                    break
-            if len(moves) == before or self.method == "p":
-                self.open.remove(start)  # nothing is left to find from there
-        self._ask([point for _, _, point in moves])
+        """Asks for the points beside a start, or for one of them. Starts from which nothing is left to find are done with."""
+        steps: list[tuple[SchedulePoint, int]] = []
+        for start in starts:
+            new = [(start, n) for n, one in enumerate(self._near(start)[0]) if one not in self.seen]
+            if not new or self.method == "p":
+                self.open.remove(start)
+            steps += new
+        if self.method != "p" and steps:
+            steps = [self._chosen(steps)]
+        self._ask(list(dict.fromkeys(self._near(start)[0][n] for start, n in steps)))
+
+    def _chosen(self, steps: Sequence[tuple[SchedulePoint, int]]) -> tuple[SchedulePoint, int]:
+        """The step that leads to the best performance, as far as the network knows: what its start has and what it gains."""
+        if self.network is None or self.drawn.random() < _CURIOUS:
+            return steps[self.drawn.randrange(len(steps))]
+        values = self.network.values(np.array([self._near(start)[1][n] for start, n in steps]))
+        reached = (1 + values) / np.array([self.seen[start] for start, _ in steps])
+        return steps[int(np.argmax(reached))]

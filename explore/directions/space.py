@@ -14,12 +14,15 @@ import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from accel.config import Accelerator
 from accel.dataflows import MACRO_DATAFLOW
 from common import portable
+from common.portable import Floats
 from compiler.layers.layer import Layer
 from compiler.mapping.contraction import Contraction
-from compiler.mapping.nest import Mapping, requirement
+from compiler.mapping.nest import Mapping, requirement, tile_words
 from explore.cost.genome import DRAM_ORDERS, INNER_ORDER
 from explore.search.exact_factors import prime_powers
 from workloads.problem import DIMS
@@ -114,6 +117,7 @@ class ScheduleSpace:
         self.layer, self.accelerator = layer, accelerator
         bounds = dict(zip(DIMS, layer.problem.bounds, strict=True))
         self.loops = {name: bounds[name] for name in DIMS if bounds[name] > 1}
+        self._held: dict[SchedulePoint, bool] = {}
 
     @property
     def size(self) -> int:
@@ -181,6 +185,11 @@ class ScheduleSpace:
 
     def feasible(self, point: SchedulePoint) -> bool:
         """Whether the accelerator holds it: no evaluation."""
+        if point not in self._held:
+            self._held[point] = self._holds(point)
+        return self._held[point]
+
+    def _holds(self, point: SchedulePoint) -> bool:
         a = self.accelerator
         for name, factors in zip(self.loops, point.factors, strict=True):
             if name in "CK" and factors[0] > a.dim:
@@ -188,10 +197,50 @@ class ScheduleSpace:
         needed = requirement(self.mapping(point), self.layer.problem)
         return needed.accumulator_words <= a.accumulator_rows and needed.scratchpad_rows <= a.scratchpad_rows
 
-    def encoded(self, point: SchedulePoint) -> list[float]:
-        """Numbers that a network is told of a point: parts of each loop's logarithm, order and copies."""
-        numbers: list[float] = []
-        for extent, factors in zip(self.loops.values(), point.factors, strict=True):
-            numbers += [float(portable.log2(one)) / float(portable.log2(extent)) for one in factors]
-        numbers += [float(place == point.order) for place in range(len(DRAM_ORDERS))]
-        return [*numbers, *(float(one - 1) for one in point.copies)]
+    def encoded(self, point: SchedulePoint) -> Floats:
+        """Numbers that a network is told of a point: its parts, order and copies, and what analysis says of it without an evaluation.
+
+        That is how full array, accumulator and scratchpad are; words of the tiles, multiplications for each word of them and of a
+        tile of the scratchpad for each of the accumulator; and words of each tensor that main memory moves for a row of
+        multiplications. Numbers without an upper bound are logarithms.
+        """
+        mapping, problem, a = self.mapping(point), self.layer.problem, self.accelerator
+        needed, words = requirement(mapping, problem), tile_words(mapping, problem)
+        inner, outer = mapping.tile(1), mapping.tile(2)
+        macs, results = math.prod(outer.values()), math.prod(outer[name] for name in _INDICES["O"])
+        moved = [
+            words_of * _times_moved(mapping, tensor) * a.dim / problem.macs
+            for tensor, words_of in (("W", words["W"]), ("I", words["I"]), ("O", results))
+        ]
+        quarters = [
+            *(one for loop in point.factors for one in loop),
+            mapping.rows / a.dim,
+            mapping.columns / a.dim,
+            *moved,
+        ]
+        eighths = [
+            *words.values(),
+            macs / words["W"],
+            macs / words["I"],
+            macs / results,
+            macs / math.prod(inner.values()),
+        ]
+        logarithms = portable.log2(np.array([*quarters, *eighths]))
+        logarithms[: len(quarters)] /= 4
+        logarithms[len(quarters) :] /= 8
+        shares = [needed.accumulator_words / a.accumulator_rows, needed.scratchpad_rows / a.scratchpad_rows]
+        order = [float(place == point.order) for place in range(len(DRAM_ORDERS))]
+        return np.array([*logarithms, *shares, *order, *(float(one - 1) for one in point.copies)])
+
+
+#: Dimensions that tensors are indexed by; windows share pixels of the input.
+_INDICES = {"W": "RSCK", "I": "RSPQCN", "O": "PQKN"}
+
+
+def _times_moved(mapping: Mapping, tensor: str) -> int:
+    """How often main memory's loops change a tensor's tile: those outside the innermost that it is indexed by, this included."""
+    factors = [(name, mapping.factor(name, 3)) for name in mapping.order[3]]
+    running = [(name, factor) for name, factor in factors if factor > 1]
+    while running and running[0][0] not in _INDICES[tensor]:
+        running.pop(0)
+    return math.prod(factor for _, factor in running)

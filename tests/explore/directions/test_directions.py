@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from accel.config import Accelerator
 from bench.directions import YOLO, yolo_layer
+from common.portable import Floats
+from compiler.layers.layer import Layer
 from compiler.mapping.contraction import convolution, matmul
-from explore.directions.network import QNetwork, Transition
+from explore.directions.network import QNetwork
 from explore.directions.search import METHODS, Method, search_directions
 from explore.directions.space import (
     SchedulePoint,
@@ -104,16 +107,84 @@ def test_searches_find_the_best_point(method: Method) -> None:
     assert again.history == found.history
 
 
-def test_the_network_learns_which_direction_pays() -> None:
-    """Direction 2 gains a half wherever one stands, the others lose: it comes to have the greatest value."""
-    network = QNetwork(4, 5, seed=1)
-    drawn = random.Random(2)
-    points = [[drawn.random() for _ in range(4)] for _ in range(40)]
-    steps = [
-        Transition(point, way, points[(n + 1) % 40], [True] * 5, 0.5 if way == 2 else -0.3)
-        for n, point in enumerate(points)
-        for way in range(5)
-    ]
-    for _ in range(10):
-        network.train(steps)
-    assert all(max(range(5), key=one.__getitem__) == 2 for one in network.values(points))
+def test_the_network_learns_which_steps_pay() -> None:
+    """Steps gain what they change number 2 by, and lose otherwise, wherever one stands: so do steps that were never taken."""
+    network, drawn = QNetwork(8, seed=1), np.random.default_rng(2)
+
+    def steps(count: int) -> Floats:
+        return np.concatenate([drawn.random((count, 4)), drawn.integers(-1, 2, (count, 4)) / 2], 1)
+
+    def rewards(steps: Floats) -> Floats:
+        gains: Floats = steps[:, 6] - np.abs(steps[:, [4, 5, 7]]).sum(1) / 8
+        return gains
+
+    known, nothing = steps(4096), np.empty((0, 8))
+    for first in range(0, 4096, 256):
+        some = known[first : first + 256]
+        network.train(some, rewards(some), np.zeros(256, dtype=np.int64), [nothing])
+    new = steps(500)
+    gains, values = rewards(new), network.values(new)
+    expected = gains / (1 + np.abs(gains))
+    assert np.corrcoef(values, expected)[0, 1] > 0.97
+    assert np.sqrt(np.mean((values - expected) ** 2)) < 0.1
+
+
+def test_the_network_moves_along_the_gradient() -> None:
+    """Against differences of the squared error: AdaDelta's first step is the gradient g times sqrt(e / (0.1 g² + e)), e = 1e-4."""
+    network, drawn = QNetwork(5, seed=1), np.random.default_rng(0)
+    steps, rewards = drawn.random((32, 5)), drawn.random(32) - 0.5
+    before = QNetwork(5, seed=1)
+    weights, small = before._weights, 1e-6
+
+    def error(place: int, by: float) -> float:
+        before._weights = weights.copy()
+        before._weights[place] += by
+        return float(np.mean((before.values(steps) - rewards / (1 + np.abs(rewards))) ** 2))
+
+    network.train(steps, rewards, np.zeros(32, dtype=np.int64), [np.empty((0, 5))])
+    for place in range(0, len(weights), 97):
+        slope = (error(place, small) - error(place, -small)) / (2 * small)
+        moved = network._weights[place] - weights[place]
+        assert moved == pytest.approx(-slope * (1e-4 / (0.1 * slope**2 + 1e-4)) ** 0.5, abs=1e-8)
+
+
+def test_what_follows_counts_a_fifth() -> None:
+    """Training is that towards rewards with 0.2 of the best that was last said to follow in them; what loses is not taken."""
+    drawn = np.random.default_rng(1)
+    steps, rewards, ends = drawn.random((64, 4)), drawn.random(64) / 2 - 0.25, np.arange(64) % 3
+    ahead = [np.empty((0, 4)), drawn.random((6, 4)), drawn.random((9, 4)) + 1.0]
+    one, other = QNetwork(4, seed=3), QNetwork(4, seed=3)
+    ahead[1][:, 0] -= 2.0
+    for network in (one, other):
+        for _ in range(20):
+            network.train(steps, 4 * steps[:, 0] - 2, 0 * ends, ahead[:1])
+    best = [float(one.values(some).max()) for some in ahead[1:]]
+    assert best[0] < -0.1 < 0.1 < best[1]
+    best = [0.0, 0.0, best[1]]
+    goals = rewards / (1 + np.abs(rewards)) + 0.2 * np.array(best)[ends]
+    one.train(steps, rewards, ends, ahead)
+    other.train(steps, goals / (1 - np.abs(goals)), 0 * ends, ahead[:1])
+    assert one.values(ahead[2]) == pytest.approx(other.values(ahead[2]), abs=1e-9)
+    assert one.values(ahead[2]) != pytest.approx(QNetwork(4, seed=3).values(ahead[2]), abs=1e-3)
+
+
+def test_facts_of_a_point() -> None:
+    """What analysis says without an evaluation: a whole array, tiles by hand, words that main memory's loops move."""
+    layer = Layer(Problem(P=16, Q=16, C=32, K=32), scale=1 / 512)
+    space = ScheduleSpace(layer, MACHINE)
+    # P, Q, C, K: everything is in the scratchpad but half of the output channels, which main memory's loop brings
+    point = SchedulePoint(((16, 1, 1), (4, 4, 1), (16, 1, 2, 1), (16, 1, 1, 2)), 0, (1, 2, 1))
+    numbers = space.encoded(point).tolist()
+    factors, array, moved, tiles = numbers[:14], numbers[14:16], numbers[16:19], numbers[19:26]
+    assert factors == [1, 0, 0, 0.5, 0.5, 0, 1, 0, 0.25, 0, 1, 0, 0, 0.25]
+    assert array == [0, 0]
+    macs = 16 * 16 * 32 * 32
+    # weights and results change with the loop over K, innermost of those that run; the input stays
+    words = [32 * 16 * 2, 16 * 16 * 32, 16 * 16 * 16 * 2]
+    assert [2 ** (4 * one) for one in moved] == pytest.approx([16 * one / macs for one in words])
+    sizes = [32 * 16, 16 * 16 * 32, 16 * 4]
+    # multiplications of a tile of the scratchpad: for each word of weights, of input, of results, and for one of the accumulator
+    each = [16 * 16 * 32 * 16 / one for one in (32 * 16, 16 * 16 * 32, 16 * 16 * 16, 16 * 4 * 16)]
+    assert [2 ** (8 * one) for one in tiles] == pytest.approx([*sizes, *each])
+    assert numbers[-16:-14] == [64 / MACHINE.accumulator_rows, (32 + 2 * 256 * 2) / MACHINE.scratchpad_rows]
+    assert numbers[-14:] == [1, *[0] * 10, 0, 1, 0]
