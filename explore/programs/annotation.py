@@ -13,7 +13,7 @@ from typing import TypeAlias
 from compiler.mapping.contraction import Contraction
 from explore.programs.program import AnnotatedSketch, Annotation
 from explore.programs.sketch import LoopForm, Part, Sketch, Slot
-from explore.trees.structure import divisors
+from explore.search.exact_factors import divisors
 
 __all__ = [
     "Fits",
@@ -43,7 +43,9 @@ def divisions(extent: int, slots: int) -> tuple[tuple[int, ...], ...]:
     if slots == 0:
         return ((),) if extent == 1 else ()
     return tuple(
-        (first, *rest) for first in divisors(extent) for rest in divisions(extent // first, slots - 1)
+        (first, *rest)
+        for first in divisors(extent).tolist()
+        for rest in divisions(extent // first, slots - 1)
     )
 
 
@@ -104,7 +106,7 @@ def random_order(form: LoopForm, slot: Slot, operator: Contraction, drawn: rando
 def annotated(part: Part, sketch: Sketch, drawn: random.Random) -> Annotation:
     """A random annotation of one part."""
     if part.split is not None:
-        return Annotation(parts=drawn.choice(divisors(part.operator.extents[part.split[0]])))
+        return Annotation(parts=drawn.choice(divisors(part.operator.extents[part.split[0]]).tolist()))
     if part.movable:
         return Annotation(depth=drawn.choice(depths(part, sketch)))
     form = part.form

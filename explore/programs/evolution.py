@@ -22,7 +22,7 @@ from explore.programs.annotation import (
 )
 from explore.programs.program import AnnotatedSketch, Annotation
 from explore.programs.sketch import Part, Sketch
-from explore.trees.structure import divisors
+from explore.search.exact_factors import divisors
 
 __all__ = ["Evolution", "Score", "crossed", "mutated", "other_form"]
 
@@ -178,7 +178,7 @@ def _tiles(part: Part, sketch: Sketch, annotation: Annotation, drawn: random.Ran
     if not movable:
         return annotation
     dim, n = drawn.choice(movable)
-    by = drawn.choice(divisors(columns[dim][n])[1:])
+    by = drawn.choice(divisors(columns[dim][n])[1:].tolist())
     to = drawn.choice([m for m, temporal in enumerate(form.temporal(dim)) if temporal and m != n])
     columns[dim][n] //= by
     columns[dim][to] *= by

@@ -8,7 +8,6 @@ around them at the levels further out, spread over instances of the memories ins
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -18,8 +17,9 @@ from compiler.mapping.contraction import Contraction
 from compiler.mapping.machine import Machine
 from compiler.mapping.slices import product
 from compiler.mapping.tree import Loop, Relation, Residency, Tile
+from explore.search.exact_factors import divisors
 
-__all__ = ["Choice", "Gene", "TreeStructure", "check_chain", "divisors", "genes", "structures"]
+__all__ = ["Choice", "Gene", "TreeStructure", "check_chain", "genes", "structures"]
 
 #: How operators of a group that run on one chip may be related: `Para` is for such as do not read each other's results.
 _RELATIONS: tuple[Relation, ...] = ("Shar", "Pipe")
@@ -163,7 +163,7 @@ class TreeStructure:
                 if (one.group, one.owner, one.dim) == (choice.group, choice.owner, choice.dim)
                 and one.level <= meeting
             ]
-        found = divisors(left // product(taken))
+        found: list[int] = divisors(left // product(taken)).tolist()
         if choice.spatial:
             used = product(
                 [
@@ -344,12 +344,6 @@ def _times(extent: Any, by: Any) -> Any:
 
 def _smaller(one: Any, other: Any) -> Any:
     return one + (other - one) * (other < one)
-
-
-def divisors(number: int) -> list[int]:
-    """Of a whole number, ascending."""
-    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
-    return sorted({*small, *(number // one for one in small)})
 
 
 def structures(operators: Sequence[Contraction], machine: Machine) -> Iterator[TreeStructure]:

@@ -14,12 +14,13 @@ from compiler.mapping.machines import load_machine, machine_names
 from compiler.mapping.text import format_tree
 from compiler.mapping.tree import Loop, Residency, Tile
 from compiler.mapping.tree_cost import tree_cost
+from explore.search.exact_factors import divisors
 from explore.trees.chains import parse_chain
 from explore.trees.dataflows import attention, dataflow, dataflow_names
 from explore.trees.descent import descend_sizes
 from explore.trees.genetic import search_trees
 from explore.trees.sizes import all_sizes, rated, search_sizes
-from explore.trees.structure import Gene, TreeStructure, divisors, structures
+from explore.trees.structure import Gene, TreeStructure, structures
 
 
 def machine(words: int = 100_000, *, cores: int = 2, side: int = 2, rate: float = 4.0) -> Machine:
@@ -94,7 +95,7 @@ def by_hand(structure: TreeStructure) -> float:
     order = structure.choices()
     best = float("inf")
     extents = [structure.operators[one.owner].extents[one.dim] for one in order]
-    for sizes in itertools.product(*(divisors(extent) for extent in extents)):
+    for sizes in itertools.product(*(divisors(extent).tolist() for extent in extents)):
         made = dict(zip(order, sizes, strict=True))
         whole = True
         for group, dim in {(one.group, one.dim) for one in order}:
