@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from baco.cli.kernel_file import kernel_in_file
-from baco.cli.kernel_input import evaluated, parsed_grid
 from common.errors import InputError, Location
 
 if TYPE_CHECKING:
@@ -44,6 +42,9 @@ def kernel_arguments(spec: str | None, shape: str | None, grid: str | None) -> K
                     hint="add --kernel FILE.py:FUNCTION",
                 )
         return {}
+    from baco.cli.kernel_file import kernel_in_file
+    from baco.cli.kernel_input import evaluated, parsed_grid
+
     file, colon, name = spec.rpartition(":")
     if not colon or not file.endswith(".py"):
         raise InputError(
