@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ import pytest
 import baco
 from baco.main import run
 from tests.baco.test_kernel_exploration import ATTENTION, KERNEL, SHAPE, SPACE
+from tests.user_module import user_module
 
 SIZES = {"M": 48, "N": 40, "K": 32}
 
@@ -27,15 +27,7 @@ def space(tmp_path: Path) -> Path:
 
 
 def written(folder: Path, text: str, name: str = "layer") -> ModuleType:
-    """A module of a file, as users import theirs."""
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return user_module(folder / f"{name}.py", text)
 
 
 def test_python_and_the_command_find_the_same(

@@ -286,6 +286,21 @@ def test_causal_attention_becomes_hardware_that_computes_what_tokens_see(
     assert [one.kind for one in network.operators] == ["matmul", "softmax", "matmul"]
 
 
+def assert_one_message(
+    attention: Path, capsys: pytest.CaptureFixture[str], message: str, marked: str
+) -> None:
+    """Exploring the kernel of the file says one message, with a caret at what is `marked`."""
+    code, out, err = call(
+        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--out", attention.parent / "none"
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert err.count("error:") == 1
+    assert message in err
+    lines = err.splitlines()
+    caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
+    assert lines[caret - 1][lines[caret].index("^") :].startswith(marked), err
+
+
 @pytest.mark.parametrize(
     ("mask", "message", "marked"),
     [
@@ -306,15 +321,7 @@ def test_a_wrong_mask_is_one_message_with_a_caret(
     attention.write_text(
         ATTENTION.replace("baco.softmax(scores, 0.05)", f"baco.softmax(scores, 0.05, mask={mask})")
     )
-    code, out, err = call(
-        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--out", attention.parent / "none"
-    )  # fmt: skip
-    assert (code, out) == (2, "")
-    assert err.count("error:") == 1
-    assert message in err
-    lines = err.splitlines()
-    caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
-    assert lines[caret - 1][lines[caret].index("^") :].startswith(marked), err
+    assert_one_message(attention, capsys, message, marked)
 
 
 def test_attention_is_a_network_of_two_products_and_a_softmax(attention: Path) -> None:
@@ -356,15 +363,7 @@ def test_a_mistake_in_attention_is_one_message_with_a_caret(
 ) -> None:
     assert change[0] in ATTENTION
     attention.write_text(ATTENTION.replace(*change))
-    code, out, err = call(
-        capsys, "explore", "--kernel", f"{attention}:flash", "--shape", HEADS, "--out", attention.parent / "none"
-    )  # fmt: skip
-    assert (code, out) == (2, "")
-    assert err.count("error:") == 1
-    assert message in err
-    lines = err.splitlines()
-    caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
-    assert lines[caret - 1][lines[caret].index("^") :].startswith(marked), err
+    assert_one_message(attention, capsys, message, marked)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Bad kernels and launches: every message shows the line that is wrong, and says what was expected."""
 
-import importlib.util
 import random
 import re
 import textwrap
@@ -17,6 +16,7 @@ import torch
 import baco
 from common.errors import BacoError
 from tests.compiler.language.bad_kernels import BAD, PARAMETERS
+from tests.user_module import user_module
 
 HEADER = """
 import baco
@@ -47,15 +47,7 @@ def constant_only(v: baco.const):
 
 def load(folder: Path, text: str) -> ModuleType:
     """The text as a module."""
-    name = f"user_{uuid.uuid4().hex}"
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return user_module(folder / f"user_{uuid.uuid4().hex}.py", text)
 
 
 def arguments() -> list[Any]:
