@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from accel.config import Accelerator
-from accel.dataflows import MACRO_DATAFLOW
+from accel.dataflows import MACRO_DATAFLOW, RELEVANT
 from common import portable
 from common.portable import Floats
 from compiler.layers.layer import Layer
@@ -207,7 +207,7 @@ class ScheduleSpace:
         mapping, problem, a = self.mapping(point), self.layer.problem, self.accelerator
         needed, words = requirement(mapping, problem), tile_words(mapping, problem)
         inner, outer = mapping.tile(1), mapping.tile(2)
-        macs, results = math.prod(outer.values()), math.prod(outer[name] for name in _INDICES["O"])
+        macs, results = math.prod(outer.values()), math.prod(outer[name] for name in RELEVANT["O"])
         moved = [
             words_of * _times_moved(mapping, tensor) * a.dim / problem.macs
             for tensor, words_of in (("W", words["W"]), ("I", words["I"]), ("O", results))
@@ -233,14 +233,10 @@ class ScheduleSpace:
         return np.array([*logarithms, *shares, *order, *(float(one - 1) for one in point.copies)])
 
 
-#: Dimensions that tensors are indexed by; windows share pixels of the input.
-_INDICES = {"W": "RSCK", "I": "RSPQCN", "O": "PQKN"}
-
-
 def _times_moved(mapping: Mapping, tensor: str) -> int:
     """How often main memory's loops change a tensor's tile: those outside the innermost that it is indexed by, this included."""
     factors = [(name, mapping.factor(name, 3)) for name in mapping.order[3]]
     running = [(name, factor) for name, factor in factors if factor > 1]
-    while running and running[0][0] not in _INDICES[tensor]:
+    while running and running[0][0] not in RELEVANT[tensor]:
         running.pop(0)
     return math.prod(factor for _, factor in running)
