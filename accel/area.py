@@ -10,7 +10,7 @@ The law is a sum of three parts, each of which the published data determine sepa
 `area.json`. A scratchpad of fewer than 64 rows takes the room of one with 64 (so the memory generator behind
 the data has it). No slope is negative, and accumulator(E)/E never rises, so that the area never falls when
 any argument grows, even as a larger array spreads the same accumulator over more columns. Beyond the data
-(above 2 MiB) the last slopes continue. `python -m bench.fit.area PATH` refits the coefficients.
+(above 2 MiB) the last slopes continue. `python -m baco.bench.fit.area PATH` refits the coefficients.
 
 The published areas vary in these three values only. What else a configuration decides enters as a difference
 to the reference, which has the defaults everywhere else, so that the reference keeps the area of the law:
@@ -18,7 +18,7 @@ to the reference, which has the defaults everywhere else, so that the reference 
 * Banks. Each bank more costs `AreaLaw.bank_bit_mm2` for every bit of a row. A memory of fewer banks costs the
   law's area times the ratio of what its cells and its banks cost, cells at the law's last slope. Either way the
   area never falls as a capacity grows.
-* Logic. `accel.structure_law` says how many registers, multipliers, adders and multiplexers more or fewer
+* Logic. `baco.accel.structure_law` says how many registers, multipliers, adders and multiplexers more or fewer
   there are. They cost their cells in a public 45 nm library (`CELLS_UM2`), times the one factor that makes what
   a published element consists of (`PUBLISHED_ELEMENT`) cost `element`.
 * Functions of rows. Every element that leaves in a cycle looks up its own copy of the table: a memory of one bank, with
@@ -45,7 +45,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from accel.structure_law import Configuration, structure_law, terms
+from baco.accel.structure_law import Configuration, structure_law, terms
 
 __all__ = ["AreaLaw", "area_mm2", "configured_area_mm2", "logic_scale"]
 

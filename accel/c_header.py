@@ -7,8 +7,8 @@ even, and saturate; NaN becomes the largest element.
 
 from __future__ import annotations
 
-from accel.config import MOVE_BYTES, Accelerator
-from common.provenance import versions
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.common.provenance import versions
 
 __all__ = ["c_header"]
 

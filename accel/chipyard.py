@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from common.provenance import versions
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.common.provenance import versions
 
 __all__ = ["chipyard_gaps", "chipyard_notes", "scala_config", "scala_name"]
 

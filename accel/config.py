@@ -18,12 +18,12 @@ from pydantic import (
     model_validator,
 )
 
-from accel.area import configured_area_mm2
-from accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
-from accel.energy import EnergyTable
-from common.errors import InputError, did_you_mean
-from common.provenance import stable_hash
-from common.yaml import load_yaml, parse_model
+from baco.accel.area import configured_area_mm2
+from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
+from baco.accel.energy import EnergyTable
+from baco.common.errors import InputError, did_you_mean
+from baco.common.provenance import stable_hash
+from baco.common.yaml import load_yaml, parse_model
 
 __all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
 
@@ -223,14 +223,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     @property
     def area_mm2(self) -> float:
-        """Predicted area (`accel.area`), which knows 8-bit inputs and 32-bit accumulation only."""
+        """Predicted area (`baco.accel.area`), which knows 8-bit inputs and 32-bit accumulation only."""
         return float(self.area_of(self.dim, self.accumulator_kib, self.scratchpad_kib))
 
     def area_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Area in mm2 of accelerators that differ from this one in their sizes only.
 
         The sizes are numbers, numpy arrays or torch tensors of any one broadcastable shape, which the result
-        has. With the defaults elsewhere it is exactly `accel.area.area_mm2`.
+        has. With the defaults elsewhere it is exactly `baco.accel.area.area_mm2`.
         """
         return self._silicon_of(dim, accumulator_kib, scratchpad_kib) + self.memory_mm2
 
@@ -250,7 +250,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage
-        and clock of their area (`accel.energy`), and what the memory interface takes by itself, instead of those. Numbers, arrays
+        and clock of their area (`baco.accel.energy`), and what the memory interface takes by itself, instead of those. Numbers, arrays
         or tensors that broadcast; 0.0 where the table has none.
         """
         if not self.energy.static:
@@ -343,7 +343,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
 @cache
 def _area_reference(dataflow: DataflowSetting) -> Accelerator:
-    """What the published areas stand for (`accel.area`): the defaults, around an array in which weights can stay."""
+    """What the published areas stand for (`baco.accel.area`): the defaults, around an array in which weights can stay."""
     if all(DATAFLOWS[name].sums_stay for name in offered(dataflow)):
         dataflow = "both"
     return Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow=dataflow)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from common.errors import InfeasibleError, InputError
+from baco.common.errors import InfeasibleError, InputError
 
 __all__ = [
     "DATAFLOWS",

@@ -56,7 +56,7 @@ _ADDITIONS = {
     "instruction_pj": INSTRUCTION_PJ,
 }
 #: Two clocks (MHz) of a processor and the supplies (V) that they need: the slowest and the fastest operating point of the OMAP4430
-#: (Cortex-A9 in 45 nm, the node of `accel.area`) in Linux 2.6.39 to 3.3, arch/arm/mach-omap2/opp4xxx_data.c.
+#: (Cortex-A9 in 45 nm, the node of `baco.accel.area`) in Linux 2.6.39 to 3.3, arch/arm/mach-omap2/opp4xxx_data.c.
 _SUPPLIES = ((300.0, 1.025), (1008.0, 1.375))
 
 

@@ -1,7 +1,7 @@
 """What an accelerator consists of as a law of its configuration: registers, multipliers, adders, multiplexers.
 
-The counts that `accel.verilog.structure` takes from Yosys, without running it: each is a linear combination of the
-`terms` below, whose coefficients `bench.fit.structure` fits to Yosys' counts of many configurations. Terms are
+The counts that `baco.accel.verilog.structure` takes from Yosys, without running it: each is a linear combination of the
+`terms` below, whose coefficients `baco.bench.fit.structure` fits to Yosys' counts of many configurations. Terms are
 what the modules are made of (elements of the array, lanes, entries of queues, ...), so the law also holds far
 beyond the small arrays it is fitted to. SRAM is left out: its bits are the capacities. So are the widths of
 row addresses, which follow from the capacities. An array of a single tile has a few multiplexers fewer.
@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Protocol
 
-from accel.dataflows import DATAFLOWS, DataflowSetting, offered
+from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
 
 __all__ = ["QUANTITIES", "Configuration", "StructureLaw", "structure_law", "terms"]
 
@@ -29,7 +29,7 @@ QUANTITIES = ("register_bits", "partial_products", "adder_bits", "multiplexer_bi
 
 
 class Configuration(Protocol):
-    """The part of `accel.config.Accelerator` that decides the structure."""
+    """The part of `baco.accel.config.Accelerator` that decides the structure."""
 
     @property
     def dataflow(self) -> DataflowSetting: ...
@@ -186,5 +186,5 @@ class StructureLaw:
 @cache
 def structure_law() -> StructureLaw:
     """The law with the committed coefficients."""
-    text = resources.files("accel").joinpath("structure.json").read_text(encoding="utf-8")
+    text = resources.files("baco.accel").joinpath("structure.json").read_text(encoding="utf-8")
     return StructureLaw(json.loads(text)["coefficients"])

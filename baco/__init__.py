@@ -25,7 +25,7 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and os.path.realpath(sys.p
 
 TYPE_CHECKING = False  # type checkers know the name without an import
 if TYPE_CHECKING:
-    from accel.config import (
+    from baco.accel.config import (
         Accelerator,
     )
     from baco.api.compare import (
@@ -72,6 +72,12 @@ if TYPE_CHECKING:
         network,
         networks,
     )
+    from baco.common.errors import (
+        BacoError,
+        InfeasibleError,
+        InputError,
+        StorageError,
+    )
     from baco.language import (
         Config,
         KernelError,
@@ -110,13 +116,7 @@ if TYPE_CHECKING:
         where,
         zeros,
     )
-    from common.errors import (
-        BacoError,
-        InfeasibleError,
-        InputError,
-        StorageError,
-    )
-    from workloads.network import (
+    from baco.workloads.network import (
         Network,
     )
 
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
 
 #: Where each name is defined.
 _HOMES = {
-    "Accelerator": "accel.config",
+    "Accelerator": "baco.accel.config",
     "compare": "baco.api.compare",
     "explore": "baco.api.explore",
     "expression": "baco.api.expressions",
@@ -147,11 +147,11 @@ _HOMES = {
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",
-    "BacoError": "common.errors",
-    "InfeasibleError": "common.errors",
-    "InputError": "common.errors",
-    "StorageError": "common.errors",
-    "Network": "workloads.network",
+    "BacoError": "baco.common.errors",
+    "InfeasibleError": "baco.common.errors",
+    "InputError": "baco.common.errors",
+    "StorageError": "baco.common.errors",
+    "Network": "baco.workloads.network",
 }
 __all__ = [
     "Accelerator",

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compiler.language.autotune import Config, autotune, do_bench
-from compiler.language.dtypes import int8, int16, int32, uint8
-from compiler.language.jit import BoundLaunch, jit, set_executor, use
-from compiler.language.names import const
-from compiler.language.primitives import PRIMITIVES
-from compiler.language.source import KernelError
+from baco.compiler.language.autotune import Config, autotune, do_bench
+from baco.compiler.language.dtypes import int8, int16, int32, uint8
+from baco.compiler.language.jit import BoundLaunch, jit, set_executor, use
+from baco.compiler.language.names import const
+from baco.compiler.language.primitives import PRIMITIVES
+from baco.compiler.language.source import KernelError
 
 if TYPE_CHECKING:
-    from sim.job import Simulation
+    from baco.sim.job import Simulation
 
 advance = PRIMITIVES["advance"]
 arange = PRIMITIVES["arange"]
@@ -45,8 +45,8 @@ zeros = PRIMITIVES["zeros"]
 
 def _execute(launch: BoundLaunch) -> Simulation:
     """Compiles a launch, runs it on a simulator, and writes the results into the user's arrays."""
-    from compiler.language.compile import buffer_names, compile_launch
-    from sim.engines.program import run_program
+    from baco.compiler.language.compile import buffer_names, compile_launch
+    from baco.sim.engines.program import run_program
 
     program = compile_launch(launch, launch.options.machine())
     memories = dict(zip(buffer_names(launch), (buffer.memory for buffer in launch.buffers), strict=True))

@@ -11,8 +11,6 @@ import tempfile
 import traceback
 from typing import Any
 
-from baco.cli.startup import shadow_message
-
 #: Exit codes: a mistake the user can mend, a mistake of ours, an interruption (as shells report it).
 USER_ERROR, INTERNAL_ERROR, INTERRUPTED = 2, 1, 130
 #: Failures of the system that are no mistake of ours, wherever they strike.
@@ -49,11 +47,8 @@ def run(program: str, arguments: list[str]) -> int:
         program: `baco`, or `explore` for the shorthand.
         arguments: what follows the program's name.
     """
-    message = shadow_message()
-    if message:
-        return _fail(message)
-    from common.errors import BacoError
-    from common.provenance import command_line
+    from baco.common.errors import BacoError
+    from baco.common.provenance import command_line
 
     for stream in (sys.stdout, sys.stderr):
         # names of files need not be UTF-8, and terminals not know our signs: they are shown as escapes
@@ -157,7 +152,7 @@ def _exit_code(error: Exception, command: str) -> int:
     if "Exit" in names:
         return int(getattr(error, "exit_code", 0))
     if isinstance(error, OSError) and error.errno in _BAD_NAMES and error.filename is not None:
-        from common.errors import InputError, Location
+        from baco.common.errors import InputError, Location
 
         reason = (error.strerror or str(error)).lower()
         return _fail(
@@ -169,7 +164,7 @@ def _exit_code(error: Exception, command: str) -> int:
             "there is not enough memory for this\n  hint: ask for less at once: fewer or smaller networks"
         )
     if isinstance(error, OSError) and error.errno in _NO_SPACE_OR_RIGHTS:
-        from common.files import storage_error
+        from baco.common.files import storage_error
 
         return _fail(str(storage_error(error, str(error.filename or "a file"))))
     path = _log(error, command)
@@ -182,7 +177,7 @@ def _exit_code(error: Exception, command: str) -> int:
 
 def _usage(error: Exception) -> int:
     """A mistake in the command line itself, as the parser found it."""
-    from common.text import one_line
+    from baco.common.text import one_line
 
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
@@ -198,14 +193,14 @@ def _fail(message: str, code: int = USER_ERROR) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    from common.text import one_line
+    from baco.common.text import one_line
 
     return one_line((str(error).strip().splitlines() or ["(no message)"])[0], 300)
 
 
 def _log(error: Exception, command: str) -> str:
     """Write what is needed to find the mistake to a file, and name it."""
-    from common.provenance import platform_record, versions
+    from baco.common.provenance import platform_record, versions
 
     text = "".join(traceback.format_exception(error))
     content = f"{command}\n{versions()}\n{platform_record()}\n\n{text}"

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.kernels import earlier_rows, measured_cycles, memories_of
-from common.errors import InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler import row_functions
-from compiler.language.compile import compile_launch
-from compiler.language.cost import predicted_cycles
-from compiler.language.forms import ceiling_quotient
-from compiler.language.jit import BoundLaunch, Options, jit
-from compiler.language.names import const
-from compiler.language.primitives import PRIMITIVES
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.kernels import earlier_rows, measured_cycles, memories_of
+from baco.common.errors import InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler import row_functions
+from baco.compiler.language.compile import compile_launch
+from baco.compiler.language.cost import predicted_cycles
+from baco.compiler.language.forms import ceiling_quotient
+from baco.compiler.language.jit import BoundLaunch, Options, jit
+from baco.compiler.language.names import const
+from baco.compiler.language.primitives import PRIMITIVES
 
 __all__ = ["ATTENTION", "CAUSAL", "attention", "attention_page"]
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel.presets import load_accelerator
-from common.files import atomic_write, output_folder
-from compiler.network.group_choice import Considered, GroupChoice
-from compiler.network.lowering import lower_network
-from compiler.network.program import scheduler
-from compiler.network.quantise import sketch
-from explore.cost.program import program_cost
-from workloads.inputs.load import load_network
+from baco.accel.presets import load_accelerator
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.network.group_choice import Considered, GroupChoice
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.program import scheduler
+from baco.compiler.network.quantise import sketch
+from baco.exploration.cost.program import program_cost
+from baco.workloads.inputs.load import load_network
 
 __all__ = ["BUFFERS_KIB", "buffers", "buffers_table"]
 

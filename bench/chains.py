@@ -9,20 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from common.errors import BacoError, InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler.network.calibrate import random_inputs
-from compiler.network.group_choice import GroupChoice, group_schedule
-from compiler.network.groups import Group, GroupSchedule
-from compiler.network.program import compile_network, scheduler
-from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import reference
-from compiler.network.row_code import RowCode
-from sim.network.run import NetworkRun, run_network
-from workloads.builder import GraphBuilder
-from workloads.network import Network
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.common.errors import BacoError, InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.group_choice import GroupChoice, group_schedule
+from baco.compiler.network.groups import Group, GroupSchedule
+from baco.compiler.network.program import compile_network, scheduler
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
+from baco.compiler.network.row_code import RowCode
+from baco.sim.network.run import NetworkRun, run_network
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network
 
 __all__ = ["CONVOLUTION_CHAINS", "PRODUCT_CHAINS", "chain_network", "chains", "chains_page"]
 
@@ -82,7 +82,7 @@ def chains(
 
 
 class _Always:
-    """A `compiler.network.groups.GroupScheduler` that takes whatever fits, and keeps what the compiler thinks of it."""
+    """A `baco.compiler.network.groups.GroupScheduler` that takes whatever fits, and keeps what the compiler thinks of it."""
 
     def __init__(self, accelerator: Accelerator) -> None:
         self.accelerator, self.choice = accelerator, GroupChoice(accelerator, scheduler(accelerator))

@@ -6,12 +6,13 @@ import ast
 import functools
 from pathlib import Path
 
-from common.errors import OWN_PACKAGES
-from common.provenance import stable_hash
+from baco.common.errors import OWN_PACKAGE
+from baco.common.provenance import stable_hash
 
 __all__ = ["code_hash", "modules_behind"]
 
-_ROOT = Path(__file__).parents[1]
+#: Above the package, through which everything of ours is found (`baco/bench` leads to this folder, too).
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 @functools.cache
@@ -69,7 +70,7 @@ def _imports(module: str) -> frozenset[str]:
 def _path(module: str) -> Path | None:
     """The file of one of our modules; None for anything else."""
     parts = module.split(".")
-    if parts[0] not in OWN_PACKAGES or not all(part.isidentifier() for part in parts):
+    if parts[0] != OWN_PACKAGE or not all(part.isidentifier() for part in parts):
         return None
     place = _ROOT.joinpath(*parts)
     for path in (place.with_suffix(".py"), place / "__init__.py"):

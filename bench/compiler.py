@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from bench.cycle_bound import bound
-from bench.layer_shapes import NamedLayer, layer_shapes
-from common.errors import BacoError, InfeasibleError, InputError
-from common.files import atomic_write, output_folder
-from compiler.choice.choose import choose
-from compiler.choice.gemmini import gemmini_paths
-from compiler.codegen.program import Buffer, Program, build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from compiler.styles import Operands, emit_layer, workspaces
-from sim.engines.program import run_program
-from sim.job import MainMemory, Simulation
+from baco.accel.config import Accelerator
+from baco.bench.cycle_bound import bound
+from baco.bench.layer_shapes import NamedLayer, layer_shapes
+from baco.common.errors import BacoError, InfeasibleError, InputError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.choice.choose import choose
+from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.codegen.program import Buffer, Program, build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles import Operands, emit_layer, workspaces
+from baco.sim.engines.program import run_program
+from baco.sim.job import MainMemory, Simulation
 
 __all__ = ["MeasuredProgram", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 
@@ -62,7 +62,7 @@ class Row:
     """A layer: the compiler's choice, the default tiling, and the bound.
 
     Attributes:
-        array_bound, memory_bound: cycles, see `bench.cycle_bound`; the bound is the larger one.
+        array_bound, memory_bound: cycles, see `baco.bench.cycle_bound`; the bound is the larger one.
         heuristic: the better of the paths that Gemmini's library offers; None where none can be compiled.
     """
 
@@ -102,7 +102,7 @@ def bench_compiler(
     """Compile and run every layer of the sets twice: as the compiler chooses, and as Gemmini's default tiling says.
 
     Args:
-        sets: names known to `bench.layer_shapes`.
+        sets: names known to `baco.bench.layer_shapes`.
         only: run layers whose name contains it.
         memory: its timing; the default has the accelerator's bandwidth.
         progress: gets a line for each layer.
@@ -143,7 +143,7 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 def layer_program(
     layer: Layer, schedule: Schedule, accelerator: Accelerator, name: str = "layer", seed: int = 1
 ) -> Program:
-    """A program of one layer on random tensors. Raises as `compiler.styles.emit_layer` and `build_program`."""
+    """A program of one layer on random tensors. Raises as `baco.compiler.styles.emit_layer` and `build_program`."""
     random = np.random.default_rng(seed)
     p = layer.problem
     buffers = [

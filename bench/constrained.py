@@ -1,6 +1,6 @@
 """What constraints cost: time of constrained searches over unconstrained ones, at equal samples.
 
-`python -m bench.constrained` prints a table. The bounds are drawn from the front of the unconstrained search:
+`python -m baco.bench.constrained` prints a table. The bounds are drawn from the front of the unconstrained search:
 each is a little above what a design of it has that is not the best one, so that the constraints are feasible and bind.
 """
 
@@ -13,12 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from explore.constraints import Constraints, power_mw
-from explore.objective import Objective
-from explore.space import DesignSpace, load_space
-from explore.studies.engine import SearchOutcome, run_exploration
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.exploration.constraints import Constraints, power_mw
+from baco.exploration.objective import Objective
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.engine import SearchOutcome, run_exploration
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 #: Networks, and the space of each.
 CASES = (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.runs import SearchRun
-from common.figure import drawing, figure_bytes, figure_text, new_figure
+from baco.bench.runs import SearchRun
+from baco.common.figure import drawing, figure_bytes, figure_text, new_figure
 
 
 @drawing()

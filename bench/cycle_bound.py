@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
 
 __all__ = ["CycleBound", "bound", "pass_cycles"]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.files import atomic_write, output_folder
-from compiler.layers.layer import Layer
-from explore.directions.search import METHODS, analytical_cycles, search_directions
-from explore.directions.space import SchedulePoint, ScheduleSpace
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.layers.layer import Layer
+from baco.exploration.directions.search import METHODS, analytical_cycles, search_directions
+from baco.exploration.directions.space import SchedulePoint, ScheduleSpace
+from baco.workloads.problem import Problem
 
 __all__ = ["YOLO", "bench_directions", "directions_page", "yolo_layer"]
 

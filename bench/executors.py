@@ -11,21 +11,21 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bench.kills import KillResult, kill_runs
-from bench.runs import RunKey, RunTask, SearchRun
-from bench.sleeping import Sleep
-from common.errors import InputError, Location, did_you_mean
-from common.files import atomic_write, output_folder, read_input_text
-from common.scratch import scratch_folder
-from explore.candidate import Candidate
-from explore.executors.base import Executor, gather
-from explore.executors.engine import HERE, ExecutorChoice
-from explore.objective import Objective
-from explore.space import load_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME, Study
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.bench.kills import KillResult, kill_runs
+from baco.bench.runs import RunKey, RunTask, SearchRun
+from baco.bench.sleeping import Sleep
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import atomic_write, output_folder, read_input_text
+from baco.common.scratch import scratch_folder
+from baco.exploration.candidate import Candidate
+from baco.exploration.executors.base import Executor, gather
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.objective import Objective
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME, Study
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 __all__ = ["EXECUTORS", "STAGES", "bench_executors", "executors_page"]
 

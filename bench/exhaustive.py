@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from explore.cost.genome import (
+from baco.exploration.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,
@@ -26,10 +26,10 @@ from explore.cost.genome import (
     needs,
     trivial,
 )
-from explore.cost.reference import latency_terms, total_energy
-from explore.cost.tiles import Floats, Ints, Point
-from explore.space import DesignSpace
-from workloads.problem import Problem
+from baco.exploration.cost.reference import latency_terms, total_energy
+from baco.exploration.cost.tiles import Floats, Ints, Point
+from baco.exploration.space import DesignSpace
+from baco.workloads.problem import Problem
 
 _CHUNK = 50_000
 

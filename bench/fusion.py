@@ -11,17 +11,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from accel.presets import load_accelerator
-from bench.whole_programs import ProgramRow, program_cost
-from common.files import atomic_write, output_folder
-from explore.objective import Objective
-from explore.space import load_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME
-from explore.validate.run import ValidationOptions, ValidationProgress
-from explore.validate.session import validate_file
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.accel.presets import load_accelerator
+from baco.bench.whole_programs import ProgramRow, program_cost
+from baco.common.files import atomic_write, output_folder
+from baco.exploration.objective import Objective
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME
+from baco.exploration.validate.run import ValidationOptions, ValidationProgress
+from baco.exploration.validate.session import validate_file
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 __all__ = ["FUSION_NETWORKS", "fusion", "fusion_table"]
 

@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from common.errors import InfeasibleError
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import Program, build_program
-from compiler.ir.emit import Condition, Emitter, Number
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.ir.emit import Condition, Emitter, Number
 
 __all__ = ["HAND_SCHEDULED", "HandSchedule", "hand_scheduled_program"]
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from bench.runs import RunKey, SearchRun, execute
-from common.files import atomic_write, output_folder
-from common.text import markdown_table, markdown_text
-from explore.candidate import CostModelName
-from explore.cost.choice import check_cost_model
-from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.search.gradient import GradientSearch
-from explore.space import load_space
+from baco.bench.runs import RunKey, SearchRun, execute
+from baco.common.files import atomic_write, output_folder
+from baco.common.text import markdown_table, markdown_text
+from baco.exploration.candidate import CostModelName
+from baco.exploration.cost.choice import check_cost_model
+from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.space import load_space
 
 #: Networks with at least 20 different layers.
 IMPORTANCE_NETWORKS = ("resnet50", "mobilenet_v2", "unet", "retinanet")

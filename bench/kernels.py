@@ -9,24 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import TIMINGS, Accelerator
-from accel.presets import load_accelerator
-from bench.hand_scheduled import HAND_SCHEDULED, hand_scheduled_program
-from common.errors import BacoError, InputError, Location, did_you_mean
-from common.files import atomic_write, output_folder, read_input_text
-from compiler.choice.choose import choose
-from compiler.choice.gemmini import gemmini_schedule
-from compiler.codegen.layer_program import layer_program
-from compiler.codegen.program import Program
-from compiler.language.compile import buffer_names, compile_launch
-from compiler.language.forms import ceiling_quotient
-from compiler.language.jit import BoundLaunch, Options, jit
-from compiler.language.names import const
-from compiler.language.primitives import PRIMITIVES
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.accel.config import TIMINGS, Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.hand_scheduled import HAND_SCHEDULED, hand_scheduled_program
+from baco.common.errors import BacoError, InputError, Location, did_you_mean
+from baco.common.files import atomic_write, output_folder, read_input_text
+from baco.compiler.choice.choose import choose
+from baco.compiler.choice.gemmini import gemmini_schedule
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.codegen.program import Program
+from baco.compiler.language.compile import buffer_names, compile_launch
+from baco.compiler.language.forms import ceiling_quotient
+from baco.compiler.language.jit import BoundLaunch, Options, jit
+from baco.compiler.language.names import const
+from baco.compiler.language.primitives import PRIMITIVES
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 __all__ = ["PRODUCTS", "STAGES", "earlier_rows", "kernels", "kernels_page", "measured_cycles", "memories_of"]
 

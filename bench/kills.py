@@ -1,6 +1,6 @@
 """Validations whose workers and drivers are killed over and over: what is lost, what is done twice, is the study valid?
 
-As a program (`python -m bench.kills STUDY LOG EXECUTOR WORKERS`) it is the driver that is killed: it validates a study, and
+As a program (`python -m baco.bench.kills STUDY LOG EXECUTOR WORKERS`) it is the driver that is killed: it validates a study, and
 tells in LOG what workers begin and end, and what it has acknowledged.
 """
 
@@ -21,22 +21,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from accel.presets import load_accelerator
-from common.errors import BacoError
-from common.processes import python_children
-from explore.executors.base import Executor, Finished, Need, Shelf, WorkItem
-from explore.executors.engine import ExecutorChoice
-from explore.measure.job import Measurable
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore
-from explore.objective import Objective
-from explore.space import DesignSpace
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME, Study
-from explore.validate.run import STORE_NAME, ValidationOptions, validated_designs
-from explore.validate.session import validate_file
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.common.errors import BacoError
+from baco.common.processes import python_children
+from baco.exploration.executors.base import Executor, Finished, Need, Shelf, WorkItem
+from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.measure.job import Measurable
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.objective import Objective
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.validate.run import STORE_NAME, ValidationOptions, validated_designs
+from baco.exploration.validate.session import validate_file
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 
 __all__ = ["KillResult", "kill_runs"]
 
@@ -224,7 +224,7 @@ class _Runs:
 
     def start(self) -> None:
         """Another driver."""
-        call = [sys.executable, "-m", "bench.kills", str(self.study), str(self.log), self.executor]
+        call = [sys.executable, "-m", "baco.bench.kills", str(self.study), str(self.log), self.executor]
         with python_children(), open(self.log.with_name("errors"), "wb") as said:
             self.driver = subprocess.Popen(
                 [*call, str(_WORKERS)],

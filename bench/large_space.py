@@ -1,4 +1,4 @@
-"""Searchers in the space of sizes and settings, whole programs, at equal evaluations and equal time: `python -m bench.large_space`.
+"""Searchers in the space of sizes and settings, whole programs, at equal evaluations and equal time: `python -m baco.bench.large_space`.
 
 A run goes on until both budgets are used, and its curve says what was best at either. Seconds are those of the processor that a
 process has had, so that they mean the same on a busy machine; what a search needs to know of a network is not counted. Intervals
@@ -21,21 +21,21 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from bench.curves import figure
-from bench.large_space_peers import PEERS, HardwareSearch
-from bench.runs import RunKey, RunShelf, SearchRun, load
-from common.files import atomic_write, output_folder
-from common.text import markdown_table
-from explore.cost.model import make_cost_model
-from explore.cost.rest import rest_by_settings
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.search.gradient import GradientSearch
-from explore.search.settings import SettingsSearch
-from explore.space import load_space
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.bench.curves import figure
+from baco.bench.large_space_peers import PEERS, HardwareSearch
+from baco.bench.runs import RunKey, RunShelf, SearchRun, load
+from baco.common.files import atomic_write, output_folder
+from baco.common.text import markdown_table
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.rest import rest_by_settings
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.search.settings import SettingsSearch
+from baco.exploration.space import load_space
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 __all__ = ["NETWORKS", "SEARCHERS", "Ratio", "execute", "page", "ratio", "summary"]
 

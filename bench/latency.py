@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.sets.dataset import Dataset, read_dataset
-from bench.sets.sample import STRATA
-from common.files import atomic_write, output_folder
-from common.portable import Floats
-from compiler.latency import HardwareBatch, LayerBatch, latency
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from explore.cost.evaluate import spearman
-from explore.cost.reference import access_counts, latency_terms
+from baco.bench.sets.dataset import Dataset, read_dataset
+from baco.bench.sets.sample import STRATA
+from baco.common.files import atomic_write, output_folder
+from baco.common.portable import Floats
+from baco.compiler.latency import HardwareBatch, LayerBatch, latency
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.exploration.cost.evaluate import spearman
+from baco.exploration.cost.reference import access_counts, latency_terms
 
 __all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text", "write_report"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from common.errors import InputError, did_you_mean
-from compiler.layers.layer import Layer
-from workloads.network import Operator
-from workloads.networks.resnet import resnet50
-from workloads.problem import Problem
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.layers.layer import Layer
+from baco.workloads.network import Operator
+from baco.workloads.networks.resnet import resnet50
+from baco.workloads.problem import Problem
 
 __all__ = ["SETS", "NamedLayer", "layer_shapes"]
 

@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import InfeasibleError
-from common.files import atomic_write, output_folder
-from common.provenance import versions
-from common.text import markdown_text
-from explore.executors.engine import LOCAL, ExecutorChoice
-from explore.measured.search import MeasuredDesign
-from explore.measured.session import Watch, measure_study
-from explore.objective import Objective
-from explore.space import load_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.common.errors import InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.common.provenance import versions
+from baco.common.text import markdown_text
+from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.measured.search import MeasuredDesign
+from baco.exploration.measured.session import Watch, measure_study
+from baco.exploration.objective import Objective
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 __all__ = ["NETWORKS", "LoopRow", "bench_loop", "report_text"]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from accel.energy import EnergyTable
-from common.errors import InputError, did_you_mean
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from explore.cost.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
-from explore.cost.reference import access_counts, latency_terms, total_energy
-from explore.search.exact_factors import ExactMappings
-from workloads.inputs.load import load_network
+from baco.accel.energy import EnergyTable
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.exploration.cost.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
+from baco.exploration.cost.reference import access_counts, latency_terms, total_energy
+from baco.exploration.search.exact_factors import ExactMappings
+from baco.workloads.inputs.load import load_network
 
 #: Layers that the random mappings are of, and the machine whose array bounds their spatial factors.
 NETWORKS = ("resnet50", "bert_base")

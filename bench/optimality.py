@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from accel.presets import load_accelerator
-from bench.exhaustive import enumerate_all
-from common.errors import InfeasibleError
-from common.files import atomic_write, output_folder
-from common.table import csv_text
-from explore.cost.bound import capacity_bound, compulsory_bound
-from explore.cost.certificate import certify
-from explore.cost.exact import LayerSolver
-from explore.cost.tiles import Point
-from explore.executors.base import Call, gather
-from explore.executors.engine import HERE, ExecutorChoice
-from explore.objective import Objective
-from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space
-from workloads.inputs.load import load_network
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.bench.exhaustive import enumerate_all
+from baco.common.errors import InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.common.table import csv_text
+from baco.exploration.cost.bound import capacity_bound, compulsory_bound
+from baco.exploration.cost.certificate import certify
+from baco.exploration.cost.exact import LayerSolver
+from baco.exploration.cost.tiles import Point
+from baco.exploration.executors.base import Call, gather
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 #: Networks judged when none is named: built-in ones of different kinds.
 DEFAULT_NETWORKS = ("resnet50", "bert_base", "unet", "retinanet", "deepbench_ocr")

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import func
 
-from accel.config import Accelerator
-from common.files import atomic_write, output_folder
-from compiler.blocks.analysis import Analysis
-from compiler.blocks.pipelining import pipelined_loads
-from compiler.blocks.stages import loop_times
-from compiler.codegen.block_program import lower_block_program, with_workspace
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import build_program
-from compiler.dialects.context import all_dialects
-from compiler.language.jit import jit
-from compiler.language.names import const
-from compiler.language.primitives import PRIMITIVES
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.blocks.analysis import Analysis
+from baco.compiler.blocks.pipelining import pipelined_loads
+from baco.compiler.blocks.stages import loop_times
+from baco.compiler.codegen.block_program import lower_block_program, with_workspace
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import build_program
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.language.jit import jit
+from baco.compiler.language.names import const
+from baco.compiler.language.primitives import PRIMITIVES
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.sim.engines.program import run_program
 
 __all__ = ["KERNELS", "STAGES", "bench_pipelining", "pipelining_page"]
 
@@ -171,7 +171,7 @@ def pipelining_page(rows: Sequence[dict[str, Any]]) -> str:
         "# Loads that run ahead: stages in RTL and in the model",
         "",
         "Cycles of the whole program in RTL with 1 to 5 places for every block, and, below, what the model of",
-        "`compiler.analysis.pipelined` says; in brackets the stages that it takes, and how far these are from the best ones in RTL.",
+        "`baco.compiler.analysis.pipelined` says; in brackets the stages that it takes, and how far these are from the best ones in RTL.",
         "",
         "| kernel | " + " | ".join(map(str, STAGES)) + " | taken |",
         "|" + "---|" * (len(STAGES) + 2),

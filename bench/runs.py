@@ -12,22 +12,22 @@ from typing import Any
 
 import torch
 
-from bench.code_hash import code_hash
-from common.errors import InputError, Location
-from common.files import atomic_write, read_input_text
-from common.locks import Claims
-from common.provenance import stable_hash
-from explore._json import to_json
-from explore.candidate import CostModelName
-from explore.cost.model import make_cost_model
-from explore.executors.base import Need, gather
-from explore.executors.engine import HERE
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.space import load_space
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.bench.code_hash import code_hash
+from baco.common.errors import InputError, Location
+from baco.common.files import atomic_write, read_input_text
+from baco.common.locks import Claims
+from baco.common.provenance import stable_hash
+from baco.exploration._json import to_json
+from baco.exploration.candidate import CostModelName
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.executors.base import Need, gather
+from baco.exploration.executors.engine import HERE
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.space import load_space
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ Make = Callable[[str, SearchSetup], Searcher]
 
 @dataclass(frozen=True)
 class RunTask:
-    """A run as a task, on one thread (see `explore.executors.base.WorkItem`); `make` makes its searcher."""
+    """A run as a task, on one thread (see `baco.exploration.executors.base.WorkItem`); `make` makes its searcher."""
 
     wanted: RunKey
     make: Make | None = None
@@ -165,7 +165,7 @@ def execute(key: RunKey, folder: Path, make: Make | None = None) -> SearchRun:
 
 
 class RunShelf:
-    """Finished runs in a folder, a file each (see `explore.executors.base.Shelf`)."""
+    """Finished runs in a folder, a file each (see `baco.exploration.executors.base.Shelf`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()

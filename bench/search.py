@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.curves import figure
-from bench.runs import Make, RunKey, RunShelf, RunTask, SearchRun, setup_of
-from common.errors import InputError, did_you_mean
-from common.files import atomic_write, output_folder
-from common.table import csv_text
-from common.text import one_line
-from explore.executors.base import Finished, gather
-from explore.executors.engine import HERE, ExecutorChoice
-from explore.search.base import SEARCHERS
+from baco.bench.curves import figure
+from baco.bench.runs import Make, RunKey, RunShelf, RunTask, SearchRun, setup_of
+from baco.common.errors import InputError, did_you_mean
+from baco.common.files import atomic_write, output_folder
+from baco.common.table import csv_text
+from baco.common.text import one_line
+from baco.exploration.executors.base import Finished, gather
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.search.base import SEARCHERS
 
 #: The networks of the published comparison.
 NETWORKS = ("resnet50", "bert_base", "unet", "retinanet", "deepbench_ocr")
@@ -180,7 +180,7 @@ def run_all(
     progress: Progress | None,
     make: Make | None = None,
 ) -> dict[RunKey, SearchRun]:
-    """Run what is not in `folder` yet; finished runs are kept there. `make` as of `bench.runs.RunTask`."""
+    """Run what is not in `folder` yet; finished runs are kept there. `make` as of `baco.bench.runs.RunTask`."""
 
     def note(finished: int, total: int, one: Finished[RunTask, SearchRun]) -> None:
         if progress is not None:

@@ -1,4 +1,4 @@
-"""What settings of an accelerator beside its sizes do to cycles, predicted and measured: `python -m bench.settings`.
+"""What settings of an accelerator beside its sizes do to cycles, predicted and measured: `python -m baco.bench.settings`.
 
 Layers run as the compiler maps them to one accelerator, on that and on accelerators that differ from it in one setting. The
 model of cycles is to go the measured way wherever that is more than a percent, and a setting that moves nothing by a percent
@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from common.errors import BacoError
-from common.files import atomic_write
-from compiler.choice.choose import Style, choices
-from compiler.latency import schedule_cycles
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from explore.measure.layer import measure_layer
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.common.errors import BacoError
+from baco.common.files import atomic_write
+from baco.compiler.choice.choose import Style, choices
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.exploration.measure.layer import measure_layer
+from baco.workloads.problem import Problem
 
 __all__ = ["SETTINGS", "SettingCycles", "layers", "measured", "report_text", "summary"]
 

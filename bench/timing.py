@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from bench.latency import Accuracy, accuracy
-from common.errors import InputError, Location
-from common.files import read_input
-from common.numbers import whole_number
-from common.scratch import scratch_folder
-from common.table import read_rows, read_table_text
-from compiler.latency import predict_layers
-from compiler.schedules.text import parse_layer, parse_schedule
-from explore.executors.base import Call, gather
-from explore.executors.engine import HERE, ExecutorChoice
-from sim.engines.base import run_job
-from sim.job import Job, SimulationError
+from baco.accel.config import Accelerator
+from baco.bench.latency import Accuracy, accuracy
+from baco.common.errors import InputError, Location
+from baco.common.files import read_input
+from baco.common.numbers import whole_number
+from baco.common.scratch import scratch_folder
+from baco.common.table import read_rows, read_table_text
+from baco.compiler.latency import predict_layers
+from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.exploration.executors.base import Call, gather
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, SimulationError
 
 __all__ = ["TimedProgram", "TimingAccuracy", "bench_timing", "timing_accuracy"]
 
@@ -121,7 +121,7 @@ def bench_timing(
         folder: with random.csv, micro.csv and programs.tar.gz; the tables' columns `file`, `style`, `layer`, `mapping` and
             `original_cycles` are read, and `schedule` if it is there, for predictions.
         accelerator: the machine that was measured.
-        timing: whose cycles are counted, one of `sim.job.TIMINGS`.
+        timing: whose cycles are counted, one of `baco.sim.job.TIMINGS`.
         files: only these programs; all by default.
         engine: where the programs run.
         report: told of each program that has run.

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.files import atomic_write, output_folder
-from compiler.mapping.machines import load_machine
-from explore.trees.chains import parse_chain
-from explore.trees.compare import SEARCHED, compare_trees
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.mapping.machines import load_machine
+from baco.exploration.trees.chains import parse_chain
+from baco.exploration.trees.compare import SEARCHED, compare_trees
 
 __all__ = ["TREE_CHAINS", "TREE_MACHINES", "trees", "trees_page"]
 

@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.presets import load_accelerator
-from common.errors import BacoError
-from common.files import atomic_write, output_folder
-from explore.objective import Objective
-from explore.space import load_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME
-from explore.validate.result import ValidatedDesign
-from explore.validate.run import ValidationOptions, ValidationProgress
-from explore.validate.session import validate_file
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.accel.presets import load_accelerator
+from baco.common.errors import BacoError
+from baco.common.files import atomic_write, output_folder
+from baco.exploration.objective import Objective
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME
+from baco.exploration.validate.result import ValidatedDesign
+from baco.exploration.validate.run import ValidationOptions, ValidationProgress
+from baco.exploration.validate.session import validate_file
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 __all__ = ["NETWORKS", "ProgramRow", "program_cost", "whole_programs", "whole_programs_table"]
 

@@ -1,6 +1,6 @@
 """Things that are slow to make, kept by content in a folder of our own inside the user's cache folder.
 
-Everything here may be run later, so the folder must be its owner's alone (`common.private`), and every entry carries
+Everything here may be run later, so the folder must be its owner's alone (`baco.common.private`), and every entry carries
 digests of its files, checked before it is used. What does not match them is made anew.
 """
 
@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from common.errors import BacoError, Location, StorageError
-from common.files import read_input, storage_error, sync_folder
-from common.locks import hold, open_lock, try_lock
-from common.private import private_folder, trusted_owner
+from baco.common.errors import BacoError, Location, StorageError
+from baco.common.files import read_input, storage_error, sync_folder
+from baco.common.locks import hold, open_lock, try_lock
+from baco.common.private import private_folder, trusted_owner
 
 __all__ = ["Cache", "cache_folder", "own_folder"]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
-from common.errors import InputError, Location
-from common.files import decode_text, read_input
-from common.text import unfit
+from baco.common.errors import InputError, Location
+from baco.common.files import decode_text, read_input
+from baco.common.text import unfit
 
 #: Bounds on what is accepted; real files stay a hundred times below them.
 MAX_BYTES = 16 << 20

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from common.text import one_line
+from baco.common.text import one_line
 
 #: Characters shown of a place, a sentence and a hint, names further lines, and names in a list of what is allowed:
 #: what users write into their files may be of any length.
@@ -16,7 +16,7 @@ _MOST_PLACE, _MOST_SENTENCE, _MOST_HINT, _MOST_LINES, _MOST_NAMES = 400, 1000, 1
 #: Longer names are not looked for among the allowed ones; comparing is quadratic.
 _LONGEST_GUESS = 80
 #: Whose lines are of no interest to users.
-OWN_PACKAGES = ("accel", "baco", "bench", "common", "compiler", "explore", "sim", "workloads")
+OWN_PACKAGE = "baco"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Location:
 class BacoError(Exception):
     """Root of all errors shown to users: printed as one message, exit code 2.
 
-    Any part may quote the user's input as it is: as text, an error is fit to show (`common.text`), and only `details`
+    Any part may quote the user's input as it is: as text, an error is fit to show (`baco.common.text`), and only `details`
     and the hint begin further lines.
 
     Args:
@@ -86,7 +86,7 @@ class BacoError(Exception):
         lines = []
         for frame, number in traceback.walk_tb(self.__traceback__):
             # the user's own frames come first; cells have no file, but IPython tells `linecache` their text
-            if frame.f_globals.get("__name__", "").partition(".")[0] in OWN_PACKAGES:
+            if frame.f_globals.get("__name__", "").partition(".")[0] == OWN_PACKAGE:
                 break
             code = frame.f_code
             text = linecache.getline(code.co_filename, number, frame.f_globals).strip()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from common.text import one_line
+from baco.common.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from common.errors import InputError, Location, StorageError
+from baco.common.errors import InputError, Location, StorageError
 
 #: Largest user file read whole; layer tables and mapping tables stay far below it.
 MAX_INPUT_BYTES = 1 << 30

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from common.errors import Location, StorageError
-from common.files import storage_error
+from baco.common.errors import Location, StorageError
+from baco.common.files import storage_error
 
 __all__ = ["Claims", "hold", "open_lock", "try_lock"]
 

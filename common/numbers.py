@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from common.errors import InputError, Location
+from baco.common.errors import InputError, Location
 
 __all__ = ["EXACT", "WHOLE", "any_base_number", "hexadecimal_number", "real_number", "whole_number"]
 

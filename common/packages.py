@@ -8,7 +8,7 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-from common.errors import InputError
+from baco.common.errors import InputError
 
 __all__ = ["package_file", "zig_program", "zig_version"]
 

@@ -1,6 +1,6 @@
 """Pages of HTML: one self-contained file each, in one style, whatever the names in users' files are.
 
-Names from outside reach a page in two ways only: as HTML text escaped by `common.text.html_text`, and inside blocks of
+Names from outside reach a page in two ways only: as HTML text escaped by `baco.common.text.html_text`, and inside blocks of
 data that the page's script shows as text (`script_json`, or deflated where they are large). A content security policy
 forbids a page all network access. `page.js` has what pages share: numbers as text, elements, tables that sort, the
 look of plots; `page.css` their style, light, dark and printed.
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.errors import StorageError
-from common.text import fit_strings, html_text, script_json
+from baco.common.errors import StorageError
+from baco.common.text import fit_strings, html_text, script_json
 
 __all__ = ["html_cards", "html_table", "packed_json", "page", "plotly_script"]
 

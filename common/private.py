@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from common.errors import Location, StorageError
+from baco.common.errors import Location, StorageError
 
 __all__ = ["private_folder", "trusted_owner"]
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from common.text import shell_word
+from baco.common.text import shell_word
 
 #: Distributions whose version can change a result.
 _DISTRIBUTIONS = ("baco", "numpy", "onnx", "optuna", "pandas", "pydantic", "scipy", "torch")

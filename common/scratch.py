@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from common.errors import StorageError
-from common.files import storage_error
-from common.locks import open_lock, try_lock
+from baco.common.errors import StorageError
+from baco.common.files import storage_error
+from baco.common.locks import open_lock, try_lock
 
 __all__ = ["scratch_folder"]
 

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import InputError, Location
-from common.files import decode_text, read_input
-from common.text import one_line
+from baco.common.errors import InputError, Location
+from baco.common.files import decode_text, read_input
+from baco.common.text import one_line
 
 __all__ = ["MAX_TABLE_BYTES", "TableRow", "csv_text", "read_rows", "read_table_text"]
 

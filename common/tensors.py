@@ -1,4 +1,4 @@
-"""What `common.portable` is for arrays, for tensors that carry gradients: the same bits on every processor, backwards too.
+"""What `baco.common.portable` is for arrays, for tensors that carry gradients: the same bits on every processor, backwards too.
 
 That holds for float64 on the CPU, in which searches compute; other types and devices get PyTorch's own functions.
 
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from common import portable
+from baco.common import portable
 
 __all__ = ["exp", "log", "power", "spread", "total"]
 

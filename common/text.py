@@ -9,7 +9,7 @@ file names that are not UTF-8). The rule is the same everywhere:
 * names of files, which nobody chooses for us, are taken as they are; what is called after a file is called by
   `file_label`;
 * whatever is printed or drawn goes through `one_line` or `several_lines`, into a page through `html_text`, into JSON
-  through `json_text`, into a table through `common.table`.
+  through `json_text`, into a table through `baco.common.table`.
 """
 
 from __future__ import annotations

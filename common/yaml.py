@@ -12,9 +12,9 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from common.document import Path_, YamlDoc, load_yaml, parse_yaml, path_text
-from common.errors import InputError, did_you_mean
-from common.text import name_problem
+from baco.common.document import Path_, YamlDoc, load_yaml, parse_yaml, path_text
+from baco.common.errors import InputError, did_you_mean
+from baco.common.text import name_problem
 
 __all__ = ["Name", "YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
 
@@ -28,7 +28,7 @@ def _checked_name(name: str) -> str:
     return name
 
 
-#: A field for what people call something, see `common.text`.
+#: A field for what people call something, see `baco.common.text`.
 Name = Annotated[str, AfterValidator(_checked_name)]
 
 _KINDS = {

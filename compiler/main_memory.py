@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from common.errors import InfeasibleError, Location
+from baco.common.errors import InfeasibleError, Location
 
 __all__ = ["MEMORY_BASE", "MOST_BYTES", "check_memory"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from common.errors import Location, StorageError
+from baco.common.errors import Location, StorageError
 
 __all__ = ["MAX_BYTES", "Closing", "Format", "bounded_time", "check_files", "marks", "prepare", "row_digest"]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from common.errors import InputError
+from baco.common.errors import InputError
 
 __all__ = [
     "Amount",

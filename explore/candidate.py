@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from accel.config import Accelerator
-from compiler.mapping.nest import Mapping
-from explore._json import Amount, Count
-from explore.hardware import named_units
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration._json import Amount, Count
+from baco.exploration.hardware import named_units
+from baco.workloads.network import Task
 
 Source = Literal["predicted", "measured"]
 CodeStyle = Literal["macro", "explicit", "packed"]

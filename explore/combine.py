@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.portable import Floats
+from baco.common.portable import Floats
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from accel.config import Accelerator
-from common.errors import InputError, Location, did_you_mean
-from explore.candidate import Cost
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.exploration.candidate import Cost
+from baco.workloads.network import Task
 
 Bound = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -26,7 +26,7 @@ UNITS = {
 
 
 class Beside(Protocol):
-    """What programs do beside their tasks: the part of `explore.rest.RestOfPrograms` that is asked for here."""
+    """What programs do beside their tasks: the part of `baco.exploration.rest.RestOfPrograms` that is asked for here."""
 
     def counts(self, tasks: Sequence[Task], accelerator: Accelerator) -> list[float]: ...
 

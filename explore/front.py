@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from common.portable import Floats
+from baco.common import portable
+from baco.common.portable import Floats
 
 #: Rows that are compared with all others at a time.
 _BLOCK = 256

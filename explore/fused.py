@@ -1,8 +1,8 @@
 """Groups of operators that run as one unit in the programs of a search's designs: which, on which accelerator, and what for.
 
-A group (`compiler.network.groups`) replaces layers whose mappings a search looks for, and other operators, by code whose
+A group (`baco.compiler.network.groups`) replaces layers whose mappings a search looks for, and other operators, by code whose
 cost depends on the accelerator alone. So on every accelerator of a space some tasks run less often, and the rest of
-the programs (`explore.rest`) is another.
+the programs (`baco.exploration.rest`) is another.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.network.steps import StepCost
-from explore._json import Json, listed, number
-from explore.operators import OperatorCost, operators_from_json, operators_to_json, total
+from baco.compiler.network.steps import StepCost
+from baco.exploration._json import Json, listed, number
+from baco.exploration.operators import OperatorCost, operators_from_json, operators_to_json, total
 
 __all__ = ["FusedPrograms", "Fusion"]
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accel.config import Accelerator
-from common.portable import Bools, Ints
+from baco.accel.config import Accelerator
+from baco.common.portable import Bools, Ints
 
 
 @dataclass(frozen=True)
 class HardwarePoints:
     """Accelerators as arrays of one length, ascending by (units, dim, scratchpad, accumulator).
 
-    `units` says which have row functions (`accel.config.Features.row_functions`).
+    `units` says which have row functions (`baco.accel.config.Features.row_functions`).
     """
 
     dim: Ints

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from common.portable import Floats
+from baco.common import portable
+from baco.common.portable import Floats
 
 _STATE = ("units", "energy", "latency", "least_energy", "least_latency", "rest", "counts")
 

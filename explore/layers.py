@@ -1,6 +1,6 @@
 """From a searched task to the layer that is compiled, measured and predicted for it.
 
-A task (`workloads.network.Task`) is a problem with a count; a layer (`compiler.layers.layer.Layer`) says besides where the
+A task (`baco.workloads.network.Task`) is a problem with a count; a layer (`baco.compiler.layers.layer.Layer`) says besides where the
 image ends, what is added to the sums and what happens on their way out. Those facts do not change what a search
 chooses from, but they change cycles: padding is loaded from nowhere, and a bias is loaded besides.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from common import portable
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from workloads.network import LayerFacts, Network, Operator, Task, Workload
-from workloads.problem import Problem
-from workloads.semantics import Parameter
+from baco.common import portable
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.workloads.network import LayerFacts, Network, Operator, Task, Workload
+from baco.workloads.problem import Problem
+from baco.workloads.semantics import Parameter
 
 __all__ = ["layer_facts", "layer_of_task", "layers_of_tasks", "result_scale"]
 

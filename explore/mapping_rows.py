@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError, Location, did_you_mean
-from common.numbers import EXACT, real_number, whole_number
-from common.table import TableRow, read_rows, read_table_text
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import parse_mapping
-from workloads.problem import DIMS, Problem
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.numbers import EXACT, real_number, whole_number
+from baco.common.table import TableRow, read_rows, read_table_text
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import parse_mapping
+from baco.workloads.problem import DIMS, Problem
 
 MAPPING = "mapping.mapping"
 #: Array side, 32-bit words a column of the accumulator, bytes of the scratchpad.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.errors import InputError, did_you_mean
-from explore.candidate import Cost
+from baco.common.errors import InputError, did_you_mean
+from baco.exploration.candidate import Cost
 
 METRICS = ("edp", "latency", "energy", "area", "edap")
 

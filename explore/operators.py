@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.network.steps import StepCost
-from explore._json import listed, number, text
+from baco.compiler.network.steps import StepCost
+from baco.exploration._json import listed, number, text
 
 __all__ = ["OperatorCost", "operators_from_json", "operators_to_json", "total"]
 

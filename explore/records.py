@@ -7,9 +7,9 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from common.provenance import Provenance
-from explore._json import from_json, load, reader
-from explore.candidate import CostModelName
+from baco.common.provenance import Provenance
+from baco.exploration._json import from_json, load, reader
+from baco.exploration.candidate import CostModelName
 
 __all__ = [
     "ProvenanceRecord",
@@ -23,10 +23,10 @@ __all__ = [
 
 
 class SetupRecord(TypedDict):
-    """What determines a study's result, budget and versions apart (see `explore.studies.engine.describe_setup`).
+    """What determines a study's result, budget and versions apart (see `baco.exploration.studies.engine.describe_setup`).
 
-    `rest` is what programs do beside the tasks (`explore.rest.RestOfPrograms`); None where costs are of the tasks alone.
-    `blocks` are there where a kernel was explored (`explore.search.base.SearchSetup`).
+    `rest` is what programs do beside the tasks (`baco.exploration.rest.RestOfPrograms`); None where costs are of the tasks alone.
+    `blocks` are there where a kernel was explored (`baco.exploration.search.base.SearchSetup`).
     """
 
     workload: dict[str, Any]
@@ -43,7 +43,7 @@ class SetupRecord(TypedDict):
 
 
 class ProvenanceRecord(TypedDict):
-    """`common.provenance.Provenance` as plain values."""
+    """`baco.common.provenance.Provenance` as plain values."""
 
     versions: dict[str, str]
     seed: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from explore.constraints import Constraints
-from explore.hardware import with_units
-from explore.space import DesignSpace
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.exploration.constraints import Constraints
+from baco.exploration.hardware import with_units
+from baco.exploration.space import DesignSpace
 
 __all__ = ["reference_machine", "reference_space"]
 

@@ -1,9 +1,9 @@
 """What a network's program does beside its layers: additions and poolings on the accelerator, operators on the host.
 
 None of it depends on mappings, and of the hardware of a space only on the array's side and on whether there are row
-functions (`accel.config.Features.row_functions`), but for the energy of an access, and for row functions whose rows small
+functions (`baco.accel.config.Features.row_functions`), but for the energy of an access, and for row functions whose rows small
 memories do not hold, so that the host computes them. So a search adds a few numbers a side to what its mappings cost, and minimises the cost of the whole program.
-Where operators run in groups (`explore.fused`), some layers run less often, too: `runs`.
+Where operators run in groups (`baco.exploration.fused`), some layers run less often, too: `runs`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from common.errors import InputError
-from compiler.network.steps import StepCost
-from explore._json import Json, listed, number, reader, text
-from explore.fused import FusedPrograms
-from explore.operators import OperatorCost, operators_from_json, operators_to_json, total
-from explore.space import Choice, DesignSpace
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError
+from baco.compiler.network.steps import StepCost
+from baco.exploration._json import Json, listed, number, reader, text
+from baco.exploration.fused import FusedPrograms
+from baco.exploration.operators import OperatorCost, operators_from_json, operators_to_json, total
+from baco.exploration.space import Choice, DesignSpace
+from baco.workloads.network import Task
 
 __all__ = ["RestBySettings", "RestOfPrograms", "SizedOperators"]
 

@@ -1,7 +1,7 @@
 """Plain JSON for what a study keeps beside single dataclasses: candidates, and workloads without what studies need not.
 
 `*_to_json` gives dictionaries and lists of plain Python values, `*_from_json` the inverse; malformed input raises
-InputError. What is no more than its fields goes through `explore._json.to_json` and `from_json`.
+InputError. What is no more than its fields goes through `baco.exploration._json.to_json` and `from_json`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from accel.config import Accelerator
-from compiler.mapping.nest import Mapping
-from explore._json import Count, Json, from_json, reader, to_json
-from explore.candidate import Candidate, Cost
-from explore.layers import layer_facts
-from workloads.network import LayerFacts, Operator, Task, Workload
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration._json import Count, Json, from_json, reader, to_json
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.layers import layer_facts
+from baco.workloads.network import LayerFacts, Operator, Task, Workload
+from baco.workloads.problem import Problem
 
 __all__ = [
     "candidate_from_json",

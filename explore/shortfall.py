@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.errors import InfeasibleError, Location
-from common.portable import Bools
-from explore.constraints import UNITS
-from explore.space import DesignSpace
+from baco.common.errors import InfeasibleError, Location
+from baco.common.portable import Bools
+from baco.exploration.constraints import UNITS
+from baco.exploration.space import DesignSpace
 
 __all__ = ["Shortfall", "check_feasible", "shortfall"]
 

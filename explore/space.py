@@ -14,16 +14,16 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from accel.config import Accelerator
-from accel.dataflows import Dataflow, setting_of
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError, InputError, Location, did_you_mean
-from common.portable import Bools, Ints
-from common.provenance import stable_hash
-from common.yaml import YamlDoc, load_yaml, parse_model
-from explore.constraints import Constraints
-from explore.hardware import HardwarePoints, legal_bank, member, with_units
-from explore.space_file import (
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import Dataflow, setting_of
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError, InputError, Location, did_you_mean
+from baco.common.portable import Bools, Ints
+from baco.common.provenance import stable_hash
+from baco.common.yaml import YamlDoc, load_yaml, parse_model
+from baco.exploration.constraints import Constraints
+from baco.exploration.hardware import HardwarePoints, legal_bank, member, with_units
+from baco.exploration.space_file import (
     MAX_KIB,
     SEARCHED,
     SETTING_FIELDS,
@@ -180,7 +180,7 @@ class DesignSpace:
             units: which have row functions (numbers, 0 or 1, or booleans, that broadcast with the sizes), where that is
                 searched; None: none does. Of no account in other spaces.
 
-        The area never falls as a capacity grows; in the side it may, see `accel.area`.
+        The area never falls as a capacity grows; in the side it may, see `baco.accel.area`.
         """
         return self._by_units(lambda one: one.area_of(dim, accumulator_kib, scratchpad_kib), units)
 
@@ -292,7 +292,7 @@ class DesignSpace:
             source: where the bounds come from, for messages.
             bounds: by the names of `Constraints`.
 
-        Raises InputError for a bad bound. Whether any accelerator is left, `explore.shortfall` says, when all bounds are known.
+        Raises InputError for a bad bound. Whether any accelerator is left, `baco.exploration.shortfall` says, when all bounds are known.
         """
         merged = self.constraints.model_dump()
         for name, value in bounds.items():
@@ -374,7 +374,7 @@ def load_space(name_or_path: str | Path) -> DesignSpace:
     """A named space, or one from a YAML file.
 
     Raises InputError for an unknown name or a malformed file, InfeasibleError when no accelerator satisfies the rules.
-    Whether one satisfies the bounds as well, `explore.shortfall` says, when all of them are known.
+    Whether one satisfies the bounds as well, `baco.exploration.shortfall` says, when all of them are known.
     """
     text = str(name_or_path)
     if text in space_names():

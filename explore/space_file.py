@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from accel.config import Accelerator
-from accel.dataflows import Dataflow, offered
-from common.files import atomic_write
-from common.yaml import Name
-from explore.constraints import Constraints
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import Dataflow, offered
+from baco.common.files import atomic_write
+from baco.common.yaml import Name
+from baco.exploration.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
 Units = Literal["none", "row_functions"]
@@ -182,7 +182,7 @@ def space_json_schema() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the committed copy of the schema: `python -m explore.space_file`."""
+    """Write the committed copy of the schema: `python -m baco.exploration.space_file`."""
     atomic_write(SCHEMA_PATH, json.dumps(space_json_schema(), indent=2) + "\n")
 
 

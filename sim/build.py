@@ -15,11 +15,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from accel.legality.cpp import cpp_sources
-from common.cache import Cache
-from common.errors import BacoError, Location, StorageError
-from common.provenance import stable_hash
-from sim.toolchain import Toolchain
+from baco.accel.legality.cpp import cpp_sources
+from baco.common.cache import Cache
+from baco.common.errors import BacoError, Location, StorageError
+from baco.common.provenance import stable_hash
+from baco.sim.toolchain import Toolchain
 
 __all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulator"]
 
@@ -317,7 +317,7 @@ def _runs_once(path: Path) -> bool:
 
 
 def _cpp_folder() -> Path:
-    return Path(str(resources.files("sim") / "cpp"))
+    return Path(str(resources.files("baco.sim") / "cpp"))
 
 
 def _sources() -> dict[str, str]:

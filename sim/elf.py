@@ -14,13 +14,13 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from accel.elf_note import SECTION, read_note
-from common.errors import InputError, Location, did_you_mean
-from common.files import read_input
+from baco.accel.elf_note import SECTION, read_note
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import read_input
 
 __all__ = ["ElfProgram", "Segment", "load_elf", "symbol_range"]
 
-#: Programs reach no more than that (`compiler.main_memory`).
+#: Programs reach no more than that (`baco.compiler.main_memory`).
 _LIMIT_BYTES = 1 << 31
 #: Real programs have a few segments, some thousand symbols and notes of some dozen bytes.
 _MOST_SEGMENTS, _MOST_SYMBOLS, _MOST_NOTE_BYTES = 1000, 200_000, 4096

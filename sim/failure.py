@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.isa import disassemble
-from accel.legality.errors import MAIN_MEMORY, error_reason
-from sim.elf import ElfProgram
+from baco.accel.isa import disassemble
+from baco.accel.legality.errors import MAIN_MEMORY, error_reason
+from baco.sim.elf import ElfProgram
 
 __all__ = ["describe"]
 

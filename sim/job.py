@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from common.errors import BacoError
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
 
 __all__ = [
     "Job",
@@ -68,7 +68,7 @@ class Recording:
     Attributes:
         waves: waveforms of the whole accelerator, .vcd or .fst.
         waves_from, waves_until: cycles recorded, [from, until); None = to the end.
-        log: when each command was allocated, issued and done (`sim.trace` reads it).
+        log: when each command was allocated, issued and done (`baco.sim.trace` reads it).
     """
 
     waves: Path | None = None
@@ -116,12 +116,12 @@ class Job:
     Attributes:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
-        timing: whose cycles the engine `rtl` counts, one of `accel.config.TIMINGS`; None for the accelerator's.
+        timing: whose cycles the engine `rtl` counts, one of `baco.accel.config.TIMINGS`; None for the accelerator's.
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
         watches: instructions at which counters are noted; each address once.
-        tools: kind of `sim.toolchain.toolchain`; None for the default.
-        simulator: program that runs it, for the engines of `sim.engines.base.EXTERNAL_ENGINES`; None for the one
+        tools: kind of `baco.sim.toolchain.toolchain`; None for the default.
+        simulator: program that runs it, for the engines of `baco.sim.engines.base.EXTERNAL_ENGINES`; None for the one
             that the environment names.
         engine_arguments: for that program, before those that name what to run.
         report: where progress of builds goes.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from common.errors import InputError, did_you_mean
-from common.packages import package_file, zig_program
-from common.provenance import stable_hash
+from baco.common.errors import InputError, did_you_mean
+from baco.common.packages import package_file, zig_program
+from baco.common.provenance import stable_hash
 
 #: `package` (default) or `system`.
 TOOLS_VARIABLE = "BACO_TOOLS"

@@ -31,13 +31,19 @@ _IMPORTS = (
     *("baco.cli.kernel_input", "baco.cli.lowering", "baco.commands.opt", "baco.commands.networks"),
     *(
         "baco.language",
-        "compiler.dialects.context",
-        "compiler.codegen.program",
-        "compiler.codegen.layer_program",
+        "baco.compiler.dialects.context",
+        "baco.compiler.codegen.program",
+        "baco.compiler.codegen.layer_program",
     ),
-    *("compiler.choice.choose", "compiler.passes.linalg_to_instgem"),
-    *("compiler.network.program", "compiler.network.quantise", "compiler.network.reference"),
-    *("onnx", "onnx.shape_inference", "workloads.inputs.load", "workloads.onnx.load", "workloads.networks"),
+    *("baco.compiler.choice.choose", "baco.compiler.passes.linalg_to_instgem"),
+    *("baco.compiler.network.program", "baco.compiler.network.quantise", "baco.compiler.network.reference"),
+    *(
+        "onnx",
+        "onnx.shape_inference",
+        "baco.workloads.inputs.load",
+        "baco.workloads.onnx.load",
+        "baco.workloads.networks",
+    ),
     *("xdsl.dialects.llvm", "xdsl.dialects.linalg", "xdsl.dialects.scf", "xdsl.dialects.memref"),
 )
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from explore.report.page import page_html
-from explore.report.study_report import report_data
-from sim.trace import draw_html, read_log
+from baco.exploration.report.page import page_html
+from baco.exploration.report.study_report import report_data
+from baco.sim.trace import draw_html, read_log
 from tests.browser import Browser, Look, find_browser
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"

@@ -1,18 +1,24 @@
 """The import order of the design: arrows only go down, there are no cycles of files or folders; no name has two classes."""
 
 import ast
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
-#: From the top to the ground floor; a package may import itself and what comes after it.
-ORDER = ("baco", "bench", "explore", "sim", "compiler", "workloads", "accel", "common")
+#: From the top to the ground floor; a folder may import itself and what comes after it.
+ORDER = ("baco", "bench", "exploration", "sim", "compiler", "workloads", "accel", "common")
 
 
-def _files() -> list[Path]:
-    return [path for name in ORDER for path in sorted((ROOT / name).rglob("*.py"))]
+def package_files(*folders: str) -> list[Path]:
+    """Python files of the package, or of these folders in it: below `baco/`, where links lead to the folders beside it."""
+    return [
+        Path(folder) / name
+        for start in folders or ("",)
+        for folder, _, names in sorted(os.walk(ROOT / "baco" / start, followlinks=True))
+        for name in sorted(names)
+        if name.endswith(".py")
+    ]
 
 
 def _module(path: Path) -> str:
@@ -20,7 +26,15 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {_module(path): path for path in _files()}
+def _room(module: str) -> str:
+    """Which of ORDER a module of ours lies in: everything that is in none of the other folders is the front door's."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ORDER else parts[0]
+
+
+#: How folders of a checkout are called in it, where Python must not find them.
+FOLDERS = ("accel", "bench", "common", "compiler", "explore", "sim", "workloads")
+MODULES = {_module(path): path for path in package_files()}
 
 
 def _imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -40,11 +54,13 @@ def _imports(path: Path) -> Iterator[tuple[int, str]]:
 def _violations(files: dict[Path, list[tuple[int, str]]], root: Path) -> list[str]:
     found = []
     for path, imports in files.items():
-        own = ORDER.index(path.relative_to(root).parts[0])
+        own = ORDER.index(_room(_module(path)))
         for line, module in imports:
-            top = module.split(".")[0]
+            top = _room(module)
             if top in ORDER and ORDER.index(top) < own:
                 found.append(f"{path.relative_to(root)}:{line} imports {module}, which is above it")
+            if module.split(".")[0] in FOLDERS:
+                found.append(f"{path.relative_to(root)}:{line} imports {module}, which only a checkout has")
             if top == "tests":
                 found.append(f"{path.relative_to(root)}:{line} imports the tests")
     return found
@@ -74,12 +90,12 @@ def _cycle(graph: dict[str, set[str]]) -> list[str] | None:
 
 
 def test_arrows_only_go_down() -> None:
-    files = {path: list(_imports(path)) for path in _files()}
+    files = {path: list(_imports(path)) for path in package_files()}
     assert len(files) > 20, "the packages were not found"
     assert _violations(files, ROOT) == []
 
 
-def test_no_cycles_of_files() -> None:
+def test_no_cycles_ofpackage_files() -> None:
     graph: dict[str, set[str]] = {
         module: {target for _, target in _imports(path) if target in MODULES and target != module}
         for module, path in MODULES.items()
@@ -122,7 +138,7 @@ def _public_classes(files: Iterable[Path]) -> dict[str, list[str]]:
 
 
 def test_no_two_public_classes_of_one_name() -> None:
-    assert {name: paths for name, paths in _public_classes(_files()).items() if len(paths) > 1} == {}
+    assert {name: paths for name, paths in _public_classes(package_files()).items() if len(paths) > 1} == {}
 
 
 def test_the_check_sees_two_classes_of_one_name_and_a_cycle_of_folders(tmp_path: Path) -> None:
@@ -136,19 +152,21 @@ def test_the_check_sees_two_classes_of_one_name_and_a_cycle_of_folders(tmp_path:
 
 
 def test_the_check_sees_an_upward_arrow_and_a_cycle() -> None:
-    path = ROOT / "common" / "errors.py"
-    assert _violations({path: [(3, "explore.space")]}, ROOT) == [
-        "common/errors.py:3 imports explore.space, which is above it"
+    path = ROOT / "baco" / "common" / "errors.py"
+    assert _violations({path: [(3, "baco.exploration.space"), (4, "sim.build")]}, ROOT) == [
+        "baco/common/errors.py:3 imports baco.exploration.space, which is above it",
+        "baco/common/errors.py:4 imports sim.build, which only a checkout has",
     ]
     assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in ROOT.iterdir() if (p / "__init__.py").exists()))
-def test_every_package_has_a_place_in_the_order(name: str) -> None:
-    assert name in ORDER or name == "tests"
-
-
-def test_the_start_up_check_knows_every_package() -> None:
-    from baco.cli.startup import PACKAGES
-
-    assert set(PACKAGES) == {name for name in ORDER if (ROOT / name / "__init__.py").exists()}
+def test_every_folder_has_a_place_in_the_order() -> None:
+    """In a checkout, the package leads to each folder of sources beside it; an unpacked archive has only the package."""
+    links = {path.name: path.resolve().name for path in (ROOT / "baco").iterdir() if path.is_symlink()}
+    beside = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"baco", "tests"}
+    assert set(links) <= set(ORDER)
+    assert set(links.values()) == beside
+    assert {name: folder for name, folder in links.items() if name != folder} in (
+        {"exploration": "explore"},
+        {},
+    )

@@ -1,4 +1,4 @@
-"""What searches decide by is computed with operations that give the same bits everywhere (see `common.portable`)."""
+"""What searches decide by is computed with operations that give the same bits everywhere (see `baco.common.portable`)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DIFFER = frozenset(
 #: Such names that others than these modules use for something else.
 OF_MODULES = frozenset(("power", "inner", "gamma", "beta"))
 MODULES = frozenset(("np", "numpy", "math", "torch", "F", "rng"))
-#: Whose functions of such names are portable: the modules, and `compiler.analysis.arrays.Arrays`.
+#: Whose functions of such names are portable: the modules, and `baco.compiler.analysis.arrays.Arrays`.
 PORTABLE = frozenset(("portable", "tensors", "a"))
 
 

@@ -2,7 +2,7 @@
 
 Values are `Tensor`s; a method adds one operator and returns its output. Views (reshape, transposition,
 slices, expansion) add none: they return the same tensor under another shape, since the accelerator and
-the host read through addresses. Whether an operator is fused follows from `workloads.kinds`.
+the host read through addresses. Whether an operator is fused follows from `baco.workloads.kinds`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import did_you_mean
-from workloads.kinds import KINDS
-from workloads.network import Tensor
-from workloads.semantics import Fill, Parameter, Semantics
-from workloads.shapes import Pair, broadcast, window_count
-from workloads.tensor_builder import TensorBuilder
-from workloads.views import slice_of
+from baco.common.errors import did_you_mean
+from baco.workloads.kinds import KINDS
+from baco.workloads.network import Tensor
+from baco.workloads.semantics import Fill, Parameter, Semantics
+from baco.workloads.shapes import Pair, broadcast, window_count
+from baco.workloads.tensor_builder import TensorBuilder
+from baco.workloads.views import slice_of
 
 _BATCHNORM: Mapping[str, Fill] = {"scale": "scale", "shift": "shift", "mean": "shift", "variance": "scale"}
 
@@ -33,7 +33,7 @@ class GraphBuilder(TensorBuilder):
 
     Every method raises InputError, located at the file (or network) and operator, when shapes do not fit.
 
-    `trained` holds the parameters of an operator (`workloads.semantics.Parameter`) where the source of the network
+    `trained` holds the parameters of an operator (`baco.workloads.semantics.Parameter`) where the source of the network
     has them; without it they are named after the operator and have no values.
     """
 
@@ -50,7 +50,7 @@ class GraphBuilder(TensorBuilder):
 
         Without `semantics` it can be explored, but not run.
 
-        Raises InputError for a kind outside `workloads.kinds.KINDS`.
+        Raises InputError for a kind outside `baco.workloads.kinds.KINDS`.
         """
         name = self._name(kind, name)
         if kind not in KINDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from workloads.views import Reshape, Step, Transpose
+from baco.workloads.views import Reshape, Step, Transpose
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from common.errors import InputError, Location
-from workloads.network import Block, Network, Operator, Tensor
-from workloads.semantics import Operand, Parameter, Semantics
+from baco.common.errors import InputError, Location
+from baco.workloads.network import Block, Network, Operator, Tensor
+from baco.workloads.semantics import Operand, Parameter, Semantics
 
 
 def expand(network: Network, layers: int | None = None) -> Network:

@@ -1,4 +1,4 @@
-"""The bookkeeping below `workloads.builder`: names, scopes, repetition, views, checks, and what gets fused."""
+"""The bookkeeping below `baco.workloads.builder`: names, scopes, repetition, views, checks, and what gets fused."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from common.errors import InputError, Location
-from common.text import name_problem, one_line
-from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
-from workloads.network import Block, Network, Operator, Tensor, Unsupported
-from workloads.options import LARGEST
-from workloads.problem import EXACT, Problem
-from workloads.semantics import Semantics
-from workloads.shapes import Pair, paddings, pair
-from workloads.tensor import MOST_RANK
-from workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
+from baco.common.errors import InputError, Location
+from baco.common.text import name_problem, one_line
+from baco.workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
+from baco.workloads.network import Block, Network, Operator, Tensor, Unsupported
+from baco.workloads.options import LARGEST
+from baco.workloads.problem import EXACT, Problem
+from baco.workloads.semantics import Semantics
+from baco.workloads.shapes import Pair, paddings, pair
+from baco.workloads.tensor import MOST_RANK
+from baco.workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
 
 
 class Graph:
-    """A network under construction. Use `workloads.builder.GraphBuilder`, which adds the operators.
+    """A network under construction. Use `baco.workloads.builder.GraphBuilder`, which adds the operators.
 
-    Raises InputError for names that cannot be shown (`common.text`).
+    Raises InputError for names that cannot be shown (`baco.common.text`).
     """
 
     def __init__(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workloads.problem import Problem
-from workloads.semantics import Semantics
-from workloads.tensor import Tensor
+from baco.workloads.problem import Problem
+from baco.workloads.semantics import Semantics
+from baco.workloads.tensor import Tensor
 
 __all__ = ["Block", "LayerFacts", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
 
@@ -43,7 +43,7 @@ class Operator:
         repeat: how many times the node is executed (e.g. 12 identical transformer blocks are kept as
             one block repeated 12 times).
         semantics: what it computes, None where that is not recorded; neither compared nor stored with a study.
-        facts: the part of the semantics that is stored (`explore.layers.layer_facts`); None unless read from a study.
+        facts: the part of the semantics that is stored (`baco.exploration.layers.layer_facts`); None unless read from a study.
     """
 
     name: str
@@ -125,10 +125,10 @@ class Network:
         operators: the nodes; the edges are the tensor names.
         unsupported: operators that an importer could not cost.
         source: the file or the built-in definition it came from.
-        blocks: the repeated parts, inner ones before those around them (`workloads.expand` unrolls them).
+        blocks: the repeated parts, inner ones before those around them (`baco.workloads.expand` unrolls them).
         outputs: tensors for the outside; empty if not known, then those that nothing reads. One inside of a block
             stands for that of every run.
-        spec: what `workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
+        spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
     """
 
     name: str

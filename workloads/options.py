@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.errors import InputError
+from baco.common.errors import InputError
 
 #: Extents and counts above this are typing errors, not networks.
 LARGEST = 2**31 - 1

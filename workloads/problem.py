@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from common.errors import InputError
+from baco.common.errors import InputError
 
 #: Loop dimensions in the order used by every array of the project.
 DIMS = ("R", "S", "P", "Q", "C", "K", "N")

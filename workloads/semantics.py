@@ -1,6 +1,6 @@
 """What operators compute: functions, operands and parameters, as far as the source of a network tells.
 
-Costs need only shapes (`workloads.network`); running a network needs this. Functions have the meaning of the numpy
+Costs need only shapes (`baco.workloads.network`); running a network needs this. Functions have the meaning of the numpy
 or PyTorch function of that name; images are (N, C, H, W) and (N, C, L).
 """
 
@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from workloads.tensor import Tensor
-from workloads.views import Step, apply_steps
+from baco.workloads.tensor import Tensor
+from baco.workloads.views import Step, apply_steps
 
 __all__ = ["FUNCTIONS", "PLAIN_FUNCTIONS", "Operand", "Parameter", "Semantics", "constant"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from workloads.views import Step
+from baco.workloads.views import Step
 
 #: Dimensions of a tensor or an array; what every numpy can hold.
 MOST_RANK = 32

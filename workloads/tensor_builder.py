@@ -6,11 +6,11 @@ import math
 from itertools import product
 from typing import Any
 
-from workloads.graph import Graph
-from workloads.network import Tensor
-from workloads.problem import Problem
-from workloads.semantics import Parameter, Semantics
-from workloads.shapes import Pair, broadcast, transposed_phases, transposed_size, window_count
+from baco.workloads.graph import Graph
+from baco.workloads.network import Tensor
+from baco.workloads.problem import Problem
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.shapes import Pair, broadcast, transposed_phases, transposed_size, window_count
 
 #: An activation, a parameter, or the shape of one without a value.
 Operand = Tensor | Parameter | tuple[int, ...]
@@ -20,7 +20,7 @@ Trained = tuple[Parameter | None, Parameter | None]
 
 
 class TensorBuilder(Graph):
-    """What `workloads.builder.GraphBuilder` adds with a problem."""
+    """What `baco.workloads.builder.GraphBuilder` adds with a problem."""
 
     def conv2d(
         self,
@@ -102,7 +102,7 @@ class TensorBuilder(Graph):
     ) -> Tensor:
         """Transposed convolution of x (N, C, H, W), or (N, C, L) with rank 1, as ordinary convolutions.
 
-        One operator for each output phase (`workloads.shapes.transposed_phases`), so that no zero
+        One operator for each output phase (`baco.workloads.shapes.transposed_phases`), so that no zero
         inserted between inputs is ever multiplied. Where kernel and stride agree the phases read the same
         inputs and are one problem with channels x taps outputs.
         """

@@ -1,7 +1,7 @@
 """Accelerators that exist here only as analytical models, for comparisons: a stack of memories and an array.
 
-One YAML file each. Other than `accel.presets`, nothing can be compiled for them or built; they are costed by
-`bench.paper.nest` with the energy laws and the word counting of the reference model, but with their own levels,
+One YAML file each. Other than `baco.accel.presets`, nothing can be compiled for them or built; they are costed by
+`baco.bench.paper.nest` with the energy laws and the word counting of the reference model, but with their own levels,
 bandwidths and dataflow.
 """
 
@@ -12,9 +12,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from accel.energy import EnergyTable
-from common.errors import InputError, did_you_mean
-from common.yaml import load_yaml, parse_model
+from baco.accel.energy import EnergyTable
+from baco.common.errors import InputError, did_you_mean
+from baco.common.yaml import load_yaml, parse_model
 
 __all__ = ["AnalyticalAccelerator", "Axis", "Memory", "Store", "analytical_names", "load_analytical"]
 
@@ -64,7 +64,7 @@ class Memory(BaseModel):
         (), description="fan-out to the level inside (at level 0: to the multipliers)"
     )
     energy: Literal["register", "accumulator", "scratchpad", "dram"] = Field(
-        description="energy law of an access (accel.energy); `accumulator` and `scratchpad` grow with capacity_kib"
+        description="energy law of an access (baco.accel.energy); `accumulator` and `scratchpad` grow with capacity_kib"
     )
     capacity_kib: float = Field(0.0, ge=0, description="capacity of one instance, for the energy law")
     words_per_cycle: float | None = Field(
@@ -90,7 +90,7 @@ class Memory(BaseModel):
 class AnalyticalAccelerator(BaseModel):
     """A stack of memories from the multipliers outward; the outermost keeps everything.
 
-    Assumptions are in the comments of its YAML file, the rules of counting in `bench.paper.nest`.
+    Assumptions are in the comments of its YAML file, the rules of counting in `baco.bench.paper.nest`.
     """
 
     model_config = _STRICT

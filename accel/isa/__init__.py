@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from accel.isa.address import GARBAGE, LocalAddress, is_garbage, local_address_bits
-from accel.isa.coding import (
+from baco.accel.isa.address import GARBAGE, LocalAddress, is_garbage, local_address_bits
+from baco.accel.isa.coding import (
     command_named,
     command_type,
     decode,
@@ -13,9 +13,9 @@ from accel.isa.coding import (
     float32_bits,
     float32_value,
 )
-from accel.isa.command import Command, CommandType, Field
-from accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
-from accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction
+from baco.accel.isa.command import Command, CommandType, Field
+from baco.accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
+from baco.accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction
 
 __all__ = [
     "COMMANDS",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from common.errors import InputError
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError
 
 __all__ = ["GARBAGE", "MAX_ROW_BITS", "NORM_COMMANDS", "LocalAddress", "is_garbage", "local_address_bits"]
 

@@ -7,10 +7,10 @@ import operator
 import struct
 from typing import SupportsFloat, SupportsIndex
 
-from accel.isa.address import LocalAddress, is_garbage
-from accel.isa.command import Command, CommandType, Field
-from accel.isa.commands import COMMANDS
-from common.errors import InputError, did_you_mean
+from baco.accel.isa.address import LocalAddress, is_garbage
+from baco.accel.isa.command import Command, CommandType, Field
+from baco.accel.isa.commands import COMMANDS
+from baco.common.errors import InputError, did_you_mean
 
 __all__ = [
     "command_named",

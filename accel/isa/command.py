@@ -42,7 +42,7 @@ class Field:
         meaning: one line for the reference documentation.
         kind: how the bits are read.
         default: bits when `encode` is not given the field.
-        feature: field of `accel.config.Features` without which the field is ignored.
+        feature: field of `baco.accel.config.Features` without which the field is ignored.
     """
 
     name: str
@@ -87,7 +87,7 @@ class CommandType:
         meaning: one line for the reference documentation.
         fields: bit-fields in the order of their registers and bits.
         subtype: CONFIG commands share a funct and are told apart by this value of rs1[1:0].
-        feature: field of `accel.config.Features` without which the command is not built.
+        feature: field of `baco.accel.config.Features` without which the command is not built.
         response: the instruction writes a register (xd set).
     """
 

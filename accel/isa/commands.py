@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from accel.isa.command import CommandType, Field, FieldKind
+from baco.accel.isa.command import CommandType, Field, FieldKind
 
 __all__ = ["COMMANDS", "FUNCT", "IDENTITY_SCALE", "KEEP_SCALE"]
 

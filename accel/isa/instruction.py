@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.errors import InputError
+from baco.common.errors import InputError
 
 __all__ = ["CUSTOM_OPCODES", "RoccInstruction"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from string import Template
 
-from accel.config import Features
-from accel.isa.command import CommandType, Field
-from accel.isa.commands import COMMANDS
-from accel.legality.errors import ERRORS
-from accel.legality.language import FUNCTIONS, PARAMETERS, STATE, Let, Refuse, Set, Step
-from accel.legality.rules import COMMON, RULES
+from baco.accel.config import Features
+from baco.accel.isa.command import CommandType, Field
+from baco.accel.isa.commands import COMMANDS
+from baco.accel.legality.errors import ERRORS
+from baco.accel.legality.language import FUNCTIONS, PARAMETERS, STATE, Let, Refuse, Set, Step
+from baco.accel.legality.rules import COMMON, RULES
 
 __all__ = ["cpp_sources"]
 

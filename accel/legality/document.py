@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from accel.isa.address import NORM_COMMANDS
-from accel.isa.coding import command_named
-from accel.isa.command import FIELD_KINDS, CommandType
-from accel.isa.commands import COMMANDS
-from accel.legality.errors import ERRORS
-from accel.legality.language import Refuse
-from accel.legality.rules import COMMON, RULES
+from baco.accel.isa.address import NORM_COMMANDS
+from baco.accel.isa.coding import command_named
+from baco.accel.isa.command import FIELD_KINDS, CommandType
+from baco.accel.isa.commands import COMMANDS
+from baco.accel.legality.errors import ERRORS
+from baco.accel.legality.language import Refuse
+from baco.accel.legality.rules import COMMON, RULES
 
 __all__ = ["command_reference", "reference", "verilog_constants", "verilog_header"]
 

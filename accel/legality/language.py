@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from accel.config import Features
-from accel.legality.expression import RuleExpression
+from baco.accel.config import Features
+from baco.accel.legality.expression import RuleExpression
 
 __all__ = ["FUNCTIONS", "PARAMETERS", "STATE", "Let", "Refuse", "Set", "StateVariable", "Step"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accel.legality.language import Let, Refuse, Set, Step
+from baco.accel.legality.language import Let, Refuse, Set, Step
 
 __all__ = ["RULES"]
 

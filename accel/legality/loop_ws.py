@@ -8,7 +8,7 @@ configuration that the macro finds must be the one that software owes it, as far
 
 from __future__ import annotations
 
-from accel.legality.language import Let, Refuse, Set, Step
+from baco.accel.legality.language import Let, Refuse, Set, Step
 
 __all__ = ["RULES"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accel.isa.commands import COMMANDS
-from accel.legality import loop_conv, loop_ws, moves, products
-from accel.legality.language import Step
+from baco.accel.isa.commands import COMMANDS
+from baco.accel.legality import loop_conv, loop_ws, moves, products
+from baco.accel.legality.language import Step
 
 __all__ = ["COMMON", "RULES"]
 

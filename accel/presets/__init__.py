@@ -6,9 +6,9 @@ import os
 from importlib import resources
 from pathlib import Path
 
-from accel.config import Accelerator
-from common.errors import InputError, Location, did_you_mean
-from common.text import one_line
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.text import one_line
 
 __all__ = ["load_accelerator", "preset_names"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from common.errors import BacoError
+from baco.common.errors import BacoError
 
 __all__ = ["evaluate"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from accel.config import Accelerator, Features
-from accel.dataflows import DATAFLOWS
-from accel.legality.document import verilog_constants
-from accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros
-from common.errors import InfeasibleError
-from common.provenance import versions
+from baco.accel.config import Accelerator, Features
+from baco.accel.dataflows import DATAFLOWS
+from baco.accel.legality.document import verilog_constants
+from baco.accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros
+from baco.common.errors import InfeasibleError
+from baco.common.provenance import versions
 
 __all__ = [
     "ADDRESS_BITS",
@@ -184,7 +184,7 @@ def _modules(accelerator: Accelerator, sources: Path | None) -> dict[str, str]:
 
 
 def _source(file: str, sources: Path | None) -> str:
-    folder = sources if sources is not None else resources.files("accel") / "rtl"
+    folder = sources if sources is not None else resources.files("baco.accel") / "rtl"
     try:
         return (folder / file).read_text(encoding="utf-8")
     except FileNotFoundError:

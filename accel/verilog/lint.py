@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 
-from accel.verilog.generate import TOP
-from common.errors import BacoError
-from common.scratch import scratch_folder
+from baco.accel.verilog.generate import TOP
+from baco.common.errors import BacoError
+from baco.common.scratch import scratch_folder
 
 __all__ = ["lint", "preprocess"]
 

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from accel.config import Accelerator
-from accel.verilog.expression import evaluate
-from accel.verilog.generate import TOP, rtl_parameters
-from common.errors import BacoError, InputError
-from common.scratch import scratch_folder
+from baco.accel.config import Accelerator
+from baco.accel.verilog.expression import evaluate
+from baco.accel.verilog.generate import TOP, rtl_parameters
+from baco.common.errors import BacoError, InputError
+from baco.common.scratch import scratch_folder
 
 __all__ = ["Hierarchy", "Instance", "Port", "discrepancies", "read_hierarchy"]
 

@@ -28,9 +28,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accel.verilog.generate import TOP
-from common.errors import BacoError, InputError
-from common.scratch import scratch_folder
+from baco.accel.verilog.generate import TOP
+from baco.common.errors import BacoError, InputError
+from baco.common.scratch import scratch_folder
 
 __all__ = ["ModuleStructure", "Structure", "check_yosys", "structure"]
 
@@ -186,7 +186,7 @@ def structure(
     """Count what a Verilog text consists of.
 
     Args:
-        verilog: the whole design, as `accel.verilog.generate.verilog` writes it.
+        verilog: the whole design, as `baco.accel.verilog.generate.verilog` writes it.
         top: name of the top module.
         note: told, in a sentence, what takes time.
         limit_s: time after which Yosys is stopped.

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError, Location
-from common.files import atomic_write, read_input
-from compiler.codegen.buffer import Buffer
-from compiler.main_memory import check_memory
-from workloads.tensor import MOST_RANK
+from baco.common.errors import InputError, Location
+from baco.common.files import atomic_write, read_input
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.main_memory import check_memory
+from baco.workloads.tensor import MOST_RANK
 
 __all__ = ["difference", "filled_buffers", "load_array", "random_array", "save_array"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.api.result import Result, load_study
-from common.errors import InputError
-from explore.hardware import units_of
+from baco.common.errors import InputError
+from baco.exploration.hardware import units_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from baco.api.sources import WorkloadSource, with_timing, workload
-from common.errors import InfeasibleError, InputError, Location
-from common.numbers import real_number
+from baco.common.errors import InfeasibleError, InputError, Location
+from baco.common.numbers import real_number
 
 if TYPE_CHECKING:
     from baco.api.kernels import ExploredKernel
     from baco.api.result import Result
-    from compiler.language.jit import Grid, Kernel
-    from explore.objective import Objective
-    from explore.space import DesignSpace
-    from explore.studies.engine import Progress
-    from workloads.network import Workload
+    from baco.compiler.language.jit import Grid, Kernel
+    from baco.exploration.objective import Objective
+    from baco.exploration.space import DesignSpace
+    from baco.exploration.studies.engine import Progress
+    from baco.workloads.network import Workload
 
 __all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepared_search"]
 
@@ -66,9 +66,9 @@ class PreparedSearch:
     progress: Progress | bool | None
 
     def run(self, progress: Progress | None = None, command: str | None = None) -> Result:
-        """Search. Raises what `explore.studies.engine.run_exploration` raises."""
+        """Search. Raises what `baco.exploration.studies.engine.run_exploration` raises."""
         from baco.api.result import Result
-        from explore.studies.engine import run_exploration
+        from baco.exploration.studies.engine import run_exploration
 
         if progress is not None:
             for one in self.workload.networks:
@@ -103,8 +103,8 @@ class PreparedSearch:
 
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
-        from explore.report.study_report import write_study_report
-        from explore.studies.study import FILE_NAME
+        from baco.exploration.report.study_report import write_study_report
+        from baco.exploration.studies.study import FILE_NAME
 
         if not (self.folder / FILE_NAME).exists():
             return False
@@ -183,9 +183,9 @@ def prepared_search(
     """
     # nothing is loaded of models and searchers, so that what is wrong is said within a second
     from baco.api.kernels import check_kernel_options
-    from explore.cost.choice import check_cost_model, default_cost_model
-    from explore.objective import Objective
-    from explore.search.base import check_budget, check_searcher
+    from baco.exploration.cost.choice import check_cost_model, default_cost_model
+    from baco.exploration.objective import Objective
+    from baco.exploration.search.base import check_budget, check_searcher
 
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
@@ -279,8 +279,8 @@ def _check_seed(seed: int) -> None:
 
 
 def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) -> DesignSpace:
-    from explore.shortfall import check_feasible
-    from explore.space import DesignSpace, load_space
+    from baco.exploration.shortfall import check_feasible
+    from baco.exploration.space import DesignSpace, load_space
 
     found = space if isinstance(space, DesignSpace) else load_space(space)
     for name, bound in constraints.items():
@@ -292,7 +292,7 @@ def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) ->
 
 def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
     """The networks asked for, else those that the space names."""
-    from workloads.inputs.load import network_names
+    from baco.workloads.inputs.load import network_names
 
     if source is None or (isinstance(source, list) and not source):
         entries = space.networks
@@ -313,7 +313,7 @@ def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
 
 def default_folder(mix: Workload, objective: object, resume: bool = False) -> Path:
     """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
-    from explore.studies.study import FILE_NAME
+    from baco.exploration.studies.study import FILE_NAME
 
     names = "+".join(network.name for network in mix.networks)
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
@@ -326,7 +326,7 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
 
 def _check_folder(folder: Path, resume: bool) -> None:
     """Raises StorageError for a study in the way, InputError for one that is missing."""
-    from explore.studies.study import FILE_NAME, already_there
+    from baco.exploration.studies.study import FILE_NAME, already_there
 
     there = os.path.exists(folder / FILE_NAME)
     if there and not resume:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.network.tensor_program import TensorProgram
+from baco.common.errors import InputError
+from baco.compiler.network.tensor_program import TensorProgram
 
 if TYPE_CHECKING:
-    from accel.config import Accelerator
+    from baco.accel.config import Accelerator
     from baco.api.network_unit import NetworkUnit
 
 __all__ = ["expression", "expression_unit"]
@@ -46,7 +46,7 @@ def expression(
 
     Raises InputError for what is malformed.
     """
-    from compiler.mapping.contraction_text import parse_contraction, tensor_shapes
+    from baco.compiler.mapping.contraction_text import parse_contraction, tensor_shapes
 
     for size in sizes.values():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
@@ -75,8 +75,8 @@ def expression_unit(
 ) -> tuple[NetworkUnit, str]:
     """The network that an expression is carried out as, with random inputs, and the text of its matching."""
     from baco.api.network_unit import NetworkRequest, NetworkUnit
-    from compiler.network.contraction_choice import choose_matching
-    from compiler.network.reference import reference
+    from baco.compiler.network.contraction_choice import choose_matching
+    from baco.compiler.network.reference import reference
 
     chosen = choose_matching(program, accelerator, matching=matching)
     random = np.random.default_rng(seed)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from common.errors import InputError, did_you_mean
-from common.text import one_line
-from explore.hardware import named_units
-from explore.objective import METRICS, metric
-from explore.report.summary import knee_index
+from baco.common.errors import InputError, did_you_mean
+from baco.common.text import one_line
+from baco.exploration.hardware import named_units
+from baco.exploration.objective import METRICS, metric
+from baco.exploration.report.summary import knee_index
 
 if TYPE_CHECKING:
     import pandas as pd
     from plotly.graph_objects import Figure
 
-    from explore.candidate import Candidate
-    from explore.report.data import ReportData
+    from baco.exploration.candidate import Candidate
+    from baco.exploration.report.data import ReportData
 
 __all__ = ["front_figure", "history_figure", "layers_figure"]
 

@@ -16,6 +16,6 @@ def verilog(accelerator: AcceleratorSource = "gemmini-default") -> str:
 
     Raises InputError for an accelerator that cannot be built.
     """
-    from accel.verilog.generate import verilog as text_of
+    from baco.accel.verilog.generate import verilog as text_of
 
     return text_of(find(accelerator))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from common.text import html_text
-from explore.hardware import named_units
-from explore.report.summary import front_indices, knee_index
-from explore.report.units import scientific, share, si, significant
+from baco.common.text import html_text
+from baco.exploration.hardware import named_units
+from baco.exploration.report.summary import front_indices, knee_index
+from baco.exploration.report.units import scientific, share, si, significant
 
 if TYPE_CHECKING:
-    from explore.candidate import Candidate
-    from explore.report.data import ReportData
+    from baco.exploration.candidate import Candidate
+    from baco.exploration.report.data import ReportData
 
 __all__ = ["result_html"]
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from baco.api.arrays import filled_buffers
 from baco.api.kernels import KernelSearch, block_choices
-from common.errors import InputError, Location, did_you_mean
-from compiler.codegen.buffer import Buffer
-from compiler.language.arrays import as_array
-from compiler.language.forms import ceiling_quotient
-from compiler.language.names import REQUIRED
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.language.arrays import as_array
+from baco.compiler.language.forms import ceiling_quotient
+from baco.compiler.language.names import REQUIRED
 
 if TYPE_CHECKING:
-    from compiler.language.jit import Grid, Kernel
+    from baco.compiler.language.jit import Grid, Kernel
 
 __all__ = ["kernel_search", "whole_expression"]
 
@@ -47,8 +47,8 @@ def kernel_search(
 
     Raises InputError and KernelError, with the place in the user's file where there is one.
     """
-    from compiler.language.autotune import AutotunedKernel
-    from compiler.language.jit import Kernel, Options
+    from baco.compiler.language.autotune import AutotunedKernel
+    from baco.compiler.language.jit import Kernel, Options
 
     if not isinstance(kernel, Kernel):
         raise InputError(

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from common.errors import InfeasibleError, InputError, Location, StorageError
-from common.files import atomic_write, output_folder, read_input_text
+from baco.common.errors import InfeasibleError, InputError, Location, StorageError
+from baco.common.files import atomic_write, output_folder, read_input_text
 
 if TYPE_CHECKING:
-    from accel.config import Accelerator
-    from compiler.blocks.attention import TiledAttention
-    from compiler.blocks.products import TiledProduct
-    from compiler.language.jit import BoundLaunch, Grid, Kernel
-    from explore.space import DesignSpace
-    from workloads.network import Network, Workload
+    from baco.accel.config import Accelerator
+    from baco.compiler.blocks.attention import TiledAttention
+    from baco.compiler.blocks.products import TiledProduct
+    from baco.compiler.language.jit import BoundLaunch, Grid, Kernel
+    from baco.exploration.space import DesignSpace
+    from baco.workloads.network import Network, Workload
 
     #: What a kernel computes.
     Work: TypeAlias = TiledProduct | TiledAttention
@@ -59,7 +59,7 @@ class KernelSearch:
 
     def launch(self, blocks: Mapping[str, Any], accelerator: Accelerator) -> BoundLaunch:
         """The launch with some block sizes. Raises KernelError."""
-        from compiler.language.jit import Options
+        from baco.compiler.language.jit import Options
 
         return self.kernel.bind(self.grid, (), {**self.values, **blocks}, Options(accelerator))
 
@@ -69,8 +69,8 @@ class KernelSearch:
         Raises KernelError where it is wrong with all of them, and InputError, which shows the line, where it is neither one
         tiled product nor attention.
         """
-        from compiler.language.cost import launch_work
-        from compiler.language.source import showing_line
+        from baco.compiler.language.cost import launch_work
+        from baco.compiler.language.source import showing_line
 
         found: list[tuple[Mapping[str, Any], Work]] = []
         wrong: InputError | None = None
@@ -94,8 +94,8 @@ class KernelSearch:
 
     def workload(self, work: Work) -> Workload:
         """The kernel as a network: of one operator, with what follows its product, or of those of attention."""
-        from compiler.blocks.attention import TiledAttention
-        from workloads.network import LayerFacts, Network, Operator, Tensor, Workload
+        from baco.compiler.blocks.attention import TiledAttention
+        from baco.workloads.network import LayerFacts, Network, Operator, Tensor, Workload
 
         options: dict[str, int | str] = {
             key: value for key, value in self.values.items() if isinstance(value, int)
@@ -116,7 +116,7 @@ class KernelSearch:
 
     def _attention(self, work: TiledAttention, options: dict[str, int | str]) -> Network:
         """Attention as a network of three operators."""
-        from workloads.builder import GraphBuilder, causal_mask
+        from baco.workloads.builder import GraphBuilder, causal_mask
 
         chain = work.chain
         b = GraphBuilder(self.kernel.name, self.source, options)
@@ -138,7 +138,7 @@ class KernelSearch:
 
 def _computed(work: Work) -> str:
     """What work is, in words that do not depend on how it is cut."""
-    from compiler.blocks.attention import TiledAttention
+    from baco.compiler.blocks.attention import TiledAttention
 
     if isinstance(work, TiledAttention):
         seen = "" if work.chain.causal is None else f"causal from {work.chain.causal}, "
@@ -152,7 +152,7 @@ def block_choices(
 ) -> tuple[Mapping[str, Any], ...]:
     """The block sizes to choose from: the kernel's configurations, else a few sizes for each compile-time constant that has
     neither a value nor a default. Raises InputError for more than can be looked at."""
-    from compiler.language.names import REQUIRED
+    from baco.compiler.language.names import REQUIRED
 
     if configs is not None:
         return tuple(configs)
@@ -190,13 +190,13 @@ class ExploredKernel:
     @property
     def is_unit(self) -> bool:
         """Whether all of it runs as one unit: no layer of its program runs by itself."""
-        from compiler.blocks.attention import TiledAttention
+        from baco.compiler.blocks.attention import TiledAttention
 
         return isinstance(self.work[0][1], TiledAttention)
 
     @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
-        """See `explore.search.base.SearchSetup`."""
+        """See `baco.exploration.search.base.SearchSetup`."""
         return tuple(dict.fromkeys(one.blocks for _, one in self.work))
 
     def searched(self, space: DesignSpace) -> DesignSpace:
@@ -204,7 +204,7 @@ class ExploredKernel:
 
         Raises InputError for a space that has none.
         """
-        from explore.hardware import with_units
+        from baco.exploration.hardware import with_units
 
         space = space.at(space.chosen)
         if not self.is_unit:
@@ -288,7 +288,7 @@ def kernel_verdict(
     Raises InfeasibleError where no block sizes fit, and what compiling and simulating raise.
     """
     from baco.api.unit import launch_unit, lower_unit, run_unit
-    from compiler.language.cost import predicted_cycles
+    from baco.compiler.language.cost import predicted_cycles
 
     costs: list[tuple[float, int, int]] = []
     for number, (chosen, one) in enumerate(work):
@@ -362,9 +362,9 @@ def _files(folder: Path) -> tuple[Path, Path]:
 
 def _cycles(work: Work, machine: Accelerator) -> float | None:
     """Predicted cycles of work in tiles of whole blocks; None where none fits."""
-    from compiler.blocks.attention import TiledAttention
-    from compiler.choice.choose import choices
-    from compiler.language.cost import work_cycles
+    from baco.compiler.blocks.attention import TiledAttention
+    from baco.compiler.choice.choose import choices
+    from baco.compiler.language.cost import work_cycles
 
     if isinstance(work, TiledAttention):
         try:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common.errors import InputError, did_you_mean
-from compiler.layers.layer import Layer, Pooling
-from workloads.problem import Problem
-from workloads.shapes import Pair, pair, window_count
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.workloads.problem import Problem
+from baco.workloads.shapes import Pair, pair, window_count
 
 if TYPE_CHECKING:
-    from accel.config import Accelerator
-    from compiler.schedules.schedule import Schedule
+    from baco.accel.config import Accelerator
+    from baco.compiler.schedules.schedule import Schedule
 
 __all__ = ["STYLES", "conv", "gemm", "schedule_for"]
 
@@ -128,22 +128,22 @@ def schedule_for(
     Raises InputError for options that contradict each other, InfeasibleError when no schedule can be found, or main memory
     does not hold the layer.
     """
-    from compiler.choice.choose import Style, choose
-    from compiler.codegen.layer_program import check_layer_memory
+    from baco.compiler.choice.choose import Style, choose
+    from baco.compiler.codegen.layer_program import check_layer_memory
 
     if style not in STYLES:
         raise InputError(f"there is no code style '{style}'", hint=did_you_mean(style, STYLES))
     check_layer_memory(layer)  # before tilings of something endless are looked at
     if baseline:
-        from compiler.choice.gemmini import gemmini_schedule
+        from baco.compiler.choice.gemmini import gemmini_schedule
 
         if mapping is not None or style == "explicit":
             raise InputError("--baseline is a choice of its own, without --mapping or --style explicit")
         return gemmini_schedule(layer, accelerator)
     if mapping is not None:
-        from compiler.mapping.text import parse_mapping
-        from compiler.schedules.schedule import ExplicitSchedule
-        from compiler.styles.explicit.code import buffered
+        from baco.compiler.mapping.text import parse_mapping
+        from baco.compiler.schedules.schedule import ExplicitSchedule
+        from baco.compiler.styles.explicit.code import buffered
 
         if style == "macro":
             raise InputError("a mapping is carried out in the explicit style", hint="leave --style out")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.api.result import Result
-from common.errors import BacoError
+from baco.common.errors import BacoError
 
 if TYPE_CHECKING:
-    from explore.measured.session import MeasuredOutcome, Watch
-    from explore.validate.run import Ended
-    from explore.validate.run import ValidationProgress as ValidationProgress
+    from baco.exploration.measured.session import MeasuredOutcome, Watch
+    from baco.exploration.validate.run import Ended
+    from baco.exploration.validate.run import ValidationProgress as ValidationProgress
 
 __all__ = ["measure", "validate"]
 
@@ -63,9 +63,9 @@ def validate(
     from baco.api.kernels import kernel_verdict
     from baco.display.console import chosen_display
     from baco.display.validation import make_display
-    from explore.executors.engine import ExecutorChoice
-    from explore.validate.run import ValidationOptions
-    from explore.validate.session import validate_file
+    from baco.exploration.executors.engine import ExecutorChoice
+    from baco.exploration.validate.run import ValidationOptions
+    from baco.exploration.validate.session import validate_file
 
     result = study if isinstance(study, Result) else Result(study)
     options = ValidationOptions(
@@ -115,8 +115,8 @@ def measure(
     """
     from baco.display.console import chosen_display
     from baco.display.measured import MeasuredDisplay
-    from explore.executors.engine import ExecutorChoice
-    from explore.measured.session import measure_study
+    from baco.exploration.executors.engine import ExecutorChoice
+    from baco.exploration.measured.session import measure_study
 
     result = study if isinstance(study, Result) else Result(study)
     watch = chosen_display(progress, lambda: MeasuredDisplay(cycles))

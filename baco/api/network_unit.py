@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 from baco.api.arrays import load_array
 from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
-from common.errors import InputError, did_you_mean
+from baco.common.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
-    from accel.config import Accelerator
-    from compiler.network.graph import QuantisedNetwork
-    from compiler.network.groups import GroupScheduler
-    from compiler.network.lowered import Scheduler
-    from compiler.network.plan import Plan
-    from compiler.network.program import NetworkCode, NetworkProgram
-    from explore.candidate import Candidate
-    from explore.objective import Objective
-    from sim.network.run import NetworkRun
-    from workloads.network import Network
+    from baco.accel.config import Accelerator
+    from baco.compiler.network.graph import QuantisedNetwork
+    from baco.compiler.network.groups import GroupScheduler
+    from baco.compiler.network.lowered import Scheduler
+    from baco.compiler.network.plan import Plan
+    from baco.compiler.network.program import NetworkCode, NetworkProgram
+    from baco.exploration.candidate import Candidate
+    from baco.exploration.objective import Objective
+    from baco.sim.network.run import NetworkRun
+    from baco.workloads.network import Network
 
 __all__ = ["MAPPINGS", "NetworkRequest", "NetworkUnit", "network_macs", "predicted_cycles", "prepare_network"]
 
@@ -112,7 +112,7 @@ class NetworkUnit:
 
     def compile(self, *, check: bool) -> NetworkProgram:
         """The program; with `check` it compares its results itself."""
-        from compiler.network.program import compile_network
+        from baco.compiler.network.program import compile_network
 
         options = self._options()
         built = compile_network(
@@ -138,10 +138,10 @@ class NetworkUnit:
         import numpy as np
 
         from baco.api.arrays import difference
-        from compiler.network.prediction import predict_steps
-        from compiler.network.quantise import real
-        from sim.job import Recording
-        from sim.network.run import run_network
+        from baco.compiler.network.prediction import predict_steps
+        from baco.compiler.network.quantise import real
+        from baco.sim.job import Recording
+        from baco.sim.network.run import run_network
 
         reference = self.reference
         assert reference is not None, "a run compares"
@@ -162,13 +162,13 @@ class NetworkUnit:
 
     def code(self) -> NetworkCode:
         """The module, for its text."""
-        from compiler.network.program import network_code
+        from baco.compiler.network.program import network_code
 
         return network_code(self.network, self.request.accelerator, **self._options())
 
     @property
     def _fuses(self) -> bool:
-        from compiler.network.program import fuses_by_default
+        from baco.compiler.network.program import fuses_by_default
 
         request = self.request
         ours = request.accelerator.timing == "baco"
@@ -193,16 +193,16 @@ class NetworkUnit:
             schedule: Scheduler = request.plan
             groups = request.plan.group
         elif self._searched:
-            from explore.objective import Objective
-            from explore.studies.plan import SearchedSchedules
+            from baco.exploration.objective import Objective
+            from baco.exploration.studies.plan import SearchedSchedules
 
             assert request.design is not None
             objective = request.objective or Objective.parse("edp")
             searched = SearchedSchedules(request.design, objective)
             schedule, groups = searched, searched.group
         else:
-            from compiler.network.group_choice import GroupChoice
-            from compiler.network.program import scheduler
+            from baco.compiler.network.group_choice import GroupChoice
+            from baco.compiler.network.program import scheduler
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
             groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
@@ -217,9 +217,9 @@ class NetworkUnit:
 
 def prepare_network(request: NetworkRequest) -> NetworkUnit:
     """Load, quantise and give inputs. Raises InputError for what is unknown, malformed or cannot be run."""
-    from compiler.network.quantise import quantise, quantise_inputs
-    from compiler.network.reference import reference
-    from explore.measure.program import other_inputs
+    from baco.compiler.network.quantise import quantise, quantise_inputs
+    from baco.compiler.network.reference import reference
+    from baco.exploration.measure.program import other_inputs
 
     if request.layers is not None and request.layers < 1:
         raise InputError(f"a block runs at least once, not {request.layers} times")
@@ -242,7 +242,7 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
 
 def network_macs(built: NetworkProgram) -> int:
     """Multiply-accumulates that all layers of a network's program ask for."""
-    from compiler.network.groups import group_layers
+    from baco.compiler.network.groups import group_layers
 
     layers = built.lowered.layers
     macs = {name: code.layer.problem.macs for name, code in layers.items()}
@@ -255,6 +255,6 @@ def network_macs(built: NetworkProgram) -> int:
 
 def predicted_cycles(built: NetworkProgram) -> float:
     """What all steps of a network's program are predicted to take."""
-    from compiler.network.prediction import predict_steps
+    from baco.compiler.network.prediction import predict_steps
 
     return sum(one.cycles for one in predict_steps(built.lowered, built.program.accelerator))

@@ -20,19 +20,19 @@ from baco.api.network_unit import (
 from baco.api.sources import AcceleratorSource, NetworkSource
 from baco.api.sources import accelerator as load_accelerator
 from baco.api.unit import Unit, launch_unit, layer_unit, lower_unit, run_unit
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from compiler.network.tensor_program import TensorProgram
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.tensor_program import TensorProgram
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from accel.config import Accelerator
-    from compiler.codegen.program import Program
-    from compiler.language.jit import BoundLaunch
-    from compiler.network.program import NetworkProgram
-    from sim.job import Simulation
-    from sim.network.run import NetworkRun
+    from baco.accel.config import Accelerator
+    from baco.compiler.codegen.program import Program
+    from baco.compiler.language.jit import BoundLaunch
+    from baco.compiler.network.program import NetworkProgram
+    from baco.sim.job import Simulation
+    from baco.sim.network.run import NetworkRun
 
 __all__ = ["Compiled", "ProgramSource", "Run", "compile", "run"]
 
@@ -82,7 +82,7 @@ class Compiled:
 
     def save(self, path: str | Path) -> Path:
         """Write the ELF file. Raises StorageError when that fails."""
-        from common.files import atomic_write
+        from baco.common.files import atomic_write
 
         atomic_write(Path(path), self.elf)
         return Path(path)
@@ -106,8 +106,8 @@ class Compiled:
 
         Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
         """
-        from compiler.codegen.program import Program
-        from explore.measure.energy import energy_uj
+        from baco.compiler.codegen.program import Program
+        from baco.exploration.measure.energy import energy_uj
 
         path = None if log is None else Path(log)
         unit, built, operators = self._unit, self._built, None
@@ -146,7 +146,7 @@ class Run:
         outputs: what was computed, by name.
         compared: names of what was compared with integers, or with the interpretation of a kernel.
         wrong: differences, in words; none when all is right.
-        simulation: everything that was counted (`sim.job.Simulation`).
+        simulation: everything that was counted (`baco.sim.job.Simulation`).
         operators: of a network, by operator: what it is, who ran it (`accelerator`, `host` or `both`), cycles, predicted
             cycles, bytes moved; empty without timing.
         energy_uj: of the accelerator and its main memory, from what was counted; None where nothing is.
@@ -223,7 +223,7 @@ def compile(
 
     Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
     """
-    from compiler.language.jit import BoundLaunch
+    from baco.compiler.language.jit import BoundLaunch
 
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}

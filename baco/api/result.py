@@ -6,17 +6,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import InputError, Location
+from baco.common.errors import InputError, Location
 
 if TYPE_CHECKING:
     import pandas as pd
     from plotly.graph_objects import Figure
 
     from baco.api.kernels import ExploredKernel, KernelVerdict
-    from explore.candidate import Candidate
-    from explore.objective import Objective
-    from explore.report.data import ReportData
-    from explore.studies.engine import Stopped
+    from baco.exploration.candidate import Candidate
+    from baco.exploration.objective import Objective
+    from baco.exploration.report.data import ReportData
+    from baco.exploration.studies.engine import Stopped
 
 __all__ = ["Result", "load_study", "study_file"]
 
@@ -25,7 +25,7 @@ class Result:
     """A study: the designs that a search found, with their predicted and measured costs.
 
     Everything is read from the study's file when it is first asked for, and again after `validate` and `measure`. A
-    *design* is an `explore.candidate.Candidate`: `accelerator` (a `baco.Accelerator`), `mappings` (one a task), `cost`
+    *design* is an `baco.exploration.candidate.Candidate`: `accelerator` (a `baco.Accelerator`), `mappings` (one a task), `cost`
     (`latency_cycles`, `energy_uj`, `edp` in µJ·cycles, `area_mm2`, and `source`: `predicted` or `measured`).
 
     Attributes:
@@ -57,7 +57,7 @@ class Result:
     @cached_property
     def data(self) -> ReportData:
         """All that a report shows. Raises StorageError for a damaged study, InfeasibleError for one without designs."""
-        from explore.report.study_report import report_data
+        from baco.exploration.report.study_report import report_data
 
         return report_data(self.path, stopped=self.stopped, notes=self.notes)
 
@@ -71,7 +71,7 @@ class Result:
     @property
     def front(self) -> list[Candidate]:
         """The Pareto front, ascending in the first of `front_metrics`."""
-        from explore.report.summary import front_indices
+        from baco.exploration.report.summary import front_indices
 
         return [self.data.candidates[index] for index in front_indices(self.data)]
 
@@ -82,7 +82,7 @@ class Result:
         Distances are in logarithms, each metric scaled to its range on the front. Where measuring left no design on the
         front, it is the best.
         """
-        from explore.report.summary import knee_index
+        from baco.exploration.report.summary import knee_index
 
         index = knee_index(self.data)
         return self.best if index is None else self.data.candidates[index]
@@ -144,7 +144,7 @@ class Result:
         The index is the design's number, which `layers` and the report take. Columns are described on the page of
         formats.
         """
-        from explore.report.tables import candidates_table
+        from baco.exploration.report.tables import candidates_table
 
         found: pd.DataFrame = candidates_table(self.data).to_pandas()
         return found.set_index("id")
@@ -243,8 +243,8 @@ class Result:
 
         Raises StorageError when the folder cannot be written.
         """
-        from common.files import output_folder
-        from explore.report import write_report
+        from baco.common.files import output_folder
+        from baco.exploration.report import write_report
 
         target = output_folder(folder if folder is not None else self.folder)
         write_report(self.data, target)
@@ -252,7 +252,7 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The content of `summary.json`."""
-        from explore.report.summary import summary
+        from baco.exploration.report.summary import summary
 
         return summary(self.data)
 
@@ -276,7 +276,7 @@ def load_study(folder: str | Path) -> Result:
 
     Raises InputError where there is no study, StorageError for a damaged one.
     """
-    from explore.studies.study import Study
+    from baco.exploration.studies.study import Study
 
     result = Result(folder)
     with Study.open(result.path, read_only=True):
@@ -288,7 +288,7 @@ def study_file(place: Path) -> Path:
     """The study in a folder, or the file itself. Raises InputError when there is none."""
     import os
 
-    from explore.studies.study import FILE_NAME
+    from baco.exploration.studies.study import FILE_NAME
 
     # os.path, unlike Path, takes names that no file can have for missing ones
     study = place / FILE_NAME if os.path.isdir(place) else place

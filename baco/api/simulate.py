@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from baco.api.sources import AcceleratorSource
 from baco.api.sources import accelerator as find
-from common.errors import InputError
+from baco.common.errors import InputError
 
 if TYPE_CHECKING:
-    from explore.cost.evaluate import Statistics
-    from explore.cost.tiled_rows import TiledStatistics
-    from sim.job import Limits, MainMemory, Recording, Simulation
+    from baco.exploration.cost.evaluate import Statistics
+    from baco.exploration.cost.tiled_rows import TiledStatistics
+    from baco.sim.job import Limits, MainMemory, Recording, Simulation
 
 __all__ = ["evaluate", "simulate", "trace"]
 
@@ -43,11 +43,11 @@ def simulate(
         accelerator: as `baco.accelerator` takes it.
         engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `spike` or `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
-        memory: size and timing of main memory (`sim.job.MainMemory`).
+        memory: size and timing of main memory (`baco.sim.job.MainMemory`).
         timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original Gemmini's
             units, caches and core, which has a memory system of its own).
-        limits: when to give up (`sim.job.Limits`).
-        recording: waveforms and logs to write (`sim.job.Recording`).
+        limits: when to give up (`baco.sim.job.Limits`).
+        recording: waveforms and logs to write (`baco.sim.job.Recording`).
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, address and bytes, that the result has as they are at the end.
         tools: `package` or `system`: which tools build simulators.
@@ -55,11 +55,11 @@ def simulate(
         report: told how building a simulator goes on.
         console: gets what the program prints, as it comes.
 
-    Returns what was counted, the exit code included (`sim.job.Simulation`). Raises SimulationError for a program that had to be
+    Returns what was counted, the exit code included (`baco.sim.job.Simulation`). Raises SimulationError for a program that had to be
     stopped, InputError for what is malformed or missing.
     """
-    from sim.engines.base import run_job
-    from sim.job import Job, Limits, MainMemory, Recording
+    from baco.sim.engines.base import run_job
+    from baco.sim.job import Job, Limits, MainMemory, Recording
 
     if (program is None) == (stream is None):
         raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
@@ -96,7 +96,7 @@ def evaluate(
 
     Returns error statistics; as text, for people. Raises InputError naming line and column of what is wrong.
     """
-    from explore.cost.evaluate import evaluate_file
+    from baco.exploration.cost.evaluate import evaluate_file
 
     return evaluate_file(table, out, cost_model, timing)
 
@@ -105,15 +105,15 @@ def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> T
     """Predict cycles of products, and of two chained products, in given tiles on any machine with one array.
 
     Args:
-        table: rows with sizes and tiles (`explore.cost.tiled_rows` says which columns), `.csv` or `.csv.gz`.
+        table: rows with sizes and tiles (`baco.exploration.cost.tiled_rows` says which columns), `.csv` or `.csv.gz`.
         out: where the rows go with `predicted.cycle`, and for chains the bits moved between memory, buffer and registers.
         machine: a machine that comes with baco (`tileflow-16`), or a YAML file.
 
     Returns error statistics where the table has columns to compare with; as text, for people. Raises InputError naming
     line and column of what is wrong.
     """
-    from compiler.mapping.machines import load_machine
-    from explore.cost.tiled_rows import evaluate_tiled_rows
+    from baco.compiler.mapping.machines import load_machine
+    from baco.exploration.cost.tiled_rows import evaluate_tiled_rows
 
     return evaluate_tiled_rows(table, out, load_machine(machine))
 
@@ -136,7 +136,7 @@ def trace(
 
     Raises InputError for a log that is none, or nothing to write.
     """
-    from sim.trace import draw_html, draw_image, read_log, write_perfetto
+    from baco.sim.trace import draw_html, draw_image, read_log, write_perfetto
 
     if out is None and perfetto is None:
         raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from common.errors import InputError, Location, did_you_mean
-from workloads.network import Network, Workload
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.workloads.network import Network, Workload
 
 if TYPE_CHECKING:
     import torch
 
-    from accel.config import Accelerator
+    from baco.accel.config import Accelerator
     from baco.api.result import Result
-    from explore.candidate import Candidate
-    from explore.objective import Objective
+    from baco.exploration.candidate import Candidate
+    from baco.exploration.objective import Objective
 
 __all__ = [
     "AcceleratorSource",
@@ -59,7 +59,7 @@ def network(
     if isinstance(source, (str, Path)):
         if inputs is not None:
             raise InputError("example inputs go with a torch.nn.Module, not with a name or a file")
-        from workloads.inputs.load import load_network
+        from baco.workloads.inputs.load import load_network
 
         return load_network(str(source))
     if callable(source) and hasattr(source, "named_parameters"):  # without loading PyTorch for anything else
@@ -68,7 +68,7 @@ def network(
                 f"a model needs example inputs, and {type(source).__name__} has none",
                 hint="give (model, inputs), or baco.network(model, inputs)",
             )
-        from workloads.torch.graph import network_of_module
+        from baco.workloads.torch.graph import network_of_module
 
         return network_of_module(source, inputs, name)
     raise InputError(
@@ -79,7 +79,7 @@ def network(
 
 def networks() -> list[str]:
     """Names of the built-in networks."""
-    from workloads.inputs.load import network_names
+    from baco.workloads.inputs.load import network_names
 
     return list(network_names())
 
@@ -128,12 +128,12 @@ def workload(
 def with_timing(machine: Accelerator, timing: str) -> Accelerator:
     """The accelerator, with predictions and measurements of that timing. Raises InputError for one that there is not, and
     InfeasibleError for a machine that the original's generator refuses."""
-    from accel.config import TIMINGS
+    from baco.accel.config import TIMINGS
 
     if timing not in TIMINGS:
         raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
     if timing == "gemmini":
-        from sim.engines.rtl import check_original
+        from baco.sim.engines.rtl import check_original
 
         check_original(machine)
     return machine.replace(timing=timing)
@@ -149,8 +149,8 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
 
     Raises InputError for an unknown preset, a malformed file, and a field or value that does not exist.
     """
-    from accel.config import Accelerator
-    from accel.presets import load_accelerator
+    from baco.accel.config import Accelerator
+    from baco.accel.presets import load_accelerator
 
     if isinstance(source, (str, Path)):
         found = load_accelerator(source)
@@ -175,8 +175,8 @@ def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
     from baco.api.result import Result, load_study
 
     if isinstance(source, (str, Path)):
-        from accel.presets import preset_names
-        from explore.studies.study import FILE_NAME
+        from baco.accel.presets import preset_names
+        from baco.exploration.studies.study import FILE_NAME
 
         # os.path, unlike Path, takes names that no file can have for missing ones
         if str(source) in preset_names() or not os.path.isfile(os.path.join(source, FILE_NAME)):
@@ -184,10 +184,10 @@ def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
         source = load_study(source)
     if isinstance(source, Result):
         return source.best, source.objective
-    from explore.candidate import Candidate
+    from baco.exploration.candidate import Candidate
 
     if not isinstance(source, Candidate):
         return None
-    from explore.objective import Objective
+    from baco.exploration.objective import Objective
 
     return source, Objective.parse("edp")

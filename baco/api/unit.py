@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.buffer import Buffer
 
 if TYPE_CHECKING:
     import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
-    from accel.config import Accelerator
-    from compiler.codegen.program import Program
-    from compiler.ir.text import Level
-    from compiler.language.jit import BoundLaunch
-    from compiler.layers.layer import Layer
-    from compiler.schedules.schedule import Schedule
-    from sim.job import Simulation
+    from baco.accel.config import Accelerator
+    from baco.compiler.codegen.program import Program
+    from baco.compiler.ir.text import Level
+    from baco.compiler.language.jit import BoundLaunch
+    from baco.compiler.layers.layer import Layer
+    from baco.compiler.schedules.schedule import Schedule
+    from baco.sim.job import Simulation
 
 __all__ = [
     "Observer",
@@ -79,10 +79,10 @@ def layer_unit(
 
     Raises InfeasibleError where main memory does not hold the tensors, or no code can be written.
     """
-    from compiler.codegen.layer_program import layer_buffers, layer_module
-    from compiler.latency import schedule_cycles
-    from compiler.layers.reference import draw_tensors, layer_result
-    from compiler.styles import requirement
+    from baco.compiler.codegen.layer_program import layer_buffers, layer_module
+    from baco.compiler.latency import schedule_cycles
+    from baco.compiler.layers.reference import draw_tensors, layer_result
+    from baco.compiler.styles import requirement
 
     tensors = draw_tensors(layer, seed)
     expected = layer_result(layer, tensors) if compare else None
@@ -110,8 +110,8 @@ def launch_unit(launch: BoundLaunch, *, compare: bool = True) -> Unit:
 
     Raises KernelError, which shows the line of the user's file.
     """
-    from compiler.language.interpret import run_module
-    from compiler.language.jit import stored
+    from baco.compiler.language.interpret import run_module
+    from baco.compiler.language.jit import stored
 
     module = launch.module()
     written = set(stored(module))
@@ -141,15 +141,15 @@ def lower_unit(
 
     Raises InputError when nothing describes its arguments, and what the compiler raises.
     """
-    from compiler.codegen.pipeline import FRONT_END
-    from compiler.codegen.program import build_program
+    from baco.compiler.codegen.pipeline import FRONT_END
+    from baco.compiler.codegen.program import build_program
 
     to_instgem(unit, accelerator, observe)
     least, buffers = unit.requirement, unit.buffers or ()
     if not check:
         buffers = tuple(replace(one, expected=None) for one in buffers)
     if least is None and unit.level != "llvm":
-        from compiler.codegen.block_program import requirement_of, with_workspace
+        from baco.compiler.codegen.block_program import requirement_of, with_workspace
 
         if unit.level in FRONT_END:
             least = requirement_of(unit.module, unit.entry, accelerator)
@@ -178,15 +178,15 @@ def run_unit(
     """What every array holds at the end, what was counted, and how arrays differ from what is expected, in words.
 
     Args:
-        timing: whose cycles the engine `rtl` counts, one of `accel.config.TIMINGS`; by default the accelerator's.
+        timing: whose cycles the engine `rtl` counts, one of `baco.accel.config.TIMINGS`; by default the accelerator's.
         log: file for a log of every command.
         report: told how building a simulator goes on.
 
     Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
     """
     from baco.api.arrays import difference
-    from sim.engines.program import run_program
-    from sim.job import Recording
+    from baco.sim.engines.program import run_program
+    from baco.sim.job import Recording
 
     arrays, result = run_program(
         program,
@@ -204,10 +204,10 @@ def to_instgem(
     unit: Unit, accelerator: Accelerator, observe: Observer | None = None, until: str = "instgem"
 ) -> None:
     """Lower the unit's module, in place, to the level `until`."""
-    from compiler.codegen.pipeline import FRONT_END, run_pass
-    from compiler.dialects.context import all_dialects
-    from compiler.ir.text import LEVELS
-    from compiler.passes import pass_named
+    from baco.compiler.codegen.pipeline import FRONT_END, run_pass
+    from baco.compiler.dialects.context import all_dialects
+    from baco.compiler.ir.text import LEVELS
+    from baco.compiler.passes import pass_named
 
     context = all_dialects()
     for level, names in FRONT_END.items():
@@ -224,7 +224,7 @@ def to_instgem(
 def _entry(module: Any) -> str:
     from xdsl.dialects.func import FuncOp
 
-    from compiler.dialects.baco import GRID
+    from baco.compiler.dialects.baco import GRID
 
     return next(
         op.sym_name.data for op in module.body.block.ops if isinstance(op, FuncOp) and GRID in op.attributes

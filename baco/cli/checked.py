@@ -60,7 +60,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in arguments.items():
             problem = _problem(value)
             if problem:
-                from common.errors import InputError, Location
+                from baco.common.errors import InputError, Location
 
                 raise InputError(problem, location=Location(_shown_name(options[name])))
         made = {

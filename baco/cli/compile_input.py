@@ -10,12 +10,12 @@ from baco.api.layers import schedule_for
 from baco.api.unit import Unit, layer_unit
 from baco.cli.compile_request import Request, described_buffer
 from baco.cli.layer_input import layer_of
-from common.errors import InputError
+from baco.common.errors import InputError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from compiler.codegen.buffer import Buffer
+    from baco.compiler.codegen.buffer import Buffer
 
 __all__ = ["prepare"]
 
@@ -60,8 +60,8 @@ def _layer(request: Request) -> Unit:
 
 def _text(request: Request, file: Path) -> Unit:
     from baco.cli.ir_input import read_module
-    from compiler.dialects.context import all_dialects
-    from compiler.ir.text import check_level, level_of
+    from baco.compiler.dialects.context import all_dialects
+    from baco.compiler.ir.text import check_level, level_of
 
     module = read_module(file, all_dialects(), request.level)
     level = request.level or level_of(module)

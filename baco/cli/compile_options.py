@@ -95,7 +95,7 @@ class ProgramOptions:
 
     def request(self, layer: LayerOptions, *, compare: bool) -> Request:
         """What is asked for: this or a layer. Raises InputError for names that there are not."""
-        from accel.presets import load_accelerator
+        from baco.accel.presets import load_accelerator
         from baco.cli.compile_request import Request
         from baco.cli.ir_input import level_named
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 from baco.api.arrays import load_array
 from baco.api.sources import with_timing
 from baco.cli.layer_input import LayerOptions
-from common.errors import InputError, did_you_mean
-from common.numbers import WHOLE
-from compiler.codegen.buffer import Buffer
-from workloads.tensor import MOST_RANK
+from baco.common.errors import InputError, did_you_mean
+from baco.common.numbers import WHOLE
+from baco.compiler.codegen.buffer import Buffer
+from baco.workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:
     from baco.api.network_unit import NetworkRequest
-    from compiler.ir.text import Level
+    from baco.compiler.ir.text import Level
 
 __all__ = ["Request", "described_buffer", "named_files", "timed"]
 

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
-    from compiler.ir.text import Level
+    from baco.compiler.ir.text import Level
 
 __all__ = ["level_named", "read_module", "show_after"]
 
 
 def level_named(name: str | None) -> Level | None:
     """The level of the IR that an option names. Raises InputError for an unknown one."""
-    from common.errors import InputError, did_you_mean
-    from compiler.ir.text import LEVELS
+    from baco.common.errors import InputError, did_you_mean
+    from baco.compiler.ir.text import LEVELS
 
     for level in LEVELS:
         if level == name:
@@ -31,9 +31,9 @@ def level_named(name: str | None) -> Level | None:
 
 def read_module(file: Path, context: Context, level: Level | None) -> ModuleOp:
     """The checked module of a file, or of standard input for `-`. Raises InputError with line and reason."""
-    from common.files import decode_text, read_input_text
-    from compiler.ir.limits import MOST_TEXT_BYTES
-    from compiler.ir.text import read_ir
+    from baco.common.files import decode_text, read_input_text
+    from baco.compiler.ir.limits import MOST_TEXT_BYTES
+    from baco.compiler.ir.text import read_ir
 
     if str(file) == "-":
         # one byte more than is allowed shows that there is too much
@@ -45,8 +45,8 @@ def read_module(file: Path, context: Context, level: Level | None) -> ModuleOp:
 
 def show_after(wanted: str | None, passes: Sequence[str]) -> Callable[[str, ModuleOp], None]:
     """What to call after each pass for the option --dump-after; raises InputError for a pass that will not run."""
-    from common.errors import InputError, did_you_mean
-    from compiler.ir.text import write_ir
+    from baco.common.errors import InputError, did_you_mean
+    from baco.compiler.ir.text import write_ir
 
     if wanted is not None and wanted != "all" and wanted not in passes:
         raise InputError(f"the pass '{wanted}' is not run", hint=did_you_mean(wanted, [*passes, "all"]))

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from common.errors import InputError, Location
+from baco.common.errors import InputError, Location
 
 if TYPE_CHECKING:
-    from compiler.language.jit import Grid, Kernel
+    from baco.compiler.language.jit import Grid, Kernel
 
 __all__ = ["KernelArguments", "kernel_arguments"]
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import InputError, Location, did_you_mean
-from common.files import read_input_text
-from compiler.language.source import showing_line
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import read_input_text
+from baco.compiler.language.source import showing_line
 
 if TYPE_CHECKING:
-    from compiler.language.jit import Kernel
+    from baco.compiler.language.jit import Kernel
 
 __all__ = ["KernelInFile", "kernel_in_file", "load_kernel"]
 
@@ -44,7 +44,7 @@ class KernelInFile:
 
     def configured(self) -> Kernel:
         """The kernel as its decorators make it. Raises KernelError for configurations that do not fit it."""
-        from compiler.language.autotune import Config, autotune
+        from baco.compiler.language.autotune import Config, autotune
 
         if self.configs is None:
             return self.kernel

@@ -14,8 +14,8 @@ from baco.api.kernel_arguments import whole_expression
 from baco.api.unit import Unit, launch_unit
 from baco.cli.compile_request import Request, described_buffer
 from baco.cli.kernel_file import load_kernel
-from common.errors import InputError
-from compiler.codegen.buffer import Buffer
+from baco.common.errors import InputError
+from baco.compiler.codegen.buffer import Buffer
 
 __all__ = ["evaluated", "kernel_unit", "parsed_grid"]
 

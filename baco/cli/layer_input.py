@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from common.errors import InputError
-from common.numbers import WHOLE
+from baco.common.errors import InputError
+from baco.common.numbers import WHOLE
 
 if TYPE_CHECKING:
-    from compiler.layers.layer import Layer
+    from baco.compiler.layers.layer import Layer
 
 __all__ = ["LayerOptions", "layer_of"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from baco.api.unit import Observer, Unit, to_instgem
 from baco.cli.ir_input import show_after
-from common.errors import InputError
-from compiler.codegen.pipeline import FRONT_END
-from compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
-from compiler.ir.text import LEVELS, Level, check_level, write_ir
+from baco.common.errors import InputError
+from baco.compiler.codegen.pipeline import FRONT_END
+from baco.compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
+from baco.compiler.ir.text import LEVELS, Level, check_level, write_ir
 
 if TYPE_CHECKING:
-    from accel.config import Accelerator
+    from baco.accel.config import Accelerator
 
 __all__ = ["EMITS", "elf_path", "emit_text", "needs_text", "observer", "prediction_text"]
 

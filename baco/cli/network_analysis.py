@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from accel.config import Accelerator
-from compiler.network.graph import QuantisedNetwork
-from compiler.network.subprograms import NetworkAnalysis
+from baco.accel.config import Accelerator
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.subprograms import NetworkAnalysis
 
 __all__ = ["show_analysis"]
 

@@ -21,15 +21,15 @@ from baco.api.network_unit import (
 )
 from baco.cli.compile_request import named_files
 from baco.cli.lowering import elf_path, needs_text, prediction_text
+from baco.common.errors import InputError
+from baco.common.files import atomic_write, output_folder
+from baco.common.text import one_line
 from baco.display.console import print_json, stderr, stdout
-from common.errors import InputError
-from common.files import atomic_write, output_folder
-from common.text import one_line
-from explore.measure.energy import energy_uj
+from baco.exploration.measure.energy import energy_uj
 
 if TYPE_CHECKING:
-    from compiler.network.program import NetworkProgram
-    from sim.network.run import NetworkRun
+    from baco.compiler.network.program import NetworkProgram
+    from baco.sim.network.run import NetworkRun
 
 __all__ = ["compile_network_command", "run_network_command"]
 
@@ -57,8 +57,8 @@ def compile_network_command(
 
 
 def _emit_text(unit: NetworkUnit, emit: str, out: Path | None) -> None:
-    from compiler.codegen.program import lower_to_ir, program_assembly
-    from compiler.ir.text import write_ir
+    from baco.compiler.codegen.program import lower_to_ir, program_assembly
+    from baco.compiler.ir.text import write_ir
 
     levels = ("instgem", "llvm", "llvm-ir", "asm", "elf")
     if emit not in levels:
@@ -90,7 +90,7 @@ def run_network_command(
 
     Exit code 1 at a difference. `report`: folder for charts and figures.
     """
-    from sim.network.chart import draw_network_html, draw_network_image
+    from baco.sim.network.chart import draw_network_html, draw_network_image
 
     if report is not None:
         if engine != "rtl":
@@ -128,7 +128,7 @@ def run_network_command(
 
 def _plain(built: NetworkProgram, run: NetworkRun, wrong: Sequence[str]) -> dict[str, Any]:
     """All that was measured, for JSON."""
-    from sim.network.table import run_to_dict
+    from baco.sim.network.table import run_to_dict
 
     result = replace(run.result, marks=()).to_dict()
     compared = {"compared": sorted(run.values), "wrong": list(wrong), "report": built.report()}
@@ -140,7 +140,7 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     from rich.table import Table
 
     from baco.cli.result_text import energy_text, result_lines
-    from sim.network.table import COLUMNS, kind_errors, table_rows
+    from baco.sim.network.table import COLUMNS, kind_errors, table_rows
 
     out = stdout()
     for line in built.report():

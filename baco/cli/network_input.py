@@ -12,8 +12,8 @@ from baco.api.sources import accelerator as load_accelerator
 from baco.cli.compile_options import DEFAULT_ACCELERATOR, NetworkOptions, ProgramOptions
 from baco.cli.layer_input import LayerOptions
 from baco.cli.lowering import observer
-from common.errors import InputError, Location
-from compiler.network.plan import Plan
+from baco.common.errors import InputError, Location
+from baco.compiler.network.plan import Plan
 
 __all__ = ["network_request", "only_networks"]
 

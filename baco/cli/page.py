@@ -18,8 +18,8 @@ def show_page(page: Path) -> None:
     """Open a page, or say why not: without a screen the browsers that are left would take over the terminal."""
     import webbrowser
 
+    from baco.common.text import one_line
     from baco.display.console import stderr
-    from common.text import one_line
 
     screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")

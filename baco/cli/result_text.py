@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sim.job import Simulation
+from baco.sim.job import Simulation
 
 
 def energy_text(energy_uj: float | None, result: Simulation) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.table import Table
 
 from baco.api.result import Result
+from baco.common.text import one_line
 from baco.display.console import amount, duration, stdout
-from common.text import one_line
-from explore.candidate import Candidate
-from explore.hardware import named_units
+from baco.exploration.candidate import Candidate
+from baco.exploration.hardware import named_units
 
 _HOW = {
     "budget": "budget used",

@@ -47,8 +47,8 @@ def _rendered(table: pd.DataFrame) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from baco.common.text import one_line
     from baco.display.console import amount
-    from common.text import one_line
 
     shown = Table(box=None, pad_edge=False)
     left = ("study", "networks", "objective", "cost model", "costs are")

@@ -53,10 +53,10 @@ def compile_(
     from baco.cli.compile_input import prepare
     from baco.cli.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
     from baco.cli.network_input import only_networks
+    from baco.common.errors import InputError, did_you_mean
+    from baco.common.files import atomic_write
+    from baco.common.text import one_line
     from baco.display.console import stderr
-    from common.errors import InputError, did_you_mean
-    from common.files import atomic_write
-    from common.text import one_line
 
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))

@@ -15,9 +15,9 @@ from baco.cli.engine_options import WorkerOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accel.config import Accelerator
-    from bench.cosim.campaign import ConfigurationResult, Failure
-    from bench.cosim.stream import Stream
+    from baco.accel.config import Accelerator
+    from baco.exploration.cosim import ConfigurationResult, Failure
+    from baco.sim.cosim.stream import Stream
 
 
 def cosim(
@@ -67,11 +67,11 @@ def cosim(
     Exit code 0: no difference. 1: there are some; the first failing stream of each configuration is shortened and
     written, with its configuration. The same seed gives the same configurations and streams.
     """
-    from accel.presets import load_accelerator
+    from baco.accel.presets import load_accelerator
+    from baco.common.errors import InputError
     from baco.display.console import print_json, stderr, stdout
-    from bench.cosim.accelerators import random_accelerator
-    from bench.cosim.campaign import run_campaign
-    from common.errors import InputError
+    from baco.exploration.cosim import run_campaign
+    from baco.sim.cosim.accelerators import random_accelerator
 
     notes = stderr()
     report = notes.print
@@ -147,8 +147,8 @@ def _record(result: ConfigurationResult) -> dict[str, Any]:
 
 def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
     """The failing stream, as short as it could be made, and its configuration."""
-    from common.files import atomic_write, output_folder
-    from common.text import one_line, shell_word
+    from baco.common.files import atomic_write, output_folder
+    from baco.common.text import one_line, shell_word
 
     small = failure.minimised
     stream = small.stream if small else failure.stream
@@ -170,12 +170,12 @@ def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callab
 def _play(
     accelerator: Accelerator, path: Path, shorten: bool, out: Path, report: Callable[[str], None]
 ) -> None:
+    from baco.common.files import read_input_text
     from baco.display.console import stdout
-    from bench.cosim.campaign import Failure
-    from bench.cosim.minimise import first_divergence, minimise
-    from bench.cosim.run import Simulator
-    from bench.cosim.stream import parse_stream
-    from common.files import read_input_text
+    from baco.exploration.cosim import Failure
+    from baco.sim.cosim.minimise import first_divergence, minimise
+    from baco.sim.cosim.run import Simulator
+    from baco.sim.cosim.stream import parse_stream
 
     stream: Stream = parse_stream(read_input_text(path), str(path))
     simulator = Simulator(accelerator, report=report)

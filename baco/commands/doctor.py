@@ -65,17 +65,7 @@ def _python() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    from baco.cli.startup import PACKAGES, shadowed
-
-    wrong = shadowed()
-    for name, found, own in wrong:
-        yield f"package {name}", "bad", f"resolves to {found}, not to {own}"
-    if not wrong:
-        yield (
-            "packages",
-            "ok",
-            f"{', '.join(PACKAGES)} are baco's own ({Path(__file__).resolve().parents[2]})",
-        )
+    yield "package", "ok", str(Path(__file__).resolve().parents[1])
 
 
 def _dependencies() -> Iterator[Finding]:
@@ -112,7 +102,7 @@ def _project_name(requirement: str) -> str:
 
 
 def _torch() -> Iterator[Finding]:
-    from common.provenance import platform_record
+    from baco.common.provenance import platform_record
 
     start = time.perf_counter()
     try:
@@ -131,8 +121,8 @@ def _torch() -> Iterator[Finding]:
 
 
 def _writing(folder: Path) -> Iterator[Finding]:
-    from common.errors import StorageError
-    from common.files import atomic_write
+    from baco.common.errors import StorageError
+    from baco.common.files import atomic_write
 
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".baco-doctor-") as scratch:
@@ -161,8 +151,8 @@ def _sqlite(folder: Path) -> Iterator[Finding]:
 
 
 def _simulation() -> Iterator[Finding]:
-    from common.errors import BacoError
-    from sim.toolchain import toolchain
+    from baco.common.errors import BacoError
+    from baco.sim.toolchain import toolchain
 
     try:
         tools = toolchain()

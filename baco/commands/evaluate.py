@@ -10,8 +10,8 @@ import typer
 from baco.cli.compile_options import Timing
 
 if TYPE_CHECKING:
-    from explore.cost.evaluate import Statistics
-    from explore.cost.tiled_rows import TiledStatistics
+    from baco.exploration.cost.evaluate import Statistics
+    from baco.exploration.cost.tiled_rows import TiledStatistics
 
 
 def evaluate(
@@ -49,8 +49,8 @@ def evaluate(
     """
     from baco.api.simulate import evaluate as evaluate_table
     from baco.api.simulate import evaluate_tiles
+    from baco.common.errors import InputError
     from baco.display.console import print_json, stdout
-    from common.errors import InputError
 
     if machine is not None and timing is not None:
         raise InputError("--machine and --timing exclude each other")

@@ -17,8 +17,8 @@ from baco.cli.page import OpenPage
 if TYPE_CHECKING:
     from baco.api.explore import PreparedSearch
     from baco.api.result import Result
-    from explore.report.live import LivePage
-    from explore.space import DesignSpace
+    from baco.exploration.report.live import LivePage
+    from baco.exploration.space import DesignSpace
 
 
 def explore(
@@ -249,7 +249,7 @@ def explore(
 
 def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
     """Raises InputError for what is not done with a kernel after its search."""
-    from common.errors import InputError, Location
+    from baco.common.errors import InputError, Location
 
     refused = {
         "--measure": (measure is not None, "a kernel is one program: nothing is learned from parts of it"),
@@ -267,7 +267,7 @@ def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
     """Search, with a display, and with a page that shows how the search stands."""
     from baco.display.progress import shown
-    from explore.report.live import LivePage
+    from baco.exploration.report.live import LivePage
 
     names = ", ".join(one.name for one in made.workload.networks)
     with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
@@ -277,8 +277,8 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
 
 def cycles_of(text: str, option: str) -> float:
     """A number of cycles, `200M` or `2e8`. Raises InputError."""
-    from common.errors import InputError, Location
-    from common.numbers import EXACT, real_number
+    from baco.common.errors import InputError, Location
+    from baco.common.numbers import EXACT, real_number
 
     units = {"k": 1e3, "m": 1e6, "g": 1e9}
     unit = units.get(text[-1:].lower(), 1.0)
@@ -312,7 +312,7 @@ def _measure(result: Result, budget: float, where: WorkerOptions, *, quiet: bool
 
 def _check_validation(best: int, time_limit: float | None, *, baseline: bool) -> None:
     """Raises InputError for what no validation could be asked for."""
-    from common.errors import InputError, Location
+    from baco.common.errors import InputError, Location
 
     options = {"--baseline": baseline, "--validate-time": time_limit is not None}
     given = next((name for name, value in options.items() if value), None)
@@ -332,9 +332,9 @@ def _check_validation(best: int, time_limit: float | None, *, baseline: bool) ->
 
 def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
     """The space with the bounds of options. Raises InputError for text that is none, and for an unknown name."""
-    from common.errors import Location
-    from common.numbers import real_number
-    from explore.space import load_space
+    from baco.common.errors import Location
+    from baco.common.numbers import real_number
+    from baco.exploration.space import load_space
 
     space = load_space(name)
     if area_limit is not None:

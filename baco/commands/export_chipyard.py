@@ -36,12 +36,12 @@ def export_chipyard(
 
     Programs must be compiled with the same gemmini_params.h.
     """
-    from accel.c_header import c_header
-    from accel.chipyard import chipyard_notes, scala_config, scala_name
-    from accel.presets import load_accelerator
+    from baco.accel.c_header import c_header
+    from baco.accel.chipyard import chipyard_notes, scala_config, scala_name
+    from baco.accel.presets import load_accelerator
+    from baco.common.files import atomic_write, output_folder
+    from baco.common.text import one_line
     from baco.display.console import print_json, stdout
-    from common.files import atomic_write, output_folder
-    from common.text import one_line
 
     configuration = load_accelerator(accelerator)
     files = {

@@ -11,7 +11,7 @@ from baco.cli.compile_options import DEFAULT_ACCELERATOR
 from baco.cli.completions import network_completions
 
 if TYPE_CHECKING:
-    from compiler.network.group_choice import Considered
+    from baco.compiler.network.group_choice import Considered
 
 
 def fuse(
@@ -75,7 +75,7 @@ def fuse(
     operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
     """
     if (network is None) == (chain is None):
-        from common.errors import InputError, Location
+        from baco.common.errors import InputError, Location
 
         raise InputError(
             "give a network or a chain", location=Location("--network"), hint="--help shows both"
@@ -86,10 +86,10 @@ def fuse(
     assert network is not None
     from baco.api.network_unit import NetworkRequest, prepare_network
     from baco.api.sources import accelerator as load_accelerator
+    from baco.compiler.network.group_choice import GroupChoice
+    from baco.compiler.network.lowering import lower_network
+    from baco.compiler.network.program import scheduler
     from baco.display.console import print_json, stdout
-    from compiler.network.group_choice import GroupChoice
-    from compiler.network.lowering import lower_network
-    from compiler.network.program import scheduler
 
     target = load_accelerator(accelerator)
     source: str | Path = network
@@ -114,10 +114,10 @@ def fuse(
 
 
 def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> None:
+    from baco.compiler.mapping.machines import load_machine
     from baco.display.console import print_json, stderr, stdout
-    from compiler.mapping.machines import load_machine
-    from explore.trees.chains import parse_chain
-    from explore.trees.compare import compare_trees, trees_table
+    from baco.exploration.trees.chains import parse_chain
+    from baco.exploration.trees.compare import compare_trees, trees_table
 
     operators, on = parse_chain(chain), load_machine(machine)
     console = stderr()
@@ -135,7 +135,7 @@ def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> N
 
 
 def _row(one: Considered, fused: bool) -> dict[str, Any]:
-    from compiler.styles.fused.merged import MergedProducts
+    from baco.compiler.styles.fused.merged import MergedProducts
 
     reason = one.reason or ("" if fused else "other groups of the same operators save more")
     known = one.schedule is not None

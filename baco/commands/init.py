@@ -53,10 +53,10 @@ def init(
     import os
     from importlib import resources
 
+    from baco.common.errors import Location, StorageError
+    from baco.common.files import atomic_write
+    from baco.common.text import one_line, shell_word
     from baco.display.console import stdout
-    from common.errors import Location, StorageError
-    from common.files import atomic_write
-    from common.text import one_line, shell_word
 
     path = out if out is not None else Path(_FILES[example])
     if os.path.lexists(path):

@@ -31,9 +31,9 @@ def isa(
 
     Numbers are decimal, or 0x… hexadecimal.
     """
-    from accel.legality.document import command_reference, reference, verilog_header
+    from baco.accel.legality.document import command_reference, reference, verilog_header
+    from baco.common.numbers import any_base_number
     from baco.display.console import print_json
-    from common.numbers import any_base_number
 
     if disassemble is not None:
         funct, rs1, rs2 = (any_base_number("--disassemble", one) for one in disassemble)
@@ -53,7 +53,7 @@ def isa(
 
 
 def _command(funct: int, rs1: int, rs2: int) -> tuple[str, dict[str, object]]:
-    from accel.isa import command_type, decode, disassemble
+    from baco.accel.isa import command_type, decode, disassemble
 
     kind = command_type(funct, rs1)
     fields = decode(funct, rs1, rs2)
@@ -66,7 +66,7 @@ def _command(funct: int, rs1: int, rs2: int) -> tuple[str, dict[str, object]]:
 def _instruction(word: int) -> tuple[str, dict[str, object]]:
     from dataclasses import asdict
 
-    from accel.isa import COMMANDS, RoccInstruction
+    from baco.accel.isa import COMMANDS, RoccInstruction
 
     one = RoccInstruction.from_word(word)
     names = [kind.name for kind in COMMANDS.values() if kind.funct == one.funct] or ["unknown command"]
@@ -80,9 +80,9 @@ def _instruction(word: int) -> tuple[str, dict[str, object]]:
 def _instruction_set(names: list[str]) -> list[dict[str, object]]:
     from dataclasses import asdict
 
-    from accel.isa import COMMANDS, command_named
-    from accel.legality.language import Refuse
-    from accel.legality.rules import RULES
+    from baco.accel.isa import COMMANDS, command_named
+    from baco.accel.legality.language import Refuse
+    from baco.accel.legality.rules import RULES
 
     kinds = [command_named(name) for name in names] or list(COMMANDS.values())
     rules = {

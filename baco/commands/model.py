@@ -47,10 +47,10 @@ def train(
     ] = None,
 ) -> None:
     """Train a residual on measured sets and write its weights."""
+    from baco.bench.learned.report import train_model
+    from baco.bench.learned.train import WEIGHTS
+    from baco.common.text import one_line
     from baco.display.console import stdout
-    from bench.learned.report import train_model
-    from bench.learned.train import WEIGHTS
-    from common.text import one_line
 
     path = out or WEIGHTS[programs]
     trained = train_model(sets or ("micro", "train", "ranking"), residual, seed, programs=programs, out=path)
@@ -97,10 +97,10 @@ def evaluate(
     json: _Json = False,
 ) -> None:
     """How well measured cycles are predicted, beside simpler predictors: of a measured set, or of published rows."""
+    from baco.bench.learned.published_report import PublishedReport, evaluate_published
+    from baco.bench.learned.report import SetReport, evaluate_set
+    from baco.common.errors import InputError
     from baco.display.console import print_json, stderr, stdout
-    from bench.learned.published_report import PublishedReport, evaluate_published
-    from bench.learned.report import SetReport, evaluate_set
-    from common.errors import InputError
 
     if (rows is None) == (measured is None):
         raise InputError(
@@ -158,10 +158,10 @@ def compare(
     json: _Json = False,
 ) -> None:
     """Cross-validate the residuals side by side on a measured set."""
+    from baco.bench.learned.compare import SPLITS
+    from baco.bench.learned.report import compare_residuals, comparison_text
+    from baco.bench.learned.train import LEARNERS
     from baco.display.console import print_json, stderr, stdout
-    from bench.learned.compare import SPLITS
-    from bench.learned.report import compare_residuals, comparison_text
-    from bench.learned.train import LEARNERS
 
     found = compare_residuals(
         measured,
@@ -211,15 +211,15 @@ def transfer(
     """Leave accelerators out of training, and adapt to each with a few of its measurements."""
     from dataclasses import asdict
 
+    from baco.bench.learned.published_transfer import published_text, transfer_published
+    from baco.bench.learned.report import transfer_set, transfer_text
     from baco.display.console import print_json, stderr, stdout
-    from bench.learned.published_transfer import published_text, transfer_published
-    from bench.learned.report import transfer_set, transfer_text
 
     def progress(line: str) -> None:
         stderr().print(line)
 
     if original is not None:
-        from bench.learned.original_transfer import original_text, transfer_original
+        from baco.bench.learned.original_transfer import original_text, transfer_original
 
         elsewhere = transfer_original(original, seed=seed, progress=progress)
         if json:

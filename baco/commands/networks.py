@@ -18,7 +18,7 @@ def networks(
 ) -> None:
     """List networks with their MACs, weights and operators."""
     from baco.display.console import print_json, stdout
-    from workloads.inputs.load import describe, load_network, network_names
+    from baco.workloads.inputs.load import describe, load_network, network_names
 
     loaded = [load_network(spec) for spec in network or network_names()]
     rows = [describe(one) for one in loaded]
@@ -92,7 +92,7 @@ def _layers(network: Any) -> Any:
 
 
 def _options() -> str:
-    from workloads.inputs.load import network_names, network_options
+    from baco.workloads.inputs.load import network_names, network_options
 
     lines = []
     for name in network_names():

@@ -49,10 +49,10 @@ def opt(
     a pass, is an error that names the line and the reason.
     """
     from baco.cli.ir_input import level_named, read_module, show_after
-    from common.errors import InputError
-    from compiler.codegen.pipeline import parse_passes, run_pass
-    from compiler.dialects.context import all_dialects
-    from compiler.ir.text import check_level, write_ir
+    from baco.common.errors import InputError
+    from baco.compiler.codegen.pipeline import parse_passes, run_pass
+    from baco.compiler.dialects.context import all_dialects
+    from baco.compiler.ir.text import check_level, write_ir
 
     if list_:
         _list_passes()
@@ -73,7 +73,7 @@ def opt(
 
 
 def _write(out: Path | None, text: str) -> None:
-    from common.files import atomic_write
+    from baco.common.files import atomic_write
 
     if out is None:
         sys.stdout.write(text)
@@ -84,7 +84,7 @@ def _write(out: Path | None, text: str) -> None:
 def _list_passes() -> None:
     from xdsl.passes import get_pass_option_infos
 
-    from compiler.passes import PASSES, pass_named, summary_of
+    from baco.compiler.passes import PASSES, pass_named, summary_of
 
     for name in PASSES:
         cls = pass_named(name)

@@ -20,8 +20,8 @@ def report(
 ) -> None:
     """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
     from baco.api.result import load_study
+    from baco.common.text import one_line
     from baco.display.console import stdout
-    from common.text import one_line
 
     page = load_study(folder).save_report(out)
     if not quiet:

@@ -14,7 +14,7 @@ def root(
 ) -> None:
     """Hardware/software co-design exploration: from a network to a Pareto set of accelerators."""
     if version:
-        from common.provenance import versions
+        from baco.common.provenance import versions
 
         sys.stdout.write(f"baco {versions().get('baco', '(not installed)')}\n")
         raise typer.Exit

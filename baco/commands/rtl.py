@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from accel.config import Accelerator
+    from baco.accel.config import Accelerator
 
 
 def rtl(
@@ -37,12 +37,12 @@ def rtl(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator."""
-    from accel.c_header import c_header
-    from accel.presets import load_accelerator
-    from accel.verilog.generate import verilog
+    from baco.accel.c_header import c_header
+    from baco.accel.presets import load_accelerator
+    from baco.accel.verilog.generate import verilog
+    from baco.common.files import atomic_write
+    from baco.common.text import one_line
     from baco.display.console import print_json, stderr, stdout
-    from common.files import atomic_write
-    from common.text import one_line
 
     configuration = load_accelerator(accelerator)
     text = verilog(configuration)
@@ -67,7 +67,7 @@ def rtl(
         )
     table = None
     if structure is not None:
-        from accel.verilog.structure import structure as count
+        from baco.accel.verilog.structure import structure as count
 
         report = count(text, note=lambda note: stderr().print(note))
         summary["structure"] = report.to_dict()
@@ -86,10 +86,10 @@ def rtl(
 
 def _check(configuration: Accelerator, text: str) -> dict[str, int]:
     """Number of instances by module. Raises BacoError naming everything that is wrong with the Verilog."""
-    from accel.verilog.lint import lint, preprocess
-    from accel.verilog.read_back import discrepancies, read_hierarchy
-    from common.errors import BacoError
-    from sim.toolchain import toolchain
+    from baco.accel.verilog.lint import lint, preprocess
+    from baco.accel.verilog.read_back import discrepancies, read_hierarchy
+    from baco.common.errors import BacoError
+    from baco.sim.toolchain import toolchain
 
     tools = toolchain()
     tools.need_verilator()
@@ -108,7 +108,7 @@ def _check(configuration: Accelerator, text: str) -> dict[str, int]:
 def _document(configuration: Accelerator, structure: dict[str, Any]) -> str:
     import json
 
-    from common.provenance import versions
+    from baco.common.provenance import versions
 
     head = {
         "accelerator": configuration.name,

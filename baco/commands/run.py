@@ -15,7 +15,7 @@ from baco.cli.layer_input import LayerOptions
 if TYPE_CHECKING:
     import numpy as np
 
-    from compiler.codegen.buffer import Buffer
+    from baco.compiler.codegen.buffer import Buffer
 
 
 def run_program(
@@ -70,9 +70,9 @@ def run_program(
     from baco.cli.compile_request import named_files, timed
     from baco.cli.lowering import needs_text, observer, prediction_text
     from baco.cli.network_input import only_networks
+    from baco.common.errors import InputError
     from baco.display.console import print_json, stderr, stdout
-    from common.errors import InputError
-    from explore.measure.energy import energy_uj
+    from baco.exploration.measure.energy import energy_uj
 
     if network.network is not None:
         from baco.cli.network_commands import run_network_command

@@ -134,10 +134,10 @@ def simulate(
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
     """
     from baco.api.simulate import simulate as simulate_program
+    from baco.common.errors import InputError
+    from baco.common.files import atomic_write
     from baco.display.console import print_json, stderr, stdout
-    from common.errors import InputError
-    from common.files import atomic_write
-    from sim.job import Limits, MainMemory, Recording
+    from baco.sim.job import Limits, MainMemory, Recording
 
     for option, value, owners in (
         ("--spike", spike, {"spike"}),
@@ -199,10 +199,10 @@ def _memory_files(
     program: Path | None, loads: list[str], dumps: list[str]
 ) -> tuple[tuple[tuple[int, bytes], ...], tuple[tuple[int, int], ...], list[Path]]:
     """Images and ranges of the options --load and --dump, and the files of the latter."""
-    from common.errors import InputError
-    from common.files import read_input
-    from common.numbers import any_base_number
-    from sim.elf import symbol_range
+    from baco.common.errors import InputError
+    from baco.common.files import read_input
+    from baco.common.numbers import any_base_number
+    from baco.sim.elf import symbol_range
 
     def parts(option: str, text: str) -> tuple[str, Path]:
         where, equals, file = text.partition("=")

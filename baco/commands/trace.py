@@ -34,8 +34,8 @@ def trace(
     A page (.html) takes logs of any length; it opens without a network.
     """
     from baco.api.simulate import trace as draw
+    from baco.common.text import one_line
     from baco.display.console import stdout
-    from common.text import one_line
 
     draw(log, out, perfetto=perfetto, first=first, until=until)
     for what, path in (("chart", out), ("trace", perfetto)):

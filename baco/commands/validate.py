@@ -110,11 +110,11 @@ def validate(
 
 
 def _write_programs(path: Path) -> None:
-    from common.errors import InfeasibleError, Location
-    from explore.studies.study import Study
-    from explore.validate.compare import best_measured
-    from explore.validate.programs import write_programs
-    from explore.validate.run import validated_designs
+    from baco.common.errors import InfeasibleError, Location
+    from baco.exploration.studies.study import Study
+    from baco.exploration.validate.compare import best_measured
+    from baco.exploration.validate.programs import write_programs
+    from baco.exploration.validate.run import validated_designs
 
     with Study.open(path, read_only=True) as study:
         best = best_measured(validated_designs(study), study.objective)

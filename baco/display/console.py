@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from common.text import several_lines
+from baco.common.text import several_lines
 
 if TYPE_CHECKING:
     import typer

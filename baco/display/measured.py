@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from baco.common.text import one_line
 from baco.display.console import amount, stderr, stdout
-from common.text import one_line
 
 if TYPE_CHECKING:
-    from explore.measure.job import MeasurementJob
-    from explore.measure.measurement import Measurement
-    from explore.measured.search import Round
-    from explore.measured.session import MeasuredOutcome
+    from baco.exploration.measure.job import MeasurementJob
+    from baco.exploration.measure.measurement import Measurement
+    from baco.exploration.measured.search import Round
+    from baco.exploration.measured.session import MeasuredOutcome
 
 
 class MeasuredDisplay:
-    """Progress of a measured search (`explore.measured.session.Watch`), on standard error."""
+    """Progress of a measured search (`baco.exploration.measured.session.Watch`), on standard error."""
 
     def __init__(self, budget: float, console: Console | None = None) -> None:
         self.budget, self.console = budget, console or stderr()

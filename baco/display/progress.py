@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from baco.common.text import html_text, one_line
 from baco.display.console import amount, duration, in_notebook, is_wanted, rounded, stderr
 from baco.display.time_left import TimeLeft
-from common.text import html_text, one_line
 
 if TYPE_CHECKING:
-    from explore.candidate import BatchSummary
-    from explore.studies.engine import Budget, Progress
+    from baco.exploration.candidate import BatchSummary
+    from baco.exploration.studies.engine import Budget, Progress
 
 _UNITS = {"edp": "µJ·cycles", "latency": "cycles", "energy": "pJ", "area": "mm²", "edap": "µJ·cycles·mm²"}
 #: Seconds between plain lines, so that logs stay short.

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from baco.common.text import one_line
 from baco.display.console import amount, duration, rounded, stderr, stdout
-from common.text import one_line
 
 if TYPE_CHECKING:
-    from explore.measure.job import Measurable
-    from explore.measure.measurement import Measurement
-    from explore.validate.design import Design
-    from explore.validate.result import ValidatedDesign
+    from baco.exploration.measure.job import Measurable
+    from baco.exploration.measure.measurement import Measurement
+    from baco.exploration.validate.design import Design
+    from baco.exploration.validate.result import ValidatedDesign
 
 
 #: What compiling a layer and starting its simulation takes, in simulated cycles that take as long.
@@ -66,7 +66,7 @@ class _Pace:
 
 
 class ValidationDisplay:
-    """Progress of a validation (`explore.validate.run.ValidationProgress`)."""
+    """Progress of a validation (`baco.exploration.validate.run.ValidationProgress`)."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -140,10 +140,10 @@ def _programs(designs: Sequence[ValidatedDesign]) -> Table:
 
 def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
-    from explore.studies.study import Study
-    from explore.validate.compare import comparisons
-    from explore.validate.result import model_error
-    from explore.validate.run import validated_designs
+    from baco.exploration.studies.study import Study
+    from baco.exploration.validate.compare import comparisons
+    from baco.exploration.validate.result import model_error
+    from baco.exploration.validate.run import validated_designs
 
     with Study.open(study, read_only=True) as opened:
         designs, objective = validated_designs(opened), opened.objective

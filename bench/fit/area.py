@@ -1,4 +1,4 @@
-"""Fit the area law to published areas: `python -m bench.fit.area timeloop-mappings.csv.gz`.
+"""Fit the area law to published areas: `python -m baco.bench.fit.area timeloop-mappings.csv.gz`.
 
 The law is linear in its coefficients once the knots are chosen, so that least absolute relative error under
 the monotonicity constraints is a linear programme with one answer. The cross-validation repeats the whole
@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import linprog
 
-from accel.area import MIN_SCRATCHPAD_ROWS, AreaLaw
-from common.errors import BacoError, InputError, Location
-from common.files import atomic_write
+from baco.accel.area import MIN_SCRATCHPAD_ROWS, AreaLaw
+from baco.common.errors import BacoError, InputError, Location
+from baco.common.files import atomic_write
 
 Floats = npt.NDArray[np.float64]
 
@@ -152,16 +152,16 @@ def statistics(rows: Floats) -> dict[str, dict[str, float]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Refit, print the error statistics and write `area.json` of `accel` (or --out)."""
-    parser = argparse.ArgumentParser(prog="python -m bench.fit.area", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m baco.bench.fit.area", description=main.__doc__)
     parser.add_argument("path", help="table of published mappings with arch.* and target.area columns")
-    parser.add_argument("--out", type=Path, default=Path(str(resources.files("accel") / "area.json")))
+    parser.add_argument("--out", type=Path, default=Path(str(resources.files("baco.accel") / "area.json")))
     options = parser.parse_args(arguments)
     try:
         rows = read_areas(options.path)
         law = fit(rows)
         record = {
             "source": f"published Timeloop evaluations, {len(rows)} distinct configurations (DOSA artifact)",
-            "command": f"python -m bench.fit.area {Path(options.path).name}",
+            "command": f"python -m baco.bench.fit.area {Path(options.path).name}",
             "errors": statistics(rows),
             "coefficients": vars(law),
         }

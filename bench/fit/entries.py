@@ -1,4 +1,4 @@
-"""Files of constants with an entry for each timing (`accel.config.TIMINGS`)."""
+"""Files of constants with an entry for each timing (`baco.accel.config.TIMINGS`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from common.files import atomic_write
+from baco.common.files import atomic_write
 
 __all__ = ["write_entry"]
 

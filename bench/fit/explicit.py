@@ -1,4 +1,4 @@
-"""Fits the constants of the instruction-aware model: `python -m bench.fit.explicit [SET ...]`.
+"""Fits the constants of the instruction-aware model: `python -m baco.bench.fit.explicit [SET ...]`.
 
 Two steps, both deterministic. First what each piece of code costs the host core: cycles in which it neither waits for
 the accelerator to accept a command nor in a fence, as the simulator counts them, are a sum of counts
@@ -17,19 +17,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.fit.entries import write_entry
-from bench.sets.dataset import Dataset, read_dataset
-from common.portable import Floats
-from compiler import latency
-from compiler.latency.batch import HardwareBatch, LayerBatch
-from compiler.latency.commands import Commands, count_commands
-from compiler.latency.host import HOST_FEATURES, host_features
-from compiler.latency.model import TIMING, BusyCycles, Constants, explicit_latency, joined, measure_work
-from compiler.latency.tiling import Rounding, Tiling, make_tiling
-from compiler.mapping.batch import MappingBatch
-from compiler.schedules.schedule import DepthwiseSchedule
-from compiler.styles.macros.estimate import expansion_cycles
-from compiler.styles.packed import packed_layer
+from baco.bench.fit.entries import write_entry
+from baco.bench.sets.dataset import Dataset, read_dataset
+from baco.common.portable import Floats
+from baco.compiler import latency
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch
+from baco.compiler.latency.commands import Commands, count_commands
+from baco.compiler.latency.host import HOST_FEATURES, host_features
+from baco.compiler.latency.model import TIMING, BusyCycles, Constants, explicit_latency, joined, measure_work
+from baco.compiler.latency.tiling import Rounding, Tiling, make_tiling
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.schedules.schedule import DepthwiseSchedule
+from baco.compiler.styles.macros.estimate import expansion_cycles
+from baco.compiler.styles.packed import packed_layer
 
 __all__ = ["ExplicitRows", "fit", "main", "sample_of"]
 

@@ -1,4 +1,4 @@
-"""Fits the constants of `compiler.network.host_model`: `python -m bench.fit.host [--check]`.
+"""Fits the constants of `baco.compiler.network.host_model`: `python -m baco.bench.fit.host [--check]`.
 
 Operators of random shapes, drawn from a fixed seed and no larger than a few ten thousand elements, run one after the
 other on the simulated host core; the cycles of each give a row of a least-squares problem with relative errors. Half of
@@ -18,21 +18,21 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from accel.config import Accelerator, Features
-from common.errors import InfeasibleError
-from common.files import atomic_write
-from compiler.host_core import MISS_CYCLES
-from compiler.layers.layer import Layer
-from compiler.network import graph as g
-from compiler.network import host_model
-from compiler.network.arithmetic import fixed_point
-from compiler.network.host_work import HostWork, host_work
-from compiler.network.program import NetworkProgram, compile_network
-from compiler.network.reference import reference
-from compiler.network.steps import ValueAddress
-from compiler.network.views import View, dense
-from compiler.row_functions import exponentials
-from sim.network.run import run_network
+from baco.accel.config import Accelerator, Features
+from baco.common.errors import InfeasibleError
+from baco.common.files import atomic_write
+from baco.compiler.host_core import MISS_CYCLES
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network import graph as g
+from baco.compiler.network import host_model
+from baco.compiler.network.arithmetic import fixed_point
+from baco.compiler.network.host_work import HostWork, host_work
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.reference import reference
+from baco.compiler.network.steps import ValueAddress
+from baco.compiler.network.views import View, dense
+from baco.compiler.row_functions import exponentials
+from baco.sim.network.run import run_network
 
 __all__ = ["fit", "measure_host_work"]
 
@@ -366,7 +366,7 @@ def main(arguments: list[str]) -> None:
     if "--check" in arguments:
         return
     text = json.dumps(
-        {"fitted_by": "python -m bench.fit.host", "variants": constants}, indent=1, sort_keys=True
+        {"fitted_by": "python -m baco.bench.fit.host", "variants": constants}, indent=1, sort_keys=True
     )
     path = Path(host_model.__file__).parent / host_model.CONSTANTS_FILE
     atomic_write(path, text + "\n")

@@ -1,4 +1,4 @@
-"""Fits the constants of the macros' cycles: `python -m bench.fit.macro [SET ...]`.
+"""Fits the constants of the macros' cycles: `python -m baco.bench.fit.macro [SET ...]`.
 
 One constant after the other is tried at factors of its value, coarse to fine, for the least mean of absolute, root mean
 square and mean logarithmic errors of the cycles, every measured set and each of the two macros counting the same.
@@ -15,16 +15,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import compiler.styles.macros
-from accel.config import Accelerator
-from bench.fit.entries import write_entry
-from bench.sets.dataset import Dataset, read_dataset
-from common.portable import Floats
-from compiler.analysis.arrays import NUMPY
-from compiler.analysis.traffic import MachineRates
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.cycles import (
+import baco.compiler.styles.macros
+from baco.accel.config import Accelerator
+from baco.bench.fit.entries import write_entry
+from baco.bench.sets.dataset import Dataset, read_dataset
+from baco.common.portable import Floats
+from baco.compiler.analysis.arrays import NUMPY
+from baco.compiler.analysis.traffic import MachineRates
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -32,7 +32,7 @@ from compiler.styles.macros.cycles import (
     ProductTile,
     macro_runs,
 )
-from compiler.styles.macros.estimate import macro_numbers
+from baco.compiler.styles.macros.estimate import macro_numbers
 
 __all__ = ["MacroSample", "fit_macro", "macro_sample", "main", "samples_of"]
 
@@ -143,10 +143,10 @@ def _objective(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit, print residual errors and write `constants.json` of `compiler.styles.macros`."""
+    """Fit, print residual errors and write `constants.json` of `baco.compiler.styles.macros`."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("sets", nargs="*", default=SETS, help="measured sets or files")
-    place = Path(compiler.styles.macros.__file__).with_name("constants.json")
+    place = Path(baco.compiler.styles.macros.__file__).with_name("constants.json")
     parser.add_argument("--out", type=Path, default=place)
     options = parser.parse_args(arguments)
     samples = {

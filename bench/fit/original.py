@@ -1,8 +1,8 @@
-"""Fits the constants of the timing `gemmini` to programs measured on the original's RTL: `python -m bench.fit.original FOLDER`.
+"""Fits the constants of the timing `gemmini` to programs measured on the original's RTL: `python -m baco.bench.fit.original FOLDER`.
 
-Few rows, so few constants are free. What buses, caches and units of the original take is in `compiler.analysis.profile`, from
+Few rows, so few constants are free. What buses, caches and units of the original take is in `baco.compiler.analysis.profile`, from
 its sources. Its host core runs the same programs as ours: what a piece of code costs it is what it costs ours, pulled strongly.
-Constants of overlap and waiting are fitted one after the other (`bench.fit.macro`, `bench.fit.explicit`).
+Constants of overlap and waiting are fitted one after the other (`baco.bench.fit.macro`, `baco.bench.fit.explicit`).
 
 Judged is by other layers than those fitted on: `cross_validate` fits on half of the layers and predicts the other half.
 """
@@ -16,24 +16,24 @@ from pathlib import Path
 
 import numpy as np
 
-import compiler.styles.macros
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.fit.entries import write_entry
-from bench.fit.explicit import ExplicitRows, fit
-from bench.fit.macro import MacroSample, fit_macro, macro_sample
-from bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
-from compiler import latency
-from compiler.latency.batch import HardwareBatch, LayerBatch
-from compiler.latency.commands import count_commands
-from compiler.latency.model import Constants, constants, explicit_latency
-from compiler.latency.tiling import Rounding, make_tiling
-from compiler.mapping.batch import MappingBatch
-from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
-from compiler.schedules.text import parse_layer, parse_schedule
-from compiler.styles.macros.cycles import MacroConstants
-from compiler.styles.macros.runs import CONSTANTS
-from explore.executors.engine import LOCAL
+import baco.compiler.styles.macros
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.fit.entries import write_entry
+from baco.bench.fit.explicit import ExplicitRows, fit
+from baco.bench.fit.macro import MacroSample, fit_macro, macro_sample
+from baco.bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
+from baco.compiler import latency
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch
+from baco.compiler.latency.commands import count_commands
+from baco.compiler.latency.model import Constants, constants, explicit_latency
+from baco.compiler.latency.tiling import Rounding, make_tiling
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.compiler.styles.macros.cycles import MacroConstants
+from baco.compiler.styles.macros.runs import CONSTANTS
+from baco.exploration.executors.engine import LOCAL
 
 __all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
 
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs = bench_timing(options.folder, accelerator, engine=LOCAL).programs
     found = fit_profile(programs, accelerator)
     print(timing_accuracy(predict(programs, accelerator, found)).text())
-    macros = Path(compiler.styles.macros.__file__).with_name("constants.json")
+    macros = Path(baco.compiler.styles.macros.__file__).with_name("constants.json")
     write_entry(macros, "gemmini", asdict(found.macro))
     explicit = {"rows": len(_of(programs, ExplicitSchedule)), **asdict(found.explicit)}
     write_entry(Path(latency.__file__).with_name("constants.json"), "gemmini", explicit)

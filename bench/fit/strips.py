@@ -1,4 +1,4 @@
-"""Fits the constants of `compiler.styles.fused.strip_cycles`: `python -m bench.fit.strips [--runs RUNS.json] [--more N]`.
+"""Fits the constants of `baco.compiler.styles.fused.strip_cycles`: `python -m baco.bench.fit.strips [--runs RUNS.json] [--more N]`.
 
 Random chains of convolutions as networks have them, in random strips, on arrays of side 8, 16 and 32 run on the RTL; every
 result is compared with integers. The constants have the least squared relative error of cycles on three of every four runs; the
@@ -18,24 +18,24 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from accel.presets import load_accelerator
-from common.errors import BacoError, InfeasibleError
-from common.files import atomic_write
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer
-from compiler.layers.reference import layer_result
-from compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
-from compiler.styles.fused.predict_strips import choose_strips, strip_schedules, strip_work
-from compiler.styles.fused.strip_cycles import COSTS_FILE, strip_costs, strip_cycles
-from compiler.styles.fused.strip_placement import is_depthwise
-from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
-from compiler.styles.fused.text import parse_group_schedule
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.accel.presets import load_accelerator
+from baco.common.errors import BacoError, InfeasibleError
+from baco.common.files import atomic_write
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import layer_result
+from baco.compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
+from baco.compiler.styles.fused.predict_strips import choose_strips, strip_schedules, strip_work
+from baco.compiler.styles.fused.strip_cycles import COSTS_FILE, strip_costs, strip_cycles
+from baco.compiler.styles.fused.strip_placement import is_depthwise
+from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
+from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 __all__ = ["fit", "machine", "measure", "random_chain", "sample"]
 
@@ -167,7 +167,7 @@ def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         }
 
     return {
-        "command": "python -m bench.fit.strips",
+        "command": "python -m baco.bench.fit.strips",
         "errors": {"fitted": errors(seen), "held out": errors(~seen)},
         "costs": dict(zip(names, (float(one) for one in values), strict=True)),
     }
@@ -175,8 +175,8 @@ def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run chains, fit, print the errors and write `strip_costs.json` (or --out)."""
-    parser = argparse.ArgumentParser(prog="python -m bench.fit.strips", description=main.__doc__)
-    default = resources.files("compiler") / "styles" / "fused" / COSTS_FILE
+    parser = argparse.ArgumentParser(prog="python -m baco.bench.fit.strips", description=main.__doc__)
+    default = resources.files("baco.compiler") / "styles" / "fused" / COSTS_FILE
     parser.add_argument("--out", type=Path, default=Path(str(default)))
     parser.add_argument("--runs", type=Path, help="a file of runs, which are kept and added to")
     parser.add_argument("--more", type=int, default=0, help="chains to run beside those of --runs")

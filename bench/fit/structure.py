@@ -1,4 +1,4 @@
-"""Fit the law of structure counts to Yosys: `python -m bench.fit.structure`.
+"""Fit the law of structure counts to Yosys: `python -m baco.bench.fit.structure`.
 
 Yosys counts a set of small accelerators: the default with one parameter changed at a time, and random ones. A
 linear fit of least squared relative error gives the coefficients; random accelerators that the fit has not
@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import Accelerator, Features
-from accel.structure_law import QUANTITIES, StructureLaw, terms
-from accel.verilog.generate import rtl_problems, verilog
-from accel.verilog.structure import ModuleStructure, Structure, check_yosys, structure
-from common.errors import BacoError, InputError
-from common.files import atomic_write
-from explore.executors.base import Call, gather
-from explore.executors.engine import ExecutorChoice
+from baco.accel.config import Accelerator, Features
+from baco.accel.structure_law import QUANTITIES, StructureLaw, terms
+from baco.accel.verilog.generate import rtl_problems, verilog
+from baco.accel.verilog.structure import ModuleStructure, Structure, check_yosys, structure
+from baco.common.errors import BacoError, InputError
+from baco.common.files import atomic_write
+from baco.exploration.executors.base import Call, gather
+from baco.exploration.executors.engine import ExecutorChoice
 
 __all__ = ["fit", "held_out", "main", "quantities", "random_accelerator", "training"]
 
@@ -389,7 +389,7 @@ def _fit_all(jobs: int) -> dict[str, Any]:
     law = fit(seen, counts[: len(seen)])
     return {
         "source": f"{yosys}: {len(seen)} accelerators fitted, {len(unseen)} held out",
-        "command": "python -m bench.fit.structure",
+        "command": "python -m baco.bench.fit.structure",
         "errors": {
             "fit": _statistics(errors(law, seen, counts[: len(seen)])),
             "held out": _statistics(errors(law, unseen, counts[len(seen) :])),
@@ -415,8 +415,10 @@ def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -
 
 def main(arguments: list[str] | None = None) -> int:
     """Count, fit, print the errors and write `structure.json` of `accel` (or --out)."""
-    parser = argparse.ArgumentParser(prog="python -m bench.fit.structure", description=main.__doc__)
-    parser.add_argument("--out", type=Path, default=Path(str(resources.files("accel") / "structure.json")))
+    parser = argparse.ArgumentParser(prog="python -m baco.bench.fit.structure", description=main.__doc__)
+    parser.add_argument(
+        "--out", type=Path, default=Path(str(resources.files("baco.accel") / "structure.json"))
+    )
     parser.add_argument("--jobs", type=int, default=1, help="Yosys runs at the same time")
     parser.add_argument(
         "--additions",

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.contraction_text import parse_contraction
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.contraction_text import parse_contraction
 
 __all__ = ["KINDS", "Kind"]
 
@@ -35,7 +35,7 @@ class Kind:
     Attributes:
         name: the published abbreviation.
         what: in words.
-        text: the contraction (`compiler.mapping.contraction_text`).
+        text: the contraction (`baco.compiler.mapping.contraction_text`).
         sizes: extents of a case that takes the RTL a few seconds.
         constants: tensors that are trained, or what they hold where that is fixed.
         shapes: of tensors that are stored with other extents than their indices reach.

@@ -15,26 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.cycle_bound import pass_cycles
-from bench.intrinsics.operators import KINDS, Kind
-from common.errors import InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler.abstraction import gemmini, matchings
-from compiler.mapping.contraction_text import tensor_shapes
-from compiler.network.contraction_choice import (
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.cycle_bound import pass_cycles
+from baco.bench.intrinsics.operators import KINDS, Kind
+from baco.common.errors import InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.abstraction import gemmini, matchings
+from baco.compiler.mapping.contraction_text import tensor_shapes
+from baco.compiler.network.contraction_choice import (
     ContractionChoice,
     choose_matching,
     model_cycles,
     predicted_matching,
 )
-from compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
-from compiler.network.program import compile_network, scheduler
-from compiler.network.reference import reference
-from compiler.network.tensor_program import TensorProgram
-from compiler.network.views import View
-from sim.network.run import run_network
+from baco.compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
+from baco.compiler.network.program import compile_network, scheduler
+from baco.compiler.network.reference import reference
+from baco.compiler.network.tensor_program import TensorProgram
+from baco.compiler.network.views import View
+from baco.sim.network.run import run_network
 
 __all__ = [
     "bench_intrinsics",
@@ -142,7 +142,7 @@ def measured_together(
 
 
 def least_cycles(program: TensorProgram, accelerator: Accelerator) -> float:
-    """The pass-granularity bound of `bench.cycle_bound`, of any contraction: its best matching's passes, were every
+    """The pass-granularity bound of `baco.bench.cycle_bound`, of any contraction: its best matching's passes, were every
     operand free to lie in memory as that wants it, and every byte of the operands moved once.
 
     A matching's passes: for every outer iteration and every block of weights, all rows, while the next block shifts in.

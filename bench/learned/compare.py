@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.measured_set import MeasuredSet, joined
-from bench.learned.scores import Scores, grouped_folds, scores
-from bench.learned.train import train
-from explore.cost.learned.model import Corrected
-from explore.cost.learned.protocol import Floats
+from baco.bench.learned.measured_set import MeasuredSet, joined
+from baco.bench.learned.scores import Scores, grouped_folds, scores
+from baco.bench.learned.train import train
+from baco.exploration.cost.learned.model import Corrected
+from baco.exploration.cost.learned.protocol import Floats
 
 __all__ = ["SPLITS", "ResidualScores", "coverage", "cross_validated", "split_folds", "stratum_scores"]
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.learners import grow
-from bench.learned.measured_set import MeasuredSet
-from common import portable
-from common.files import atomic_write, output_folder
-from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.protocol import Floats
+from baco.bench.learned.learners import grow
+from baco.bench.learned.measured_set import MeasuredSet
+from baco.common import portable
+from baco.common.files import atomic_write, output_folder
+from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
+from baco.exploration.cost.learned.protocol import Floats
 
 __all__ = ["METHODS", "Space", "guided_page", "spaces_of", "tune", "tune_together"]
 

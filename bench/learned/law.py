@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.resource_law import ResourceLaw
-from common import portable
-from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from baco.bench.learned.resource_law import ResourceLaw
+from baco.common import portable
+from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = ["PREDICTED", "RESOURCES", "SHARE", "LawResidual", "column", "event_counts", "explicit_rows"]
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.law import (
+from baco.bench.learned.law import (
     PREDICTED,
     RESOURCES,
     SHARE,
@@ -19,11 +19,11 @@ from bench.learned.law import (
     event_counts,
     explicit_rows,
 )
-from bench.learned.resource_law import LEAST_COUNT, ResourceLaw
-from common.errors import InputError
-from explore.cost.learned.boosting import Booster
-from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures, Residual
-from explore.cost.learned.trees import TREES, TreeResidual, shrunk
+from baco.bench.learned.resource_law import LEAST_COUNT, ResourceLaw
+from baco.common.errors import InputError
+from baco.exploration.cost.learned.boosting import Booster
+from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures, Residual
+from baco.exploration.cost.learned.trees import TREES, TreeResidual, shrunk
 
 __all__ = ["BlendLearner", "LawLearner", "Learner", "TreeLearner", "choose_doubt", "fit_law", "grow"]
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.program_counts import counts_of_dataset
-from bench.learned.scores import group_numbers
-from bench.learned.statements import StatementFeatures, described_statements
-from bench.sets.dataset import Dataset
-from common import portable
-from common.provenance import stable_hash
-from explore.cost.learned.base import Base, instruction_base
-from explore.cost.learned.protocol import Floats
-from workloads.problem import Problem
+from baco.bench.learned.program_counts import counts_of_dataset
+from baco.bench.learned.scores import group_numbers
+from baco.bench.learned.statements import StatementFeatures, described_statements
+from baco.bench.sets.dataset import Dataset
+from baco.common import portable
+from baco.common.provenance import stable_hash
+from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.protocol import Floats
+from baco.workloads.problem import Problem
 
 __all__ = ["MeasuredSet", "joined", "measured_set"]
 

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bench.learned.statements import StatementFeatures
-from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from baco.bench.learned.statements import StatementFeatures
+from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = [
     "PUBLISHED",

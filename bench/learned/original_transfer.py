@@ -1,6 +1,6 @@
 """From our RTL to the original Gemmini's: what 10, 50 or 200 measurements of another machine are worth.
 
-The rows are programs of ours whose cycles were measured on the original's RTL (`bench.timing`). Rows learned from and rows
+The rows are programs of ours whose cycles were measured on the original's RTL (`baco.bench.timing`). Rows learned from and rows
 tested have no layer in common.
 """
 
@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.presets import load_accelerator
-from bench.fit.original import fit_profile, predict
-from bench.learned.process import GaussianProcess, standardised
-from bench.learned.scores import Scores, group_numbers, mean_scores, scores
-from bench.timing import TimedProgram, bench_timing
-from common.errors import InputError, Location
-from compiler.mapping.text import parse_mapping_text
-from compiler.schedules.text import parse_layer
-from explore.cost.learned.features import described
-from explore.cost.learned.protocol import Floats, ProgramFeatures
+from baco.accel.presets import load_accelerator
+from baco.bench.fit.original import fit_profile, predict
+from baco.bench.learned.process import GaussianProcess, standardised
+from baco.bench.learned.scores import Scores, group_numbers, mean_scores, scores
+from baco.bench.timing import TimedProgram, bench_timing
+from baco.common.errors import InputError, Location
+from baco.compiler.mapping.text import parse_mapping_text
+from baco.compiler.schedules.text import parse_layer
+from baco.exploration.cost.learned.features import described
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 
 __all__ = ["OriginalTransfer", "original_text", "transfer_original"]
 
@@ -62,7 +62,7 @@ def transfer_original(
     the original's timing, with its constants fitted on the measurements alone, and adapted besides.
 
     Args:
-        folder: as of `bench.timing.bench_timing`.
+        folder: as of `baco.bench.timing.bench_timing`.
 
     Raises as `bench_timing`, and InputError for too few rows.
     """

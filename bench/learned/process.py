@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
-from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from baco.common.errors import InputError
+from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = ["GaussianProcess", "ProcessResidual", "standardised", "telling_columns"]
 

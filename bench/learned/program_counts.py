@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel.config import Accelerator
-from bench.sets.dataset import Dataset
-from compiler.codegen.layer_program import layer_program
-from compiler.layers.layer import Layer
-from compiler.layers.reference import draw_tensors
-from compiler.schedules.schedule import Schedule
-from explore.cost.learned.protocol import Floats
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.bench.sets.dataset import Dataset
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors
+from baco.compiler.schedules.schedule import Schedule
+from baco.exploration.cost.learned.protocol import Floats
+from baco.sim.engines.program import run_program
 
 __all__ = ["PROGRAM_TERMS", "counts_of_dataset", "counts_of_programs"]
 
@@ -30,7 +30,7 @@ _UNROLLED = {
     "computes": ("COMPUTE_PRELOADED", "COMPUTE_ACCUMULATED"),
     "configurations": ("CONFIG_EX", "CONFIG_LD", "CONFIG_ST"),
 }
-#: What these commands move and compute (`sim.job.Simulation.activity`); the data set's columns have the same names.
+#: What these commands move and compute (`baco.sim.job.Simulation.activity`); the data set's columns have the same names.
 _ACTIVITY = (
     "array_macs",
     "accumulator_read_words",

@@ -1,6 +1,6 @@
 """Cycles of the published FPGA measurements: a law of resources for each of its two programs, and boosted trees on top.
 
-What is evaluated is a table in the published column format (`explore.mapping_rows`). The accelerator that its columns
+What is evaluated is a table in the published column format (`baco.exploration.mapping_rows`). The accelerator that its columns
 describe is not used: all rows were measured on one machine (see `published_counts`).
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.learners import TreeLearner, choose_doubt, fit_law
-from bench.learned.published_counts import (
+from baco.bench.learned.learners import TreeLearner, choose_doubt, fit_law
+from baco.bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
     PRODUCT,
@@ -24,15 +24,15 @@ from bench.learned.published_counts import (
     product_counts,
     raw_features,
 )
-from bench.learned.resource_law import ResourceLaw
-from bench.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
-from common.errors import InputError, Location
-from compiler.mapping.nest import Mapping
-from explore.cost.learned.boosting import BoostingOptions
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.trees import shrunk
-from explore.mapping_rows import MappingTable
-from workloads.problem import Problem
+from baco.bench.learned.resource_law import ResourceLaw
+from baco.bench.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
+from baco.common.errors import InputError, Location
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.learned.boosting import BoostingOptions
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
+from baco.exploration.cost.learned.trees import shrunk
+from baco.exploration.mapping_rows import MappingTable
+from baco.workloads.problem import Problem
 
 __all__ = ["CrossValidation", "PublishedModel", "cross_validate", "measured_cycles"]
 
@@ -51,7 +51,7 @@ class PublishedModel:
     Attributes:
         laws: by program, `convolution` and `product`.
         residual: on log(measured / law).
-        doubts: by program, of the residual's corrections (`explore.cost.learned.trees.shrunk`): what shapes that a member
+        doubts: by program, of the residual's corrections (`baco.exploration.cost.learned.trees.shrunk`): what shapes that a member
             had not seen asked for. A program of few shapes has none corrected.
     """
 

@@ -9,7 +9,7 @@ The machine is Gemmini's default (16 x 16). Its measurements show two programs, 
 * Matrix products are cut into units of the larger spatial factor in all three dimensions; the first units of a tile
   (as many as fill 16) wait for each other, the others overlap.
 
-Counts are totals over all tiles; what they cost is learned (`explore.cost.learned.resource_law`).
+Counts are totals over all tiles; what they cost is learned (`baco.exploration.cost.learned.resource_law`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compiler.mapping.nest import Mapping
-from explore.cost.learned.protocol import Floats
-from workloads.problem import DIMS, Problem
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.learned.protocol import Floats
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = [
     "CONVOLUTION",

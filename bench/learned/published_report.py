@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.learned.published import PublishedModel, cross_validate, measured_cycles
-from bench.learned.published_timing import unfitted_cycles
-from bench.learned.scores import Scores, scores
-from explore.cost.evaluate import predict, write_predictions
-from explore.cost.learned.protocol import Floats
-from explore.mapping_rows import MappingTable, read_mapping_table
-from workloads.problem import Problem
+from baco.bench.learned.published import PublishedModel, cross_validate, measured_cycles
+from baco.bench.learned.published_timing import unfitted_cycles
+from baco.bench.learned.scores import Scores, scores
+from baco.exploration.cost.evaluate import predict, write_predictions
+from baco.exploration.cost.learned.protocol import Floats
+from baco.exploration.mapping_rows import MappingTable, read_mapping_table
+from baco.workloads.problem import Problem
 
 __all__ = ["PublishedReport", "evaluate_published"]
 

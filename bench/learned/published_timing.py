@@ -3,7 +3,7 @@
 The measured machine is the original's with a memory system like that of the profile; what sets it apart from programs of ours
 is the software, one tile a round of the DRAM loops, cut as `published_counts` says. Each of its tiles costs what the busiest
 unit needs, and what a run of the original's unrollers takes that neither loads nor computes. All cycles are those of
-`compiler.analysis.profile` and of the macros' constants, which other programs and another simulator gave.
+`baco.compiler.analysis.profile` and of the macros' constants, which other programs and another simulator gave.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel.presets import load_accelerator
-from bench.learned.published_counts import (
+from baco.accel.presets import load_accelerator
+from baco.bench.learned.published_counts import (
     CONVOLUTION,
     PRODUCT,
     convolution_counts,
     is_product,
     product_counts,
 )
-from common.portable import Floats
-from compiler.analysis.arrays import NUMPY
-from compiler.analysis.traffic import MachineRates
-from compiler.mapping.nest import Mapping
-from compiler.styles.macros.runs import CONSTANTS, shortest_pass
-from workloads.problem import Problem
+from baco.common.portable import Floats
+from baco.compiler.analysis.arrays import NUMPY
+from baco.compiler.analysis.traffic import MachineRates
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.styles.macros.runs import CONSTANTS, shortest_pass
+from baco.workloads.problem import Problem
 
 __all__ = ["unfitted_cycles"]
 

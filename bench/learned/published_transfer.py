@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.presets import load_accelerator
-from bench.learned.process import GaussianProcess, standardised
-from bench.learned.published import measured_cycles
-from bench.learned.reference_base import reference_base
-from bench.learned.scores import Scores, group_numbers, mean_scores, scores
-from common.errors import InputError, Location
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import ROW_DIM, Mapping
-from explore.cost.learned.base import Base, instruction_base
-from explore.cost.learned.features import described
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.mapping_rows import MappingTable, read_mapping_table
-from workloads.problem import DIMS
+from baco.accel.presets import load_accelerator
+from baco.bench.learned.process import GaussianProcess, standardised
+from baco.bench.learned.published import measured_cycles
+from baco.bench.learned.reference_base import reference_base
+from baco.bench.learned.scores import Scores, group_numbers, mean_scores, scores
+from baco.common.errors import InputError, Location
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import ROW_DIM, Mapping
+from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.features import described
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
+from baco.exploration.mapping_rows import MappingTable, read_mapping_table
+from baco.workloads.problem import DIMS
 
 __all__ = ["PublishedTransfer", "published_text", "split_factors", "transfer_published"]
 

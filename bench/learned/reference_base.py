@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import torch
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import Mapping
-from explore.cost.learned.base import BasePrediction
-from explore.cost.reference import access_counts, latency_terms
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.learned.base import BasePrediction
+from baco.exploration.cost.reference import access_counts, latency_terms
 
 __all__ = ["reference_base"]
 

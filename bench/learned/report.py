@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bench.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
-from bench.learned.measured_set import joined, measured_set
-from bench.learned.scores import Scores, scores
-from bench.learned.timed import timed_cycles
-from bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, load_model, train
-from bench.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
-from bench.sets.dataset import Dataset, read_dataset
-from common.errors import InputError, did_you_mean
-from common.files import output_folder
-from explore.cost.learned.model import LearnedModel
+from baco.bench.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
+from baco.bench.learned.measured_set import joined, measured_set
+from baco.bench.learned.scores import Scores, scores
+from baco.bench.learned.timed import timed_cycles
+from baco.bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, load_model, train
+from baco.bench.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
+from baco.bench.sets.dataset import Dataset, read_dataset
+from baco.common.errors import InputError, did_you_mean
+from baco.common.files import output_folder
+from baco.exploration.cost.learned.model import LearnedModel
 
 __all__ = [
     "SetReport",

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from explore.cost.learned.protocol import Arrays, Floats
+from baco.common import portable
+from baco.exploration.cost.learned.protocol import Arrays, Floats
 
 __all__ = ["LEAST_COUNT", "ResourceLaw"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.cost.evaluate import spearman
-from explore.cost.learned.protocol import Floats
+from baco.exploration.cost.evaluate import spearman
+from baco.exploration.cost.learned.protocol import Floats
 
 __all__ = ["Scores", "group_numbers", "grouped_folds", "mean_scores", "pairwise_accuracy", "scores"]
 

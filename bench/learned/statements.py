@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, RELEVANT
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from explore.cost.learned.base import Base, instruction_base
-from explore.cost.learned.features import CommandStream, as_run, described, logarithms, places
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, RELEVANT
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.features import CommandStream, as_run, described, logarithms, places
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
+from baco.workloads.problem import DIMS
 
 __all__ = ["STATEMENTS", "TOKEN", "StatementFeatures", "described_statements"]
 
@@ -86,7 +86,7 @@ def described_statements(
     base: Base = instruction_base,
     counts: Dictionary[str, Floats] | None = None,
 ) -> tuple[StatementFeatures, Floats]:
-    """As `explore.cost.learned.features.described`, with the statements."""
+    """As `baco.exploration.cost.learned.features.described`, with the statements."""
     flat, cycles = described(layers, mappings, accelerators, styles, base, counts)
     found = [
         _Tokens(layer, mapping, accelerator).tokens()

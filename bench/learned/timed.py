@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench.sets.dataset import Dataset
-from common.errors import BacoError
-from explore.cost.learned.protocol import Floats
-from explore.measure.layer import measure_layer
+from baco.bench.sets.dataset import Dataset
+from baco.common.errors import BacoError
+from baco.exploration.cost.learned.protocol import Floats
+from baco.exploration.measure.layer import measure_layer
 
 __all__ = ["timed_cycles"]
 

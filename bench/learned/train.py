@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from bench.learned.learners import BlendLearner, LawLearner, Learner, TreeLearner
-from bench.learned.measured_set import MeasuredSet
-from bench.learned.neural import PUBLISHED, EncoderResidual, LstmResidual, MlpResidual
-from bench.learned.process import ProcessResidual
-from common.errors import InputError, did_you_mean
-from common.provenance import stable_hash
-from compiler.layers.layer import Layer
-from compiler.mapping.text import parse_mapping
-from explore.cost.learned.base import instruction_base
-from explore.cost.learned.model import SHIPPED, LearnedModel
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.bench.learned.learners import BlendLearner, LawLearner, Learner, TreeLearner
+from baco.bench.learned.measured_set import MeasuredSet
+from baco.bench.learned.neural import PUBLISHED, EncoderResidual, LstmResidual, MlpResidual
+from baco.bench.learned.process import ProcessResidual
+from baco.common.errors import InputError, did_you_mean
+from baco.common.provenance import stable_hash
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.cost.learned.base import instruction_base
+from baco.exploration.cost.learned.model import SHIPPED, LearnedModel
+from baco.workloads.problem import Problem
 
 __all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "load_model", "make_learner", "train"]
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from bench.learned.learners import choose_doubt
-from bench.learned.measured_set import MeasuredSet
-from bench.learned.process import GaussianProcess, standardised
-from bench.learned.scores import Scores, grouped_folds, scores
-from bench.learned.train import train
-from explore.cost.learned.model import Corrected, LearnedModel
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.trees import shrunk
+from baco.bench.learned.learners import choose_doubt
+from baco.bench.learned.measured_set import MeasuredSet
+from baco.bench.learned.process import GaussianProcess, standardised
+from baco.bench.learned.scores import Scores, grouped_folds, scores
+from baco.bench.learned.train import train
+from baco.exploration.cost.learned.model import Corrected, LearnedModel
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
+from baco.exploration.cost.learned.trees import shrunk
 
 #: Rows of an accelerator that are left to test on, at least.
 LEAST_TESTED = 20
@@ -39,7 +39,7 @@ class Adapted:
         source: trained elsewhere.
         process: of what it gets wrong here.
         known: features that the source was trained on.
-        doubt: of what the process says, see `explore.cost.learned.trees.shrunk`.
+        doubt: of what the process says, see `baco.exploration.cost.learned.trees.shrunk`.
     """
 
     source: LearnedModel

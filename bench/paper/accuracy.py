@@ -8,11 +8,11 @@ from itertools import groupby
 
 import numpy as np
 
-from bench.learned.scores import scores
-from bench.sets.dataset import Dataset
-from common.portable import Floats
-from explore.cost.layers import layer_costs
-from explore.cost.predicted import by_instructions
+from baco.bench.learned.scores import scores
+from baco.bench.sets.dataset import Dataset
+from baco.common.portable import Floats
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.predicted import by_instructions
 
 Note = Callable[[str], None]
 ALL = "all"

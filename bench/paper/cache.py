@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.code_hash import code_hash
-from common.errors import StorageError
-from common.files import check_output, output_folder, storage_error
-from common.provenance import stable_hash
+from baco.bench.code_hash import code_hash
+from baco.common.errors import StorageError
+from baco.common.files import check_output, output_folder, storage_error
+from baco.common.provenance import stable_hash
 
 Json = dict[str, Any]
 
@@ -38,7 +38,7 @@ class RecordCache:
 
         Args:
             subject: plain JSON that says what the record is of.
-            code: module that makes it: a record made by other code (`bench.code_hash`) is not found.
+            code: module that makes it: a record made by other code (`baco.bench.code_hash`) is not found.
         """
         key = stable_hash({"code": code_hash(code), "subject": subject})
         if key not in self._known:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench.paper.designs import STAGES
-from bench.paper.networks import AblationRow, NetworkRow
-from bench.paper.operators import OperatorRow
-from common.figure import drawing, figure_bytes, figure_text, new_figure
-from common.portable import Floats
+from baco.bench.paper.designs import STAGES
+from baco.bench.paper.networks import AblationRow, NetworkRow
+from baco.bench.paper.operators import OperatorRow
+from baco.common.figure import drawing, figure_bytes, figure_text, new_figure
+from baco.common.portable import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.paper.shapes import KINDS, Shape, read_shapes
-from bench.runs import RunKey, SearchRun
-from bench.search import geometric_mean, run_all
-from common.files import atomic_write, output_folder
-from common.table import csv_text
-from explore.executors.engine import HERE, ExecutorChoice
-from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.search.dosa import START_STEPS, STARTS, PublishedDosaSearch
+from baco.bench.paper.shapes import KINDS, Shape, read_shapes
+from baco.bench.runs import RunKey, SearchRun
+from baco.bench.search import geometric_mean, run_all
+from baco.common.files import atomic_write, output_folder
+from baco.common.table import csv_text
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.search.dosa import START_STEPS, STARTS, PublishedDosaSearch
 
 #: Samples of the published protocol.
 PROTOCOL = STARTS * START_STEPS

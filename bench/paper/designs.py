@@ -5,7 +5,7 @@
 | stage | accelerator | mappings |
 |---|---|---|
 | default | gemmini-default | tiling of Gemmini's C library |
-| partition | gemmini-default | block sizes as this compiler chooses them (`compiler.choice.choose`) |
+| partition | gemmini-default | block sizes as this compiler chooses them (`baco.compiler.choice.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
 | analytical | at most that area, searched | the better of the compiler's and those searched with the instruction-aware model, effort spread evenly over layers |
 | importance | likewise | the same, effort given out by the importance estimator |
@@ -22,30 +22,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.importance import EvenSearch
-from bench.paper.cache import Json, RecordCache
-from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
-from common.errors import BacoError
-from compiler.choice.choose import choose
-from compiler.layers.layer import Layer
-from explore._json import to_json
-from explore.candidate import Candidate, Cost, CostModelName
-from explore.cost.certificate import certify
-from explore.cost.model import CostModel, make_cost_model
-from explore.executors.base import gather
-from explore.executors.engine import ExecutorChoice
-from explore.layers import layers_of_tasks
-from explore.measure.store import MeasurementStore
-from explore.objective import Objective
-from explore.reference_machine import reference_machine, reference_space
-from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space
-from explore.studies.plan import SearchedSchedules
-from explore.validate.baseline import baseline_design
-from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
-from explore.validate.result import ValidatedDesign
-from workloads.inputs.load import load_network
-from workloads.network import Task, Workload
+from baco.bench.importance import EvenSearch
+from baco.bench.paper.cache import Json, RecordCache
+from baco.bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
+from baco.common.errors import BacoError
+from baco.compiler.choice.choose import choose
+from baco.compiler.layers.layer import Layer
+from baco.exploration._json import to_json
+from baco.exploration.candidate import Candidate, Cost, CostModelName
+from baco.exploration.cost.certificate import certify
+from baco.exploration.cost.model import CostModel, make_cost_model
+from baco.exploration.executors.base import gather
+from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.objective import Objective
+from baco.exploration.reference_machine import reference_machine, reference_space
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.plan import SearchedSchedules
+from baco.exploration.validate.baseline import baseline_design
+from baco.exploration.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
+from baco.exploration.validate.result import ValidatedDesign
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Task, Workload
 
 STAGES = ("default", "partition", "hardware", "analytical", "importance")
 #: Those that a seed decides on, and the design beside the stages.

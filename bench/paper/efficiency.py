@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.search import bench_search
-from common.portable import Floats
-from common.table import read_rows, read_table_text
-from explore.executors.engine import HERE, ExecutorChoice
+from baco.bench.search import bench_search
+from baco.common.portable import Floats
+from baco.common.table import read_rows, read_table_text
+from baco.exploration.executors.engine import HERE, ExecutorChoice
 
 #: Searchers of the published figure; the first is ours.
 SEARCHERS = ("gradient", "dosa", "dosa-published", "random", "bayesian")

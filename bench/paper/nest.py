@@ -1,6 +1,6 @@
 """Analytical costs of loop nests on any stack of memories: the reference model's counting, other level structures.
 
-Rules (those of `explore.cost.reference`, method specification section 3, said for any number of levels):
+Rules (those of `baco.exploration.cost.reference`, method specification section 3, said for any number of levels):
 
 * A level's tile is the product of the temporal and spatial factors at and inside it. Each instance of a level is
   filled with its tile of a tensor again whenever a loop outside moves it: the product of all temporal loops outside
@@ -17,7 +17,7 @@ Rules (those of `explore.cost.reference`, method specification section 3, said f
 Factors need not divide the bounds; padded work is charged, as in the reference model. Latency is the largest of the
 compute cycles and, for every level, accesses over bandwidth (transfers overlap computing).
 
-Arrays have the batch last and dimensions in the order of `explore.cost.reference.AXES`.
+Arrays have the batch last and dimensions in the order of `baco.exploration.cost.reference.AXES`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.analytical import AnalyticalAccelerator
-from compiler.mapping.batch import AXES
-from explore.cost.genome import DRAM_ORDERS, INNER_ORDER
-from workloads.problem import DIMS, Problem
+from baco.accel.analytical import AnalyticalAccelerator
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.genome import DRAM_ORDERS, INNER_ORDER
+from baco.workloads.problem import DIMS, Problem
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

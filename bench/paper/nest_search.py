@@ -2,8 +2,8 @@
 
 Random nests that fill the memories, then steepest descent from the best of them over all single and paired changes
 of factors and all loop orders. Every nest seen that fits is a candidate for the (energy, latency) hull, which is what
-a network needs: its layers are combined exactly by `explore.combine`. The tests compare with exhaustive enumeration
-on small problems, and with the proven optimum of `explore.cost.exact` where the accelerator is Gemmini's structure.
+a network needs: its layers are combined exactly by `baco.exploration.combine`. The tests compare with exhaustive enumeration
+on small problems, and with the proven optimum of `baco.exploration.cost.exact` where the accelerator is Gemmini's structure.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.analytical import AnalyticalAccelerator
-from bench.paper.nest import NEST_ORDERS, Floats, Ints, NestBatch, NestModel
-from compiler.mapping.batch import AXES
-from explore.combine import chain, lower_hull
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.analytical import AnalyticalAccelerator
+from baco.bench.paper.nest import NEST_ORDERS, Floats, Ints, NestBatch, NestModel
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.combine import chain, lower_hull
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 _DIMS = len(AXES)
 #: Random nests to begin with, steps in which they grow, nests kept between steps of descent, and its most steps.

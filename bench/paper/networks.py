@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.paper import systems
-from bench.paper.cache import RecordCache
-from bench.paper.designs import (
+from baco.bench.paper import systems
+from baco.bench.paper.cache import RecordCache
+from baco.bench.paper.designs import (
     BESIDE,
     NETWORK_DESIGNS,
     SEARCHED_STAGES,
@@ -19,23 +19,23 @@ from bench.paper.designs import (
     measured,
     predicted,
 )
-from bench.paper.published import ABLATION
-from bench.paper.systems import (
+from baco.bench.paper.published import ABLATION
+from baco.bench.paper.systems import (
     EQUAL_AREA,
     FREE,
     SAMPLES,
     SystemCost,
     evaluate_system,
 )
-from bench.search import geometric_mean
-from common.errors import BacoError, InputError, Location
-from explore.candidate import CostModelName
-from explore.executors.engine import ExecutorChoice
-from explore.measure.store import MeasurementStore
-from explore.studies.study import FILE_NAME, Study
-from explore.validate.compare import best_measured
-from explore.validate.design import Design
-from explore.validate.run import validated_designs
+from baco.bench.search import geometric_mean
+from baco.common.errors import BacoError, InputError, Location
+from baco.exploration.candidate import CostModelName
+from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.validate.compare import best_measured
+from baco.exploration.validate.design import Design
+from baco.exploration.validate.run import validated_designs
 
 #: Networks of the published comparison, batch 1.
 NETWORKS = ("resnet50", "unet", "retinanet", "bert_base", "deepbench_ocr", "deepbench_face")
@@ -277,7 +277,7 @@ def run_ablation(
     measuring: Measuring | None = None,
     note: Note = lambda _: None,
 ) -> list[AblationRow]:
-    """The stages of `bench.paper.designs`, judged by a model; its designs also measured.
+    """The stages of `baco.bench.paper.designs`, judged by a model; its designs also measured.
 
     The reference model is no judge of the first stages: it charges their last, smaller tiles as whole ones.
     """

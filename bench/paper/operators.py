@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.paper import systems
-from bench.paper.cache import RecordCache
-from bench.paper.published import OPERATOR_RATIOS
-from bench.paper.shapes import KINDS, Shape, read_shapes
-from bench.paper.systems import EQUAL_AREA, FREE, SAMPLES, SYSTEMS, SystemCost, evaluate_system
-from bench.search import geometric_mean
-from common.table import csv_text
-from workloads.network import Task
+from baco.bench.paper import systems
+from baco.bench.paper.cache import RecordCache
+from baco.bench.paper.published import OPERATOR_RATIOS
+from baco.bench.paper.shapes import KINDS, Shape, read_shapes
+from baco.bench.paper.systems import EQUAL_AREA, FREE, SAMPLES, SYSTEMS, SystemCost, evaluate_system
+from baco.bench.search import geometric_mean
+from baco.common.table import csv_text
+from baco.workloads.network import Task
 
 #: Cases of each kind that are also searched in the free space, where searches take long.
 FREE_CASES = 6

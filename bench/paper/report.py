@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.paper.accuracy import ALL, AccuracyRow
-from bench.paper.descent import PROTOCOL, DescentRow
-from bench.paper.designs import BESIDE, STAGES
-from bench.paper.efficiency import CHECKPOINTS, EfficiencyRow
-from bench.paper.networks import AblationRow, NetworkRow
-from bench.paper.operators import OperatorRow
-from bench.paper.published import ACCURACY, NETWORK_LARGEST
-from bench.paper.systems import FREE
-from bench.search import geometric_mean
-from common.text import markdown_table as table
-from common.text import markdown_text
+from baco.bench.paper.accuracy import ALL, AccuracyRow
+from baco.bench.paper.descent import PROTOCOL, DescentRow
+from baco.bench.paper.designs import BESIDE, STAGES
+from baco.bench.paper.efficiency import CHECKPOINTS, EfficiencyRow
+from baco.bench.paper.networks import AblationRow, NetworkRow
+from baco.bench.paper.operators import OperatorRow
+from baco.bench.paper.published import ACCURACY, NETWORK_LARGEST
+from baco.bench.paper.systems import FREE
+from baco.bench.search import geometric_mean
+from baco.common.text import markdown_table as table
+from baco.common.text import markdown_text
 
 _SETUP = """Systems (each prediction: the reference model's energy laws and word counting, DRAM at 8 words a cycle):
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.paper import charts, report
-from bench.paper.accuracy import predictions, score_table
-from bench.paper.cache import RecordCache
-from bench.paper.descent import CASES, PROTOCOL, run_descent
-from bench.paper.descent import SEEDS as DESCENT_SEEDS
-from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
-from bench.paper.efficiency import SEEDS, run_efficiency
-from bench.paper.networks import (
+from baco.bench.paper import charts, report
+from baco.bench.paper.accuracy import predictions, score_table
+from baco.bench.paper.cache import RecordCache
+from baco.bench.paper.descent import CASES, PROTOCOL, run_descent
+from baco.bench.paper.descent import SEEDS as DESCENT_SEEDS
+from baco.bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
+from baco.bench.paper.efficiency import SEEDS, run_efficiency
+from baco.bench.paper.networks import (
     ABLATION_SAMPLES,
     ABLATION_SEEDS,
     NETWORKS,
@@ -25,14 +25,14 @@ from bench.paper.networks import (
     run_ablation,
     run_networks,
 )
-from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
-from bench.paper.systems import SAMPLES
-from bench.sets.dataset import read_dataset
-from common.errors import InputError, did_you_mean
-from common.files import atomic_write, output_folder
-from explore.candidate import CostModelName
-from explore.cost.choice import COST_MODELS
-from explore.executors.engine import HERE, ExecutorChoice
+from baco.bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
+from baco.bench.paper.systems import SAMPLES
+from baco.bench.sets.dataset import read_dataset
+from baco.common.errors import InputError, did_you_mean
+from baco.common.files import atomic_write, output_folder
+from baco.exploration.candidate import CostModelName
+from baco.exploration.cost.choice import COST_MODELS
+from baco.exploration.executors.engine import HERE, ExecutorChoice
 
 PARTS = ("operators", "networks", "descent", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.
@@ -112,7 +112,7 @@ def bench_paper(out: str | Path, options: PaperOptions, note: Note = lambda _: N
 
 
 def _check_networks(names: Sequence[str]) -> None:
-    from workloads.inputs.load import load_network
+    from baco.workloads.inputs.load import load_network
 
     for name in names:
         load_network(name)

@@ -1,7 +1,7 @@
 """The operators of the single-operator tables: a seeded draw from the published ranges.
 
 The publication gives ranges and numbers of cases (Tables 6.4 and 6.5) but no shapes. `operators.csv` beside this file
-holds ours; `python -m bench.paper.shapes` writes it again, byte for byte.
+holds ours; `python -m baco.bench.paper.shapes` writes it again, byte for byte.
 
 * Products: 544 (M, N, K) in six ranges, every side drawn evenly in its logarithm. Where N may be 1, as many as the
   published table has matrix-vector products (174) have N = 1.
@@ -21,8 +21,8 @@ from importlib import resources
 
 import numpy as np
 
-from common.table import csv_text
-from workloads.problem import Problem
+from baco.common.table import csv_text
+from baco.workloads.problem import Problem
 
 SEED = 20240501
 #: Ranges of M, N, K and cases in each (Table 6.4).

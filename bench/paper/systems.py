@@ -2,11 +2,11 @@
 
 | system | accelerator | mappings |
 |---|---|---|
-| `eyeriss`, `nvdla-small`, `nvdla-large` | analytical (`accel.analytical`) | `bench.paper.nest_search` |
+| `eyeriss`, `nvdla-small`, `nvdla-large` | analytical (`baco.accel.analytical`) | `baco.bench.paper.nest_search` |
 | `eyeriss-random`, ... | the same | best of random ones, layer by layer, as the published set-up has it |
-| `gemmini-default` | the preset | the tiling of Gemmini's C library (`compiler.choice.gemmini`) |
+| `gemmini-default` | the preset | the tiling of Gemmini's C library (`baco.compiler.choice.gemmini`) |
 | `gemmini-random` | the preset | likewise |
-| `gemmini-best` | the preset | optimal (`explore.cost.certificate`) |
+| `gemmini-best` | the preset | optimal (`baco.exploration.cost.certificate`) |
 | `baco` | at most the preset's area, everything buildable | our search |
 | `proof` | the same | optimal, hardware included, by branch and bound: no search |
 | `dosa-free` | any side up to 128, whole KiB | descent in DOSA's style |
@@ -23,24 +23,24 @@ from typing import Any
 
 import torch
 
-from accel.analytical import load_analytical
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.paper.nest_search import best_of_random, search_nests, search_network
-from common.errors import InfeasibleError
-from compiler.choice.gemmini import gemmini_schedule
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import Mapping
-from explore.candidate import Candidate
-from explore.cost.certificate import certify
-from explore.cost.reference import access_counts, latency_terms, total_energy
-from explore.cost.schedules import schedule_costs
-from explore.objective import Objective
-from explore.reference_machine import reference_space
-from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space
-from workloads.network import Task
+from baco.accel.analytical import load_analytical
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.paper.nest_search import best_of_random, search_nests, search_network
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.gemmini import gemmini_schedule
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.certificate import certify
+from baco.exploration.cost.reference import access_counts, latency_terms, total_energy
+from baco.exploration.cost.schedules import schedule_costs
+from baco.exploration.objective import Objective
+from baco.exploration.reference_machine import reference_space
+from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.network import Task
 
 BASELINES = ("eyeriss", "nvdla-small", "nvdla-large")
 #: The same machines with the published mapper.

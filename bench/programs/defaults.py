@@ -8,23 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.cycle_bound import bound
-from bench.paper.shapes import KINDS, Shape, read_shapes
-from bench.search import geometric_mean
-from bench.sets.collect import store_path
-from common.errors import BacoError, InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler.choice.choose import choices
-from compiler.choice.gemmini import gemmini_paths
-from compiler.latency import schedule_cycles
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import schedule_text
-from explore.measure.layer import measure_layer
-from explore.measure.store import MeasurementStore, measurement_key
-from sim.engines.base import CycleEngine
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.cycle_bound import bound
+from baco.bench.paper.shapes import KINDS, Shape, read_shapes
+from baco.bench.search import geometric_mean
+from baco.bench.sets.collect import store_path
+from baco.common.errors import BacoError, InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.choice.choose import choices
+from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import schedule_text
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.measure.store import MeasurementStore, measurement_key
+from baco.sim.engines.base import CycleEngine
 
 __all__ = ["DefaultsBench", "MeasuredOperator", "bench_defaults", "defaults_page"]
 
@@ -49,7 +49,7 @@ class MeasuredOperator:
 
     Attributes:
         engine: `rtl` or `timed`.
-        bound: cycles that no program goes below (`bench.cycle_bound`).
+        bound: cycles that no program goes below (`baco.bench.cycle_bound`).
         default: Gemmini's default tiling, the better one of the paths that its library has.
         library: of the path that the library takes for the operator: convolutions of one pixel as convolutions.
         choice: the compiler's.
@@ -201,7 +201,7 @@ def defaults_page(result: DefaultsBench) -> str:
         f" {result.limit:,.0f} cycles on the RTL, those up to {result.timed:,.0f} by the model of its units in time (`--engine timed`, which is"
         " 0.03% off the RTL in the mean). Every result is equal to numpy's integers; cycles from the first command to the last work."
         " Default: Gemmini's default tiling, the better of its library's paths as measured; the library's own path takes"
-        " convolutions of one pixel as convolutions. Bound: cycles that no program goes below (`bench.cycle_bound`). Ratios are"
+        " convolutions of one pixel as convolutions. Bound: cycles that no program goes below (`baco.bench.cycle_bound`). Ratios are"
         " geometric means; more than 1: the choice is faster. Worse: slower than the default by more than 1%.",
         "",
         "| kind | operators | timed | of | default over choice | worst | best | worse | library over choice | default over bound | choice over bound |",

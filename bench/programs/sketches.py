@@ -1,6 +1,6 @@
 """Programs found by search (sketches, random annotation, evolution) against the compiler's choice and Gemmini's default tilings.
 
-Operators are those of the published evaluation (`bench.paper.shapes`). Predictions are the compiler's own; measurements are on the
+Operators are those of the published evaluation (`baco.bench.paper.shapes`). Predictions are the compiler's own; measurements are on the
 RTL, of a seeded selection of the operators that do not take too long there.
 """
 
@@ -16,22 +16,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.cycle_bound import bound
-from bench.layer_shapes import layer_shapes
-from bench.paper.shapes import KINDS, Shape, read_shapes
-from bench.search import geometric_mean
-from common.errors import BacoError, InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler.choice.choose import choices
-from compiler.choice.gemmini import gemmini_paths
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import schedule_text
-from explore.measure.layer import measure_layer
-from explore.programs.search import Begin, Found, LayerSearch, best_measured
-from explore.programs.tasks import Scheduler, TuningTask
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.cycle_bound import bound
+from baco.bench.layer_shapes import layer_shapes
+from baco.bench.paper.shapes import KINDS, Shape, read_shapes
+from baco.bench.search import geometric_mean
+from baco.common.errors import BacoError, InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.choice.choose import choices
+from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import schedule_text
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.programs.search import Begin, Found, LayerSearch, best_measured
+from baco.exploration.programs.tasks import Scheduler, TuningTask
 
 __all__ = ["METHODS", "SketchBench", "bench_sketches", "sketches_page"]
 
@@ -58,7 +58,7 @@ class OperatorCase:
     """One operator.
 
     Attributes:
-        bound: cycles that no program goes below (`bench.cycle_bound`).
+        bound: cycles that no program goes below (`baco.bench.cycle_bound`).
         default: predicted cycles of Gemmini's default tiling, the better of the library's paths.
         library: of the path that the library has for the operator; convolutions of one pixel as convolutions.
         choice, searched: of the compiler's choice and of the best program of the search, as schedules are compared.
@@ -303,7 +303,7 @@ def sketches_page(result: SketchBench) -> str:
         "",
         f"On {result.accelerator}. Default: Gemmini's default tiling, the better of its library's paths; the library's own path"
         " takes convolutions of one pixel as convolutions. Bound: cycles that no program goes below"
-        " (`bench.cycle_bound`), so the column 'default over bound' is the most that anything can gain.",
+        " (`baco.bench.cycle_bound`), so the column 'default over bound' is the most that anything can gain.",
         "",
         "## Predicted",
         "",

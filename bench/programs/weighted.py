@@ -1,7 +1,7 @@
 """Ansor's learned cost: boosted trees on statements, whose sum over a program is its throughput, fast programs weighing more.
 
 Source: Ansor, section 5.2: loss(f, P, y) = y (sum over statements s of f(s) - y)^2, y the throughput of program P over that of the
-best program of its graph. `python -m bench.programs.weighted` shows how well it orders programs that it has not seen.
+best program of its graph. `python -m baco.bench.programs.weighted` shows how well it orders programs that it has not seen.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.presets import load_accelerator
-from bench.learned.measured_set import measured_set
-from bench.learned.scores import pairwise_accuracy
-from bench.paper.shapes import read_shapes
-from bench.sets.dataset import read_dataset
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from compiler.schedules.text import style_of
-from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.features import described
-from explore.cost.learned.protocol import Floats
-from explore.programs.annotation import random_program
-from explore.programs.layers import LayerPrograms
+from baco.accel.presets import load_accelerator
+from baco.bench.learned.measured_set import measured_set
+from baco.bench.learned.scores import pairwise_accuracy
+from baco.bench.paper.shapes import read_shapes
+from baco.bench.sets.dataset import read_dataset
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.text import style_of
+from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
+from baco.exploration.cost.learned.features import described
+from baco.exploration.cost.learned.protocol import Floats
+from baco.exploration.programs.annotation import random_program
+from baco.exploration.programs.layers import LayerPrograms
 
 __all__ = ["grow_weighted", "program_scores", "recall", "throughputs", "weighted_loss"]
 

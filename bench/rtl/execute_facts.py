@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from accel.isa import GARBAGE
-from bench.rtl.facts import Fact
-from bench.rtl.probe import Probe, Timeline, done, issued, period
-from bench.rtl.stream import BASE, StreamText, accumulator
+from baco.accel.isa import GARBAGE
+from baco.bench.rtl.facts import Fact
+from baco.bench.rtl.probe import Probe, Timeline, done, issued, period
+from baco.bench.rtl.stream import BASE, StreamText, accumulator
 
 __all__ = ["EXECUTE_FACTS"]
 

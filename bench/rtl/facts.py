@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.rtl.probe import Probe
+from baco.bench.rtl.probe import Probe
 
 __all__ = ["Fact", "MeasuredFact", "measure"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from accel.verilog.generate import TOP
+from baco.accel.verilog.generate import TOP
 
 __all__ = ["hollow_verilog"]
 

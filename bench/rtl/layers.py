@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from bench.rtl.stream import BASE, StreamText
-from common.errors import InfeasibleError
+from baco.accel.config import Accelerator
+from baco.bench.rtl.stream import BASE, StreamText
+from baco.common.errors import InfeasibleError
 
 __all__ = ["LayerStream", "Matmul", "PlainConvolution"]
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.config import Accelerator
-from accel.verilog.generate import check_rtl, verilog
-from bench.rtl.stream import StreamText
-from common.scratch import scratch_folder
-from sim.build import Report, rtl_simulator
-from sim.engines.native import run_simulator
-from sim.job import Job, MainMemory, Recording, Simulation
-from sim.toolchain import toolchain
-from sim.trace import LogEntry, read_log
+from baco.accel.config import Accelerator
+from baco.accel.verilog.generate import check_rtl, verilog
+from baco.bench.rtl.stream import StreamText
+from baco.common.scratch import scratch_folder
+from baco.sim.build import Report, rtl_simulator
+from baco.sim.engines.native import run_simulator
+from baco.sim.job import Job, MainMemory, Recording, Simulation
+from baco.sim.toolchain import toolchain
+from baco.sim.trace import LogEntry, read_log
 
 __all__ = ["FAST_MEMORY", "Probe", "Timeline", "done", "issued", "period"]
 
@@ -70,7 +70,7 @@ def period(entries: Sequence[LogEntry]) -> float:
 class Probe:
     """One accelerator's RTL, built (or found in the cache).
 
-    Raises as `sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
+    Raises as `baco.sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
     """
 
     def __init__(self, accelerator: Accelerator, report: Report | None = None, program: Path | None = None):
@@ -87,7 +87,7 @@ class Probe:
         return StreamText(self.accelerator.dim)
 
     def run(self, stream: StreamText, memory: MainMemory = FAST_MEMORY) -> Timeline:
-        """Run with the command log. Raises as `sim.engines.base.Engine.run`."""
+        """Run with the command log. Raises as `baco.sim.engines.base.Engine.run`."""
         with scratch_folder() as scratch:
             log = scratch / "log.csv"
             result = self.result(stream, memory, Recording(log=log))

@@ -6,9 +6,9 @@ import subprocess
 from importlib import resources
 from pathlib import Path
 
-from bench.rtl.layers import Matmul
-from sim.build import BuildError
-from sim.toolchain import toolchain
+from baco.bench.rtl.layers import Matmul
+from baco.sim.build import BuildError
+from baco.sim.toolchain import toolchain
 
 __all__ = ["matmul_program"]
 
@@ -32,7 +32,7 @@ def matmul_program(matmul: Matmul, dim: int, folder: Path) -> Path:
 
     Raises InputError when the package `ziglang` is missing, BuildError when it fails.
     """
-    sources = Path(str(resources.files("bench") / "rtl"))
+    sources = Path(str(resources.files("baco.bench") / "rtl"))
     names = {}
     for name, operand in zip("ab", matmul.operands(), strict=True):
         names[name] = folder / f"{name}.bin"

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.rtl.execute_facts import EXECUTE_FACTS
-from bench.rtl.facts import measure
-from bench.rtl.layers import Matmul, PlainConvolution
-from bench.rtl.load_facts import LOAD_FACTS
-from bench.rtl.probe import Probe
-from bench.rtl.speed import cycle_costs, shares, timed_build, timed_layer, timed_program
-from bench.rtl.store_facts import STORE_FACTS
-from common.errors import InputError
-from common.files import atomic_write, output_folder
-from common.scratch import scratch_folder
-from compiler.choice.gemmini import gemmini_matmul_tile
-from sim.job import MainMemory
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.rtl.execute_facts import EXECUTE_FACTS
+from baco.bench.rtl.facts import measure
+from baco.bench.rtl.layers import Matmul, PlainConvolution
+from baco.bench.rtl.load_facts import LOAD_FACTS
+from baco.bench.rtl.probe import Probe
+from baco.bench.rtl.speed import cycle_costs, shares, timed_build, timed_layer, timed_program
+from baco.bench.rtl.store_facts import STORE_FACTS
+from baco.common.errors import InputError
+from baco.common.files import atomic_write, output_folder
+from baco.common.scratch import scratch_folder
+from baco.compiler.choice.gemmini import gemmini_matmul_tile
+from baco.sim.job import MainMemory
 
 __all__ = ["DIMS", "bench_rtl", "report_text", "write_report"]
 

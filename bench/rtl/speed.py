@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.isa import GARBAGE
-from accel.verilog.generate import verilog
-from bench.rtl.hollow import hollow_verilog
-from bench.rtl.layers import LayerStream, Matmul
-from bench.rtl.probe import FAST_MEMORY, Probe
-from bench.rtl.program import matmul_program
-from bench.rtl.stream import BASE, StreamText, accumulator
-from common.cache import Cache
-from common.errors import BacoError
-from common.scratch import scratch_folder
-from sim.build import functional_simulator, rtl_simulator
-from sim.engines.rtl import RtlEngine
-from sim.job import Job, MainMemory, Simulation
-from sim.toolchain import toolchain
+from baco.accel.config import Accelerator
+from baco.accel.isa import GARBAGE
+from baco.accel.verilog.generate import verilog
+from baco.bench.rtl.hollow import hollow_verilog
+from baco.bench.rtl.layers import LayerStream, Matmul
+from baco.bench.rtl.probe import FAST_MEMORY, Probe
+from baco.bench.rtl.program import matmul_program
+from baco.bench.rtl.stream import BASE, StreamText, accumulator
+from baco.common.cache import Cache
+from baco.common.errors import BacoError
+from baco.common.scratch import scratch_folder
+from baco.sim.build import functional_simulator, rtl_simulator
+from baco.sim.engines.rtl import RtlEngine
+from baco.sim.job import Job, MainMemory, Simulation
+from baco.sim.toolchain import toolchain
 
 __all__ = ["Timed", "cycle_costs", "shares", "timed", "timed_build", "timed_layer", "timed_program"]
 

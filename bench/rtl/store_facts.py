@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.rtl.facts import Fact
-from bench.rtl.probe import Probe, done, issued, period
-from bench.rtl.stream import BASE, accumulator
+from baco.bench.rtl.facts import Fact
+from baco.bench.rtl.probe import Probe, done, issued, period
+from baco.bench.rtl.stream import BASE, accumulator
 
 __all__ = ["STORE_FACTS"]
 

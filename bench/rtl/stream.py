@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from accel.isa import GARBAGE, Command, LocalAddress, encode
+from baco.accel.isa import GARBAGE, Command, LocalAddress, encode
 
 __all__ = ["BASE", "StreamText", "accumulator"]
 
@@ -31,7 +31,7 @@ class StreamText:
         self.commands: list[Command] = []
 
     def emit(self, name: str, **fields: Any) -> None:
-        """One command; raises InputError as `accel.isa.encode`."""
+        """One command; raises InputError as `baco.accel.isa.encode`."""
         command = encode(name, **fields)
         self.commands.append(command)
         self.lines.append(f"cmd {command.funct:x} {command.rs1:x} {command.rs2:x}")

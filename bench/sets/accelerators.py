@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 
 __all__ = ["SETS", "SetName", "accelerators_of"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.sets.accelerators import SetName, accelerators_of
-from bench.sets.dataset import MeasuredRow, write_dataset
-from bench.sets.sets import ROWS, Sample, samples
-from common.cache import own_folder
-from common.files import output_folder
-from explore.executors.base import Finished, gather
-from explore.executors.engine import HERE, ExecutorChoice
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore
-from sim.job import Limits
+from baco.bench.sets.accelerators import SetName, accelerators_of
+from baco.bench.sets.dataset import MeasuredRow, write_dataset
+from baco.bench.sets.sets import ROWS, Sample, samples
+from baco.common.cache import own_folder
+from baco.common.files import output_folder
+from baco.exploration.executors.base import Finished, gather
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore
+from baco.sim.job import Limits
 
 __all__ = ["collect", "store_path"]
 
@@ -50,7 +50,7 @@ def collect(
         store: file of finished measurements; by default `store_path()`.
         say: gets a line a row.
 
-    Raises as `explore.executors.base.gather`, and StorageError where files cannot be written.
+    Raises as `baco.exploration.executors.base.gather`, and StorageError where files cannot be written.
     """
     wanted = ROWS.get(name, rows) if rows is None else rows
     done: dict[int, MeasuredRow] = {}

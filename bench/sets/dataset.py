@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from bench.sets.accelerators import SETS
-from bench.sets.sample import STRATA, Stratum
-from common.errors import InputError, Location
-from common.files import atomic_write
-from common.numbers import real_number, whole_number
-from common.portable import Floats
-from common.table import csv_text, read_rows, read_table_text
-from common.yaml import load_yaml, parse_model
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import mapping_text, parse_mapping_text
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import layer_text, parse_layer, parse_schedule
-from explore.measure.energy import ENERGY_TERMS
-from explore.measure.measurement import Measurement
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.bench.sets.accelerators import SETS
+from baco.bench.sets.sample import STRATA, Stratum
+from baco.common.errors import InputError, Location
+from baco.common.files import atomic_write
+from baco.common.numbers import real_number, whole_number
+from baco.common.portable import Floats
+from baco.common.table import csv_text, read_rows, read_table_text
+from baco.common.yaml import load_yaml, parse_model
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import mapping_text, parse_mapping_text
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule
+from baco.exploration.measure.energy import ENERGY_TERMS
+from baco.exploration.measure.measurement import Measurement
+from baco.workloads.problem import Problem
 
 __all__ = [
     "ACCELERATORS_FILE",

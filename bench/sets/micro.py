@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from accel.config import Accelerator
-from accel.dataflows import Dataflow
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from explore.layers import result_scale
-from workloads.problem import DIMS, Problem
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import Dataflow
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.layers import result_scale
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = ["MicroProgram", "probes"]
 

@@ -13,17 +13,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.config import Accelerator
-from accel.dataflows import Dataflow
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping
-from compiler.mapping.text import mapping_text, parse_mapping_text
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
-from compiler.styles import workspaces
-from compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
-from compiler.styles.realise import realise
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import Dataflow
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping
+from baco.compiler.mapping.text import mapping_text, parse_mapping_text
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
+from baco.compiler.styles import workspaces
+from baco.compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
+from baco.compiler.styles.realise import realise
+from baco.workloads.problem import DIMS
 
 __all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "draw_packed", "guess", "legal_schedule"]
 

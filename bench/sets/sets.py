@@ -1,7 +1,7 @@
 """What the measured sets hold: row by row, from the set's name and the row's number alone.
 
 No shape and no accelerator is in two sets, so that what is fitted on one can be tested on another. A random row is drawn
-for the resource that it should wait for (by `bench.sets.sample.guess`), the rare ones as often as the others.
+for the resource that it should wait for (by `baco.bench.sets.sample.guess`), the rare ones as often as the others.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from accel.config import Accelerator
-from bench.sets.accelerators import SetName, accelerators_of
-from bench.sets.micro import probes
-from bench.sets.sample import Stratum, draw_mapping, draw_packed, guess, legal_schedule
-from bench.sets.shapes import draw_layer
-from common.errors import InfeasibleError
-from common.provenance import stable_hash
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import mapping_text, parse_mapping_text
-from compiler.schedules.schedule import ExplicitSchedule, Schedule
-from compiler.schedules.text import schedule_text
-from compiler.styles.packed import packed_layer
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.bench.sets.accelerators import SetName, accelerators_of
+from baco.bench.sets.micro import probes
+from baco.bench.sets.sample import Stratum, draw_mapping, draw_packed, guess, legal_schedule
+from baco.bench.sets.shapes import draw_layer
+from baco.common.errors import InfeasibleError
+from baco.common.provenance import stable_hash
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import mapping_text, parse_mapping_text
+from baco.compiler.schedules.schedule import ExplicitSchedule, Schedule
+from baco.compiler.schedules.text import schedule_text
+from baco.compiler.styles.packed import packed_layer
+from baco.workloads.problem import Problem
 
 __all__ = ["RANKED", "ROWS", "Sample", "samples", "set_of_shape"]
 

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from compiler.layers.layer import Layer
-from explore.layers import result_scale
-from workloads.problem import Problem
+from baco.compiler.layers.layer import Layer
+from baco.exploration.layers import result_scale
+from baco.workloads.problem import Problem
 
 __all__ = ["KINDS", "draw_layer"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.abstraction.from_linalg import contraction_of
-from compiler.abstraction.intrinsic import Intrinsic, MemoryStatement, gemmini
-from compiler.abstraction.matching import Matching, OperandTiles, is_identity, match, matchings
+from baco.compiler.abstraction.from_linalg import contraction_of
+from baco.compiler.abstraction.intrinsic import Intrinsic, MemoryStatement, gemmini
+from baco.compiler.abstraction.matching import Matching, OperandTiles, is_identity, match, matchings
 
 __all__ = [
     "Intrinsic",

@@ -14,9 +14,9 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Expression, as_sum, variable
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Expression, as_sum, variable
 
 __all__ = ["contraction_of"]
 

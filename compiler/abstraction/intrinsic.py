@@ -3,7 +3,7 @@
 The compute abstraction is a contraction over the *instruction iterations*, whose extents are what the hardware does
 at once; the memory abstraction is a list of statements, one for each instruction that moves an operand between two
 memory scopes. Adding an intrinsic means writing such a description; matching, padding and addresses follow from it
-(`compiler.abstraction.matching`).
+(`baco.compiler.abstraction.matching`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Expression, variable
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Expression, variable
 
 __all__ = ["Intrinsic", "MemoryStatement", "Scope", "gemmini"]
 

@@ -18,10 +18,10 @@ from typing import Literal
 
 import numpy as np
 
-from common.errors import InputError, did_you_mean
-from compiler.abstraction.intrinsic import Intrinsic
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Expression, Sum, as_sum, variable
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.abstraction.intrinsic import Intrinsic
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
 
 __all__ = [
     "Counting",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
+from baco.common import portable
 
 __all__ = ["NUMPY", "Arrays", "Values"]
 

@@ -1,6 +1,6 @@
-"""What lies between an accelerator's moves and main memory, one set of numbers for each timing (`accel.config.TIMINGS`).
+"""What lies between an accelerator's moves and main memory, one set of numbers for each timing (`baco.accel.config.TIMINGS`).
 
-The formulas of `compiler.analysis.traffic`, of the macros and of explicit code are the same for all; what differs is here.
+The formulas of `baco.compiler.analysis.traffic`, of the macros and of explicit code are the same for all; what differs is here.
 """
 
 from __future__ import annotations

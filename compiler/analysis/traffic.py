@@ -4,7 +4,7 @@ A load command brings rows as wide as a request. Rows that follow each other in 
 are one span, else every row is one; a span is covered by naturally aligned requests of powers of two, from a beat to the
 largest request. The number in flight and the latency of memory limit the rate of small requests, the entries of the
 reservation station that of small commands. The original Gemmini differs: a request a row, rounded up to what brings most of it,
-and a second-level cache (`compiler.analysis.profile`).
+and a second-level cache (`baco.compiler.analysis.profile`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from compiler.analysis.arrays import NUMPY, Arrays, Values
-from compiler.analysis.profile import PROFILES, TimingProfile
+from baco.accel.config import Accelerator
+from baco.compiler.analysis.arrays import NUMPY, Arrays, Values
+from baco.compiler.analysis.profile import PROFILES, TimingProfile
 
 __all__ = [
     "MachineRates",
@@ -34,7 +34,7 @@ __all__ = [
     "stored",
 ]
 
-#: The channel of main memory moves aligned pieces of so many bytes (`sim.job.MainMemory`).
+#: The channel of main memory moves aligned pieces of so many bytes (`baco.sim.job.MainMemory`).
 _BURST = 8.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
 _LONGEST = 128
@@ -52,7 +52,7 @@ class MachineRates:
         bandwidth: bytes that main memory moves in a cycle.
         load_entries, execute_entries: of the reservation station.
         array_speed, host_speed: how many times as fast as built array and host core are, to ask what that would give.
-        timing: one of `accel.config.TIMINGS`, the same for all.
+        timing: one of `baco.accel.config.TIMINGS`, the same for all.
     """
 
     dim: Values

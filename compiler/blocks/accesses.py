@@ -21,10 +21,10 @@ from xdsl.dialects.linalg.ops import IndexOp
 from xdsl.dialects.tensor import CastOp, ExtractOp, ExtractSliceOp, PadOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
-from compiler.blocks.elementwise import Insert, generic, identity, integer
-from compiler.blocks.indexing import IndexBuilder, Number
-from compiler.blocks.pointers import BlockWindow, StridedOffsets
-from compiler.ir.known import known
+from baco.compiler.blocks.elementwise import Insert, generic, identity, integer
+from baco.compiler.blocks.indexing import IndexBuilder, Number
+from baco.compiler.blocks.pointers import BlockWindow, StridedOffsets
+from baco.compiler.ir.known import known
 
 __all__ = [
     "element_of",

@@ -11,10 +11,10 @@ from xdsl.dialects.linalg.ops import GenericOp, MatmulOp
 from xdsl.dialects.tensor import ExtractSliceOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from accel.config import Accelerator
-from compiler.abstraction import contraction_of, gemmini, is_identity, match
-from compiler.blocks.indexing import bounds_of
-from compiler.blocks.reading import (
+from baco.accel.config import Accelerator
+from baco.compiler.abstraction import contraction_of, gemmini, is_identity, match
+from baco.compiler.blocks.indexing import bounds_of
+from baco.compiler.blocks.reading import (
     Addend,
     Factor,
     Size,
@@ -28,7 +28,7 @@ from compiler.blocks.reading import (
     shape_of,
     sum_operands,
 )
-from compiler.ir.known import known
+from baco.compiler.ir.known import known
 
 __all__ = [
     "AccumulatorSum",

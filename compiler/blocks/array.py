@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
-from accel.dataflows import executed
-from accel.isa import GARBAGE, IDENTITY_SCALE
-from compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
-from compiler.blocks.host import HostCode
-from compiler.blocks.loads import LOADS, LoadCode, rest_of
-from compiler.blocks.memory import Accumulated, InMemory, PlacedFactor
-from compiler.blocks.pipelining import PipelinedLoad
-from compiler.blocks.reading import (
+from baco.accel.dataflows import executed
+from baco.accel.isa import GARBAGE, IDENTITY_SCALE
+from baco.compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
+from baco.compiler.blocks.host import HostCode
+from baco.compiler.blocks.loads import LOADS, LoadCode, rest_of
+from baco.compiler.blocks.memory import Accumulated, InMemory, PlacedFactor
+from baco.compiler.blocks.pipelining import PipelinedLoad
+from baco.compiler.blocks.reading import (
     Addend,
     Factor,
     Size,
@@ -25,11 +25,11 @@ from compiler.blocks.reading import (
     same_sizes,
     shape_of,
 )
-from compiler.blocks.scalars import either
-from compiler.blocks.scratchpad import rows_loadable
-from compiler.blocks.state import LoweringState
-from compiler.ir.emit import Condition, Number
-from compiler.ir.location import location_of
+from baco.compiler.blocks.scalars import either
+from baco.compiler.blocks.scratchpad import rows_loadable
+from baco.compiler.blocks.state import LoweringState
+from baco.compiler.ir.emit import Condition, Number
+from baco.compiler.ir.location import location_of
 
 __all__ = ["ArrayCode"]
 

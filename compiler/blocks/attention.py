@@ -1,8 +1,8 @@
 """Kernels that are attention: two tiled products with a softmax of whole rows between, which run as one unit.
 
 Such a kernel computes, for every block of rows (of every matrix of a batch), `dot(softmax(requantize(dot(q, k.T))), v)`. It is
-recognised as `compiler.blocks.products` recognises a product, and becomes the code that groups of a network's operators become
-(`compiler.styles.fused`): the array multiplies one strip of rows while the unit for functions of rows softmaxes another.
+recognised as `baco.compiler.blocks.products` recognises a product, and becomes the code that groups of a network's operators become
+(`baco.compiler.styles.fused`): the array multiplies one strip of rows while the unit for functions of rows softmaxes another.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import Operation
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from common.errors import InfeasibleError, InputError
-from compiler.blocks.analysis import enclosing_loops, exact_depth
-from compiler.blocks.masks import causal_from, mask_elements
-from compiler.blocks.reading import factor_of
-from compiler.blocks.rounds import Integers, Rounds
-from compiler.blocks.tiled import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.blocks.analysis import enclosing_loops, exact_depth
+from baco.compiler.blocks.masks import causal_from, mask_elements
+from baco.compiler.blocks.reading import factor_of
+from baco.compiler.blocks.rounds import Integers, Rounds
+from baco.compiler.blocks.tiled import (
     Cut,
     Matrix,
     TensorPlace,
@@ -34,16 +34,16 @@ from compiler.blocks.tiled import (
     summed_from,
     way_out,
 )
-from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
-from compiler.dialects.baco import SoftmaxOp
-from compiler.ir.emit import Emitter, Number
-from compiler.ir.location import location_of
-from compiler.layers.layer import Layout
-from compiler.row_functions import exponentials, numerator_parts, softmax_numerator
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
-from compiler.styles.fused.predict import choose_chain
-from compiler.styles.fused.products import ChainOperands, emit_chain
-from compiler.styles.fused.row_unit import TABLE_BYTES, load_table, table_rows, table_words
+from baco.compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
+from baco.compiler.dialects.baco import SoftmaxOp
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.ir.location import location_of
+from baco.compiler.layers.layer import Layout
+from baco.compiler.row_functions import exponentials, numerator_parts, softmax_numerator
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.predict import choose_chain
+from baco.compiler.styles.fused.products import ChainOperands, emit_chain
+from baco.compiler.styles.fused.row_unit import TABLE_BYTES, load_table, table_rows, table_words
 
 __all__ = ["TiledAttention", "attention_schedule", "attention_to_instgem", "has_softmax", "tiled_attention"]
 

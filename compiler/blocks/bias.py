@@ -11,9 +11,9 @@ from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.blocks.analysis import AccumulatorSum, Analysis, used_once_beside
-from compiler.blocks.reading import filled_with
-from compiler.blocks.scalars import is_scalar_operation
+from baco.compiler.blocks.analysis import AccumulatorSum, Analysis, used_once_beside
+from baco.compiler.blocks.reading import filled_with
+from baco.compiler.blocks.scalars import is_scalar_operation
 
 __all__ = ["begin_sums_with_addends"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects import memref, scf
 
-from compiler.blocks.reading import mixed
-from compiler.blocks.rounds import MOST_ROUNDS, Rounds
+from baco.compiler.blocks.reading import mixed
+from baco.compiler.blocks.rounds import MOST_ROUNDS, Rounds
 
 __all__ = ["writes_once"]
 

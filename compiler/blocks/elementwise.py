@@ -29,8 +29,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint
 
-from compiler.blocks.indexing import IndexBuilder
-from compiler.dialects import baco
+from baco.compiler.blocks.indexing import IndexBuilder
+from baco.compiler.dialects import baco
 
 __all__ = ["cast", "generic", "identity", "integer", "reduction", "scalar", "signless", "spread"]
 

@@ -18,13 +18,13 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
-from common.errors import InputError
-from compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
-from compiler.blocks.reading import requantisation, shape_of
-from compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
-from compiler.blocks.state import LoweringState, bytes_of
-from compiler.ir.emit import Condition, Number
-from compiler.ir.location import location_of
+from baco.common.errors import InputError
+from baco.compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
+from baco.compiler.blocks.reading import requantisation, shape_of
+from baco.compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
+from baco.compiler.blocks.state import LoweringState, bytes_of
+from baco.compiler.ir.emit import Condition, Number
+from baco.compiler.ir.location import location_of
 
 __all__ = ["HostCode"]
 

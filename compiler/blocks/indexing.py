@@ -12,7 +12,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint
 
-from compiler.ir.known import known
+from baco.compiler.ir.known import known
 
 __all__ = ["IndexBuilder", "Number", "bounds_of"]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from accel.config import MOVE_BYTES
-from common.errors import Location
-from compiler.blocks.memory import InMemory, PlacedFactor
-from compiler.blocks.pipeline import Pipeline
-from compiler.blocks.pipelining import PipelinedLoad
-from compiler.blocks.reading import shape_of
-from compiler.blocks.scratchpad import (
+from baco.accel.config import MOVE_BYTES
+from baco.common.errors import Location
+from baco.compiler.blocks.memory import InMemory, PlacedFactor
+from baco.compiler.blocks.pipeline import Pipeline
+from baco.compiler.blocks.pipelining import PipelinedLoad
+from baco.compiler.blocks.reading import shape_of
+from baco.compiler.blocks.scratchpad import (
     ScratchpadLayout,
     layout_of,
     loadable,
@@ -20,9 +20,9 @@ from compiler.blocks.scratchpad import (
     oriented,
     transposed_block,
 )
-from compiler.blocks.state import LoweringState
-from compiler.ir.emit import Condition, Number
-from compiler.ir.location import location_of
+from baco.compiler.blocks.state import LoweringState
+from baco.compiler.ir.emit import Condition, Number
+from baco.compiler.ir.location import location_of
 
 __all__ = ["LOADS", "LoadCode", "rest_of"]
 

@@ -8,12 +8,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType, i1
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from common.errors import InputError
-from compiler.blocks.accesses import materialise
-from compiler.blocks.indexing import IndexBuilder, Number
-from compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
-from compiler.ir.known import known
-from compiler.ir.location import location_of
+from baco.common.errors import InputError
+from baco.compiler.blocks.accesses import materialise
+from baco.compiler.blocks.indexing import IndexBuilder, Number
+from baco.compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
+from baco.compiler.ir.known import known
+from baco.compiler.ir.location import location_of
 
 __all__ = ["Converter", "LoopConversion"]
 
@@ -21,7 +21,7 @@ _index = IndexType()
 
 
 class Converter(Protocol):
-    """What converts the body of a loop; see `compiler.blocks.to_linalg`."""
+    """What converts the body of a loop; see `baco.compiler.blocks.to_linalg`."""
 
     meanings: dict[SSAValue, Meaning]
 

@@ -11,8 +11,8 @@ from xdsl.dialects.linalg.ops import GenericOp, IndexOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from compiler.blocks.reading import shape_of
-from compiler.blocks.rounds import Integers, Rounds
+from baco.compiler.blocks.reading import shape_of
+from baco.compiler.blocks.rounds import Integers, Rounds
 
 __all__ = ["causal_from", "mask_elements"]
 

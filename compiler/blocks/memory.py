@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import SSAValue
 
-from common.errors import InfeasibleError, Location
-from compiler.ir.emit import Condition, Number
+from baco.common.errors import InfeasibleError, Location
+from baco.compiler.ir.emit import Condition, Number
 
 __all__ = [
     "Accumulated",

@@ -6,10 +6,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 
-from compiler.blocks.elementwise import scalar
-from compiler.blocks.indexing import IndexBuilder, Number
-from compiler.blocks.pointers import Meaning, StridedOffsets, window_where
-from compiler.dialects import baco
+from baco.compiler.blocks.elementwise import scalar
+from baco.compiler.blocks.indexing import IndexBuilder, Number
+from baco.compiler.blocks.pointers import Meaning, StridedOffsets, window_where
+from baco.compiler.dialects import baco
 
 __all__ = ["offset_arithmetic"]
 

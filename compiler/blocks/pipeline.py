@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
-from compiler.blocks.memory import InMemory
-from compiler.blocks.pipelining import PipelinedLoad
-from compiler.blocks.scalars import scalar_operation
-from compiler.blocks.scratchpad import ScratchpadLayout, layout_of
-from compiler.blocks.state import LoweringState
-from compiler.ir.counting import following
-from compiler.ir.emit import Cell, Number
-from compiler.ir.known import known
+from baco.compiler.blocks.memory import InMemory
+from baco.compiler.blocks.pipelining import PipelinedLoad
+from baco.compiler.blocks.scalars import scalar_operation
+from baco.compiler.blocks.scratchpad import ScratchpadLayout, layout_of
+from baco.compiler.blocks.state import LoweringState
+from baco.compiler.ir.counting import following
+from baco.compiler.ir.emit import Cell, Number
+from baco.compiler.ir.known import known
 
 __all__ = ["Pipeline"]
 

@@ -17,12 +17,12 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from compiler.blocks.analysis import Analysis, enclosing_loops
-from compiler.blocks.memory import InMemory
-from compiler.blocks.reading import BlockLoad, Factor, block_load
-from compiler.blocks.scalars import is_scalar_operation
-from compiler.blocks.scratchpad import layout_of, loadable, needs_fences
-from compiler.ir.known import known
+from baco.compiler.blocks.analysis import Analysis, enclosing_loops
+from baco.compiler.blocks.memory import InMemory
+from baco.compiler.blocks.reading import BlockLoad, Factor, block_load
+from baco.compiler.blocks.scalars import is_scalar_operation
+from baco.compiler.blocks.scratchpad import layout_of, loadable, needs_fences
+from baco.compiler.ir.known import known
 
 __all__ = ["STAGES", "PipelinedLoad", "mark", "pipelined_loads"]
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from compiler.blocks.indexing import IndexBuilder, Number
+from baco.compiler.blocks.indexing import IndexBuilder, Number
 
 __all__ = ["BlockWindow", "Meaning", "Pointers", "StridedOffsets", "window_where"]
 

@@ -17,12 +17,12 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import BlockArgument, Operation
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.blocks.analysis import enclosing_loops, exact_depth
-from compiler.blocks.reading import Addend
-from compiler.blocks.rounds import Rounds
-from compiler.blocks.tiled import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.blocks.analysis import enclosing_loops, exact_depth
+from baco.compiler.blocks.reading import Addend
+from baco.compiler.blocks.rounds import Rounds
+from baco.compiler.blocks.tiled import (
     Cut,
     TensorPlace,
     added_at_start,
@@ -33,11 +33,11 @@ from compiler.blocks.tiled import (
     summed_from,
     way_out,
 )
-from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.layers.operands import Operands
-from compiler.schedules.schedule import Schedule
+from baco.compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.schedules.schedule import Schedule
 
 __all__ = ["TiledProduct", "product_schedule", "product_to_instgem", "tiled_product"]
 
@@ -78,7 +78,7 @@ def product_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func.
 
 def product_schedule(product: TiledProduct, accelerator: Accelerator) -> Schedule:
     """How the product is carried out, in tiles of whole blocks. Raises InfeasibleError where no such tile fits."""
-    from compiler.choice.choose import Style, choose
+    from baco.compiler.choice.choose import Style, choose
 
     # macros sum over the array's whole side
     style: Style = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
@@ -88,7 +88,7 @@ def product_schedule(product: TiledProduct, accelerator: Accelerator) -> Schedul
 def emit_product(function: func.FuncOp, product: TiledProduct, accelerator: Accelerator) -> func.FuncOp:
     """The code of a product in place of the function that it was found in. Raises InfeasibleError where none is made of
     whole blocks."""
-    from compiler.styles import emit_layer, requirement, workspaces
+    from baco.compiler.styles import emit_layer, requirement, workspaces
 
     layer = product.layer
     schedule = product_schedule(product, accelerator)

@@ -15,8 +15,8 @@ from xdsl.dialects.tensor import CastOp, PadOp, YieldOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from accel.isa import float32_bits
-from compiler.ir.known import known
+from baco.accel.isa import float32_bits
+from baco.compiler.ir.known import known
 
 __all__ = [
     "Addend",

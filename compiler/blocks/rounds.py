@@ -10,8 +10,8 @@ import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from compiler.blocks.analysis import bounds_of_loop
-from compiler.blocks.reading import Size, known_or_value
+from baco.compiler.blocks.analysis import bounds_of_loop
+from baco.compiler.blocks.reading import Size, known_or_value
 
 __all__ = ["MOST_ROUNDS", "Integers", "Rounds"]
 

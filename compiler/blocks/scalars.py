@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
-from common.errors import InputError
-from compiler.blocks.indexing import bounds_of
-from compiler.ir.emit import Condition, Emitter, Number
-from compiler.ir.location import location_of
+from baco.common.errors import InputError
+from baco.compiler.blocks.indexing import bounds_of
+from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.ir.location import location_of
 
 __all__ = ["either", "is_scalar_operation", "requantise", "scalar_operation", "shifted_right", "wrap"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compiler.blocks.memory import InMemory
-from compiler.blocks.reading import Factor
+from baco.compiler.blocks.memory import InMemory
+from baco.compiler.blocks.reading import Factor
 
 __all__ = [
     "ScratchpadLayout",

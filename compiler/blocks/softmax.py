@@ -5,16 +5,16 @@ from __future__ import annotations
 from xdsl.dialects import arith, func
 from xdsl.ir import SSAValue
 
-from compiler.blocks.array import ArrayCode
-from compiler.blocks.memory import Accumulated, InMemory
-from compiler.blocks.reading import requantised, shape_of
-from compiler.blocks.scalars import shifted_right
-from compiler.blocks.scratchpad import rows_loadable
-from compiler.blocks.state import LoweringState
-from compiler.dialects.baco import SoftmaxOp
-from compiler.ir.emit import Number
-from compiler.row_functions import numerator_parts
-from compiler.styles.fused.row_unit import (
+from baco.compiler.blocks.array import ArrayCode
+from baco.compiler.blocks.memory import Accumulated, InMemory
+from baco.compiler.blocks.reading import requantised, shape_of
+from baco.compiler.blocks.scalars import shifted_right
+from baco.compiler.blocks.scratchpad import rows_loadable
+from baco.compiler.blocks.state import LoweringState
+from baco.compiler.dialects.baco import SoftmaxOp
+from baco.compiler.ir.emit import Number
+from baco.compiler.row_functions import numerator_parts
+from baco.compiler.styles.fused.row_unit import (
     TABLE_BYTES,
     begin_softmax,
     end_function,
@@ -85,7 +85,7 @@ def _on_its_way(array: ArrayCode, op: SoftmaxOp, table: Number | None, target: I
 
 
 def _by_host(array: ArrayCode, op: SoftmaxOp, table: Number, target: InMemory) -> None:
-    """As `compiler.row_functions.softmax` says, in three passes over each row."""
+    """As `baco.compiler.row_functions.softmax` says, in three passes over each row."""
     e, host = array.state.e, array.host
     source = array.in_main_memory(op.value)
     mask = None if op.mask is None else array.in_main_memory(op.mask)

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from xdsl.dialects import memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from accel.config import MOVE_BYTES, Accelerator
-from compiler.analysis.pipelined import LoopTimes
-from compiler.analysis.profile import PROFILES
-from compiler.analysis.traffic import channel_bytes_per_cycle
-from compiler.blocks.analysis import Analysis, enclosing_loops
-from compiler.blocks.indexing import bounds_of
-from compiler.blocks.memory import InMemory
-from compiler.blocks.pipelining import PipelinedLoad
-from compiler.blocks.reading import BlockLoad, Size, block_load, mixed, shape_of
-from compiler.blocks.scratchpad import layout_of, oriented
-from compiler.blocks.state import bytes_of
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.analysis.pipelined import LoopTimes
+from baco.compiler.analysis.profile import PROFILES
+from baco.compiler.analysis.traffic import channel_bytes_per_cycle
+from baco.compiler.blocks.analysis import Analysis, enclosing_loops
+from baco.compiler.blocks.indexing import bounds_of
+from baco.compiler.blocks.memory import InMemory
+from baco.compiler.blocks.pipelining import PipelinedLoad
+from baco.compiler.blocks.reading import BlockLoad, Size, block_load, mixed, shape_of
+from baco.compiler.blocks.scratchpad import layout_of, oriented
+from baco.compiler.blocks.state import bytes_of
 
 __all__ = ["MOST_STAGES", "choose_stages", "loop_times"]
 
 #: Places of a block at most.
 MOST_STAGES = 8
-#: Cycles of the host core for a command, for a block of weights and for a round, measured on our RTL (`bench.pipelining`).
+#: Cycles of the host core for a command, for a block of weights and for a round, measured on our RTL (`baco.bench.pipelining`).
 _COMMAND, _WEIGHTS, _ROUND = 4.5, 15.0, 20.0
 
 

@@ -10,12 +10,12 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, TensorType, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
-from accel.config import Accelerator
-from common.errors import Location
-from compiler.blocks.analysis import Analysis
-from compiler.blocks.memory import InMemory, PlacedFactor, Record, RowAllocator, Workspace
-from compiler.blocks.reading import BlockLoad, Size
-from compiler.ir.emit import Cell, Emitter, Number
+from baco.accel.config import Accelerator
+from baco.common.errors import Location
+from baco.compiler.blocks.analysis import Analysis
+from baco.compiler.blocks.memory import InMemory, PlacedFactor, Record, RowAllocator, Workspace
+from baco.compiler.blocks.reading import BlockLoad, Size
+from baco.compiler.ir.emit import Cell, Emitter, Number
 
 __all__ = ["Buffering", "LoweringState", "bytes_of"]
 

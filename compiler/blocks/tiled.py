@@ -16,8 +16,8 @@ from xdsl.dialects import bufferization, memref, scf, tensor
 from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from common.errors import InputError
-from compiler.blocks.reading import (
+from baco.common.errors import InputError
+from baco.compiler.blocks.reading import (
     Addend,
     BlockLoad,
     Size,
@@ -30,10 +30,10 @@ from compiler.blocks.reading import (
     requantised,
     sum_operands,
 )
-from compiler.blocks.rounds import Integers, Rounds
-from compiler.ir.location import location_of
-from compiler.layers.layer import Layer, Layout
-from workloads.problem import Problem
+from baco.compiler.blocks.rounds import Integers, Rounds
+from baco.compiler.ir.location import location_of
+from baco.compiler.layers.layer import Layer, Layout
+from baco.workloads.problem import Problem
 
 __all__ = [
     "Cut",

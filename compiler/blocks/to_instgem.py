@@ -19,13 +19,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.traits import IsTerminator
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.blocks.analysis import Analysis, enclosing_loops
-from compiler.blocks.array import ArrayCode
-from compiler.blocks.bias import begin_sums_with_addends
-from compiler.blocks.disjoint import writes_once
-from compiler.blocks.memory import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.blocks.analysis import Analysis, enclosing_loops
+from baco.compiler.blocks.array import ArrayCode
+from baco.compiler.blocks.bias import begin_sums_with_addends
+from baco.compiler.blocks.disjoint import writes_once
+from baco.compiler.blocks.memory import (
     Accumulated,
     Computed,
     Filled,
@@ -33,16 +33,16 @@ from compiler.blocks.memory import (
     RowAllocator,
     Workspace,
 )
-from compiler.blocks.pipelining import PipelinedLoad, pipelined_loads
-from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
-from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
-from compiler.blocks.softmax import by_unit, place_tables, softmax
-from compiler.blocks.state import Buffering, LoweringState, bytes_of
-from compiler.dialects.baco import SoftmaxOp
-from compiler.ir.emit import Cell, Emitter, Number
-from compiler.ir.known import known
-from compiler.ir.location import location_of
-from compiler.styles.fused.row_unit import table_rows
+from baco.compiler.blocks.pipelining import PipelinedLoad, pipelined_loads
+from baco.compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
+from baco.compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
+from baco.compiler.blocks.softmax import by_unit, place_tables, softmax
+from baco.compiler.blocks.state import Buffering, LoweringState, bytes_of
+from baco.compiler.dialects.baco import SoftmaxOp
+from baco.compiler.ir.emit import Cell, Emitter, Number
+from baco.compiler.ir.known import known
+from baco.compiler.ir.location import location_of
+from baco.compiler.styles.fused.row_unit import table_rows
 
 __all__ = [
     "ACCUMULATOR_ROWS",

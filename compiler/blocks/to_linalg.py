@@ -27,8 +27,8 @@ from xdsl.dialects.linalg.ops import FillOp, MatmulOp
 from xdsl.dialects.tensor import EmptyOp, SplatOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from common.errors import InputError
-from compiler.blocks.accesses import (
+from baco.common.errors import InputError
+from baco.compiler.blocks.accesses import (
     element_of,
     elementwise_sum,
     guarded_load,
@@ -39,7 +39,7 @@ from compiler.blocks.accesses import (
     strided_store,
     whole_mask,
 )
-from compiler.blocks.elementwise import (
+from baco.compiler.blocks.elementwise import (
     Insert,
     cast,
     generic,
@@ -50,13 +50,13 @@ from compiler.blocks.elementwise import (
     signless,
     spread,
 )
-from compiler.blocks.indexing import IndexBuilder, Number
-from compiler.blocks.loops import LoopConversion
-from compiler.blocks.offset_arithmetic import offset_arithmetic
-from compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
-from compiler.dialects import baco
-from compiler.ir.known import known
-from compiler.ir.location import location_of
+from baco.compiler.blocks.indexing import IndexBuilder, Number
+from baco.compiler.blocks.loops import LoopConversion
+from baco.compiler.blocks.offset_arithmetic import offset_arithmetic
+from baco.compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
+from baco.compiler.dialects import baco
+from baco.compiler.ir.known import known
+from baco.compiler.ir.location import location_of
 
 __all__ = ["kernel_to_linalg"]
 

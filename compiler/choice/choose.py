@@ -12,26 +12,31 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.choice.equal_parts import equal_parts
-from compiler.choice.explicit import explicit_mappings
-from compiler.choice.gemmini import gemmini_paths
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.equal_parts import equal_parts
+from baco.compiler.choice.explicit import explicit_mappings
+from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from compiler.styles.explicit.code import explicit_workspaces
-from compiler.styles.macros.cycles import MacroCycles
-from compiler.styles.macros.estimate import conv_cycles, expansion_cycles, macro_choice_cycles, product_cycles
-from compiler.styles.macros.loop_conv_check import AXES, downsamples, plan_loop_conv
-from compiler.styles.macros.loop_ws import check_loop_ws
-from compiler.styles.packed import packed_layer, packed_workspaces
-from compiler.styles.realise import packed_pixels
+from baco.compiler.styles.explicit.code import explicit_workspaces
+from baco.compiler.styles.macros.cycles import MacroCycles
+from baco.compiler.styles.macros.estimate import (
+    conv_cycles,
+    expansion_cycles,
+    macro_choice_cycles,
+    product_cycles,
+)
+from baco.compiler.styles.macros.loop_conv_check import AXES, downsamples, plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import check_loop_ws
+from baco.compiler.styles.packed import packed_layer, packed_workspaces
+from baco.compiler.styles.realise import packed_pixels
 
 __all__ = ["DOUBT", "ScheduleChoice", "Style", "choices", "choose"]
 
@@ -166,7 +171,7 @@ def _default(layer: Layer, accelerator: Accelerator) -> list[ScheduleChoice]:
 def _explicit(
     layer: Layer, accelerator: Accelerator, best: int, blocks: Blocks | None = None
 ) -> list[ScheduleChoice]:
-    """Mappings; what their code needs beyond `compiler.mapping.nest.requirement` is for lowering to check."""
+    """Mappings; what their code needs beyond `baco.compiler.mapping.nest.requirement` is for lowering to check."""
     found = []
     for cycles, mapping in explicit_mappings(layer, accelerator, blocks):
         try:

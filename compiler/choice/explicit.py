@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, Dataflow, check_executable
-from compiler.choice.equal_parts import equal_parts
-from compiler.latency import predict_layers
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping, requirement
-from compiler.schedules.schedule import ExplicitSchedule
-from workloads.problem import DIMS, Problem
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, Dataflow, check_executable
+from baco.compiler.choice.equal_parts import equal_parts
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping, requirement
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = ["explicit_mappings"]
 

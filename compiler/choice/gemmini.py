@@ -11,11 +11,11 @@ import bisect
 import math
 from collections.abc import Callable
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.loop_conv_check import downsamples
-from compiler.styles.macros.loop_ws import as_product
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.loop_conv_check import downsamples
+from baco.compiler.styles.macros.loop_ws import as_product
 
 __all__ = ["gemmini_conv_tile", "gemmini_matmul_tile", "gemmini_paths", "gemmini_schedule"]
 

@@ -8,15 +8,15 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 
-from accel.config import Accelerator
-from common.errors import InputError
-from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.pipeline import run_pass
-from compiler.dialects.context import all_dialects
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from compiler.passes.linalg_to_instgem import LinalgToInstGem
-from compiler.passes.pipeline_loads import PipelineLoads
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError
+from baco.compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE, WORKSPACE_BEGINS
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.pipeline import run_pass
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.compiler.passes.linalg_to_instgem import LinalgToInstGem
+from baco.compiler.passes.pipeline_loads import PipelineLoads
 
 __all__ = ["lower_block_program", "requirement_of", "with_workspace"]
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.main_memory import check_memory
-from workloads.tensor import MOST_RANK
+from baco.common.errors import InputError
+from baco.compiler.main_memory import check_memory
+from baco.workloads.tensor import MOST_RANK
 
 __all__ = ["Buffer", "Role"]
 

@@ -11,7 +11,7 @@ __all__ = ["elf_symbols"]
 
 
 def elf_symbols(elf: bytes) -> dict[str, int]:
-    """Value of every global symbol. For files of our own linker only: nothing is checked (`sim.elf` does that)."""
+    """Value of every global symbol. For files of our own linker only: nothing is checked (`baco.sim.elf` does that)."""
     table = ELFFile(io.BytesIO(elf)).get_section_by_name(".symtab")
     assert isinstance(table, SymbolTableSection)
     return {

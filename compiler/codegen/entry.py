@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.llvm_text import quoted_symbol
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.llvm_text import quoted_symbol
 
 __all__ = ["entry_ir"]
 

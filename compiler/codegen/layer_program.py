@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import Program, build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer
-from compiler.layers.operands import Operands
-from compiler.main_memory import check_memory
-from compiler.schedules.schedule import Schedule
-from compiler.styles import emit_layer, workspaces
+from baco.accel.config import Accelerator
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.main_memory import check_memory
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles import emit_layer, workspaces
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -14,8 +14,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from common.errors import InputError
-from compiler.ir.location import location_of
+from baco.common.errors import InputError
+from baco.compiler.ir.location import location_of
 
 __all__ = ["WIDEST", "alignment", "assembly", "intrinsic", "linkage", "refused", "symbol"]
 

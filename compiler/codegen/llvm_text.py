@@ -18,8 +18,8 @@ from itertools import count
 from xdsl.dialects import builtin, llvm
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from compiler.codegen.llvm_rules import WIDEST, alignment, assembly, intrinsic, linkage, refused, symbol
-from compiler.main_memory import MOST_BYTES
+from baco.compiler.codegen.llvm_rules import WIDEST, alignment, assembly, intrinsic, linkage, refused, symbol
+from baco.compiler.main_memory import MOST_BYTES
 
 __all__ = ["llvm_ir", "quoted_symbol"]
 
@@ -70,7 +70,7 @@ def llvm_ir(module: builtin.ModuleOp) -> str:
     """The text of a module that holds `llvm.func` and `llvm.mlir.global` only.
 
     Raises InputError, naming the operation and where it is, for what has no translation or no place in a program
-    (`compiler.codegen.llvm_rules`).
+    (`baco.compiler.codegen.llvm_rules`).
     """
     intrinsics: dict[str, str] = {}
     parts: list[str] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from common.errors import BacoError, InputError
-from compiler.ir.checks import check_ir
-from compiler.ir.text import Level
-from compiler.passes import pass_named
+from baco.common.errors import BacoError, InputError
+from baco.compiler.ir.checks import check_ir
+from baco.compiler.ir.text import Level
+from baco.compiler.passes import pass_named
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -30,13 +30,13 @@ def run_passes(
     observe: Callable[[str, ModuleOp], None] | None = None,
     context: Context | None = None,
 ) -> None:
-    """Apply passes, named as in `compiler.passes`, with their default options; `observe` sees the module after each.
+    """Apply passes, named as in `baco.compiler.passes`, with their default options; `observe` sees the module after each.
 
     The module is checked before the first and after the last pass, and wherever somebody looks at it.
     Raises InputError for an unknown pass and an ill-formed module, and what the passes raise.
     """
     if context is None:
-        from compiler.dialects.context import all_dialects
+        from baco.compiler.dialects.context import all_dialects
 
         context = all_dialects()
     check_ir(module)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.elf_note import SECTION, note_bytes
-from common.errors import InputError
-from common.scratch import scratch_folder
-from compiler.codegen.buffer import Buffer, Role
-from compiler.codegen.data_object import DataSection, data_object
-from compiler.codegen.elf_symbols import elf_symbols
-from compiler.codegen.entry import entry_ir
-from compiler.codegen.toolchain import compile_source, link_program, runtime_objects
-from compiler.ir.location import location_of
-from compiler.main_memory import MEMORY_BASE, check_memory
+from baco.accel.config import Accelerator
+from baco.accel.elf_note import SECTION, note_bytes
+from baco.common.errors import InputError
+from baco.common.scratch import scratch_folder
+from baco.compiler.codegen.buffer import Buffer, Role
+from baco.compiler.codegen.data_object import DataSection, data_object
+from baco.compiler.codegen.elf_symbols import elf_symbols
+from baco.compiler.codegen.entry import entry_ir
+from baco.compiler.codegen.toolchain import compile_source, link_program, runtime_objects
+from baco.compiler.ir.location import location_of
+from baco.compiler.main_memory import MEMORY_BASE, check_memory
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -102,8 +102,8 @@ def lower_to_ir(module: ModuleOp, observe: Observer | None = None) -> str:
 
     Raises InputError for what cannot be lowered.
     """
-    from compiler.codegen.llvm_text import llvm_ir
-    from compiler.codegen.pipeline import run_passes
+    from baco.compiler.codegen.llvm_text import llvm_ir
+    from baco.compiler.codegen.pipeline import run_passes
 
     run_passes(module, BACK_END, observe)
     return llvm_ir(module)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from common.cache import Cache
-from common.errors import BacoError, InputError, Location, StorageError
-from common.packages import zig_program, zig_version
-from common.provenance import stable_hash
+from baco.common.cache import Cache
+from baco.common.errors import BacoError, InputError, Location, StorageError
+from baco.common.packages import zig_program, zig_version
+from baco.common.provenance import stable_hash
 
 __all__ = ["CompileError", "compile_source", "link_program", "runtime_objects"]
 
@@ -82,7 +82,7 @@ def runtime_objects() -> list[Path]:
 
 
 def _runtime_folder() -> Path:
-    return Path(str(resources.files("compiler") / "codegen" / "runtime"))
+    return Path(str(resources.files("baco.compiler") / "codegen" / "runtime"))
 
 
 def _run(arguments: Sequence[str], folder: Path) -> None:

@@ -59,7 +59,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.baco_elementwise import (
+from baco.compiler.dialects.baco_elementwise import (
     PREDICATES,
     AddOp,
     AndOp,
@@ -79,8 +79,8 @@ from compiler.dialects.baco_elementwise import (
     SubOp,
     XorOp,
 )
-from compiler.dialects.baco_rows import REDUCTIONS, ReduceOp, SoftmaxOp
-from compiler.dialects.baco_types import (
+from baco.compiler.dialects.baco_rows import REDUCTIONS, ReduceOp, SoftmaxOp
+from baco.compiler.dialects.baco_types import (
     DATA_TYPES,
     ELEMENT_TYPES,
     GRID,

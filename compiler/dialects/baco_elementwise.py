@@ -1,4 +1,4 @@
-"""Elementwise operations of the `baco` dialect. Users import them from `compiler.dialects.baco`."""
+"""Elementwise operations of the `baco` dialect. Users import them from `baco.compiler.dialects.baco`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.baco_types import (
+from baco.compiler.dialects.baco_types import (
     ELEMENT_TYPES,
     block_type,
     check_value,

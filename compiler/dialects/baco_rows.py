@@ -28,8 +28,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.baco_types import STORED_TYPES, block_type, check_value, element_type, shape_of
-from compiler.row_functions import MOST_COLUMNS, exponentials, softmax_numerator
+from baco.compiler.dialects.baco_types import STORED_TYPES, block_type, check_value, element_type, shape_of
+from baco.compiler.row_functions import MOST_COLUMNS, exponentials, softmax_numerator
 
 __all__ = ["REDUCTIONS", "ReduceOp", "SoftmaxOp"]
 
@@ -79,7 +79,7 @@ def _reduced(kind: str, operand: Attribute, axis: int) -> Attribute:
 
 @irdl_op_definition
 class SoftmaxOp(IRDLOperation):
-    """The softmax of each row of an i8 block, in the integers of `compiler.row_functions.softmax`.
+    """The softmax of each row of an i8 block, in the integers of `baco.compiler.row_functions.softmax`.
 
     Elements count steps of `scale`, those of the result steps of `out_scale`. Without a mask all elements of a row take part,
     else those where it is true; the others become 0.

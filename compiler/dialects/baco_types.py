@@ -1,4 +1,4 @@
-"""Types of the `baco` dialect, and what its verifiers share. Users import them from `compiler.dialects.baco`."""
+"""Types of the `baco` dialect, and what its verifiers share. Users import them from `baco.compiler.dialects.baco`."""
 
 from __future__ import annotations
 

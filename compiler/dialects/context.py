@@ -15,11 +15,11 @@ __all__ = ["all_dialects"]
 _DIALECTS: dict[str, str] = {
     "builtin": "xdsl.dialects.builtin:Builtin",
     "arith": "xdsl.dialects.arith:Arith",
-    "baco": "compiler.dialects.baco:Baco",
+    "baco": "baco.compiler.dialects.baco:Baco",
     "bufferization": "xdsl.dialects.bufferization:Bufferization",
     "cf": "xdsl.dialects.cf:Cf",
     "func": "xdsl.dialects.func:Func",
-    "instgem": "compiler.dialects.instgem:InstGem",
+    "instgem": "baco.compiler.dialects.instgem:InstGem",
     "linalg": "xdsl.dialects.linalg:Linalg",
     "llvm": "xdsl.dialects.llvm:LLVM",
     "math": "xdsl.dialects.math:Math",

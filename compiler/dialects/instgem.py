@@ -1,6 +1,6 @@
 """The `instgem` dialect: accelerator commands, one operation for each command of the instruction set.
 
-The operations derive from `accel.isa.COMMANDS`: `instgem.mvin` has the fields of MVIN, and so on. A field is either
+The operations derive from `baco.accel.isa.COMMANDS`: `instgem.mvin` has the fields of MVIN, and so on. A field is either
 known (an integer) or computed (an i64 value); what is left out has the field's default:
 
     instgem.mvin address = %a, local = 128, cols = 16, rows = %rows
@@ -23,9 +23,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from accel.isa import COMMANDS
-from accel.isa.command import CommandType
-from common.errors import did_you_mean
+from baco.accel.isa import COMMANDS
+from baco.accel.isa.command import CommandType
+from baco.common.errors import did_you_mean
 
 __all__ = ["OPERATIONS", "RARELY", "CommandOp", "FenceOp", "InstGem"]
 

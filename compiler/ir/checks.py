@@ -10,16 +10,16 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, Mo
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
-from common.errors import InputError
-from compiler.dialects.baco_types import (
+from baco.common.errors import InputError
+from baco.compiler.dialects.baco_types import (
     GRID,
     MOST_BLOCK_ELEMENTS,
     MOST_BLOCK_RANK,
     MOST_KERNEL_OPERATIONS,
     shape_of,
 )
-from compiler.ir.dominance import dominator_tree
-from compiler.ir.location import location_of
+from baco.compiler.ir.dominance import dominator_tree
+from baco.compiler.ir.location import location_of
 
 __all__ = ["check_ir", "reason_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.ir.emit import Condition, Emitter, Number
 
 __all__ = ["Advance", "following"]
 

@@ -27,8 +27,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from accel.isa import LocalAddress
-from compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
+from baco.accel.isa import LocalAddress
+from baco.compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
 
 __all__ = ["Cell", "Condition", "Emitter", "Number", "parts"]
 
@@ -114,7 +114,7 @@ class Emitter:
         return self._builder.insert(operation)
 
     def command(self, name: str, **fields: Number) -> None:
-        """An accelerator command by its name in lower case, fields as in `accel.isa`; the rest takes defaults."""
+        """An accelerator command by its name in lower case, fields as in `baco.accel.isa`; the rest takes defaults."""
         self.insert(OPERATIONS[name](fields))
 
     def fence(self) -> None:

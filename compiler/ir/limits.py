@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerType, ShapedType
 from xdsl.dialects.llvm import LLVMArrayType
 from xdsl.ir import Attribute
 
-from common.errors import InputError, Location
-from compiler.main_memory import MOST_BYTES
-from workloads.tensor import MOST_RANK
+from baco.common.errors import InputError, Location
+from baco.compiler.main_memory import MOST_BYTES
+from baco.workloads.tensor import MOST_RANK
 
 __all__ = [
     "MOST_AFFINE_TERMS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation
 
-from common.errors import Location
+from baco.common.errors import Location
 
 __all__ = ["location_of"]
 

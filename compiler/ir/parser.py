@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr, AffineMap, AffineSet
 from xdsl.parser import AffineParser, Parser
 from xdsl.utils.lexer import Span
 
-from compiler.ir.limits import (
+from baco.compiler.ir.limits import (
     MOST_AFFINE_TERMS,
     MOST_ATTRIBUTES,
     MOST_BLOCKS,

@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from common.errors import InputError
-from compiler.ir.checks import check_ir, reason_of
-from compiler.ir.limits import check_tokens, place
-from compiler.ir.location import location_of
-from compiler.ir.parser import IrParser
+from baco.common.errors import InputError
+from baco.compiler.ir.checks import check_ir, reason_of
+from baco.compiler.ir.limits import check_tokens, place
+from baco.compiler.ir.location import location_of
+from baco.compiler.ir.parser import IrParser
 
 __all__ = ["LEVELS", "Level", "check_level", "level_of", "read_ir", "write_ir"]
 

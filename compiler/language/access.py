@@ -19,14 +19,14 @@ from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
-from compiler.dialects.baco import AddPtrOp, LoadOp, StoreOp
-from compiler.language import layouts
-from compiler.language.arithmetic import both, coerce
-from compiler.language.builder import Builder
-from compiler.language.dtypes import boolean, offset
-from compiler.language.extents import check_inside, derived_bound, emit_bounds
-from compiler.language.forms import Form
-from compiler.language.values import (
+from baco.compiler.dialects.baco import AddPtrOp, LoadOp, StoreOp
+from baco.compiler.language import layouts
+from baco.compiler.language.arithmetic import both, coerce
+from baco.compiler.language.builder import Builder
+from baco.compiler.language.dtypes import boolean, offset
+from baco.compiler.language.extents import check_inside, derived_bound, emit_bounds
+from baco.compiler.language.forms import Form
+from baco.compiler.language.values import (
     AxisTerm,
     BlockLayout,
     BlockPointer,

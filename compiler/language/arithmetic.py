@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from compiler.dialects.baco import (
+from baco.compiler.dialects.baco import (
     AddOp,
     AndOp,
     BinaryOp,
@@ -23,11 +23,11 @@ from compiler.dialects.baco import (
     SubOp,
     XorOp,
 )
-from compiler.language import layouts
-from compiler.language.builder import Builder
-from compiler.language.dtypes import Dtype, boolean, int32, offset, promote
-from compiler.language.forms import Form
-from compiler.language.values import (
+from baco.compiler.language import layouts
+from baco.compiler.language.builder import Builder
+from baco.compiler.language.dtypes import Dtype, boolean, int32, offset, promote
+from baco.compiler.language.forms import Form
+from baco.compiler.language.values import (
     BlockPointer,
     Data,
     Integer,

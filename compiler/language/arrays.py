@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compiler.language.dtypes import BY_NAME, Dtype
-from compiler.language.source import KernelError
-from compiler.language.translate import ArrayAt
+from baco.compiler.language.dtypes import BY_NAME, Dtype
+from baco.compiler.language.source import KernelError
+from baco.compiler.language.translate import ArrayAt
 
 Array = np.ndarray[Any, Any]
 _DTYPES = ", ".join(BY_NAME)

@@ -13,11 +13,11 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from common.cache import Cache
-from common.errors import InfeasibleError, did_you_mean
-from common.provenance import stable_hash
-from compiler.language.jit import BoundLaunch, Kernel, run, using
-from compiler.language.source import KernelError
+from baco.common.cache import Cache
+from baco.common.errors import InfeasibleError, did_you_mean
+from baco.common.provenance import stable_hash
+from baco.compiler.language.jit import BoundLaunch, Kernel, run, using
+from baco.compiler.language.source import KernelError
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ Cost = Callable[[ConfiguredLaunch], float]
 
 
 def default_cost(candidate: ConfiguredLaunch) -> float:
-    """Predicted cycles on the launch's accelerator (`compiler.language.cost`).
+    """Predicted cycles on the launch's accelerator (`baco.compiler.language.cost`).
 
     Raises:
         InfeasibleError: the blocks exceed its memories.
     """
-    from compiler.language.cost import predicted_cycles
+    from baco.compiler.language.cost import predicted_cycles
 
     return predicted_cycles(candidate.launch, candidate.launch.options.machine())
 
@@ -105,8 +105,8 @@ def do_bench(function: Callable[[], Any]) -> int:
 def _measured_cycles(launch: BoundLaunch) -> int:
     """Cycles of a launch in RTL; its arrays are afterwards as they were. Kept in the cache: equal programs on equal hardware
     are simulated once."""
-    from accel.verilog.generate import verilog
-    from compiler.language.compile import compile_launch
+    from baco.accel.verilog.generate import verilog
+    from baco.compiler.language.compile import compile_launch
 
     machine = launch.options.machine()
     text = compile_launch(launch, machine).elf.hex() + verilog(machine)

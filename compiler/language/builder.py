@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from compiler.dialects.baco import (
+from baco.compiler.dialects.baco import (
     AddOp,
     ArangeOp,
     BroadcastOp,
@@ -30,10 +30,10 @@ from compiler.dialects.baco import (
     shape_of,
     ui8,
 )
-from compiler.language.dtypes import Dtype, int32, offset
-from compiler.language.forms import UNBOUNDED, Atom, Form
-from compiler.language.source import KernelError, KernelSource
-from compiler.language.values import BlockLayout, Data, Gather, Integer, Offsets, Value, integer
+from baco.compiler.language.dtypes import Dtype, int32, offset
+from baco.compiler.language.forms import UNBOUNDED, Atom, Form
+from baco.compiler.language.source import KernelError, KernelSource
+from baco.compiler.language.values import BlockLayout, Data, Gather, Integer, Offsets, Value, integer
 
 #: Integers of a kernel beyond this are a mistake.
 MAX_INTEGER = 2**39

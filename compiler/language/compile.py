@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from accel.config import Accelerator
-from common.errors import BacoError
-from compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import Program, build_program
-from compiler.language.jit import BoundLaunch, stored
-from compiler.language.source import showing_line
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
+from baco.compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.language.jit import BoundLaunch, stored
+from baco.compiler.language.source import showing_line
 
 __all__ = ["buffer_names", "compile_launch"]
 
@@ -33,7 +33,7 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator, *, blockwise: 
     """The program of a launch, without the contents of its arrays: these are given when it runs.
 
     Args:
-        blockwise: do products block by block, as the text says (`compiler.passes.linalg_to_instgem`).
+        blockwise: do products block by block, as the text says (`baco.compiler.passes.linalg_to_instgem`).
 
     Raises:
         KernelError: the kernel is ill-formed.

@@ -1,7 +1,7 @@
 """Cycles that a launch will take, without running it: what block sizes are chosen by.
 
 A kernel that is one tiled product takes what its layer is predicted to take, and attention that runs as one unit what such a
-group of operators does: the analyses are those of networks (`compiler.latency`, `compiler.styles.fused`). Any other kernel is predicted from its structured program, block by block: host core, array and memory
+group of operators does: the analyses are those of networks (`baco.compiler.latency`, `baco.compiler.styles.fused`). Any other kernel is predicted from its structured program, block by block: host core, array and memory
 are busy side by side, and the busiest of them decides.
 """
 
@@ -14,27 +14,27 @@ from xdsl.dialects import func, memref, scf
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, MatmulOp
 from xdsl.ir import Block
 
-from accel.config import MOVE_BYTES, Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.analysis.profile import PROFILES
-from compiler.analysis.traffic import bytes_per_cycle
-from compiler.blocks.analysis import Analysis
-from compiler.blocks.attention import TiledAttention, attention_schedule, has_softmax, tiled_attention
-from compiler.blocks.indexing import bounds_of
-from compiler.blocks.products import TiledProduct, product_schedule, tiled_product
-from compiler.blocks.reading import Size, addend_of, is_relu, mixed, requantised, shape_of
-from compiler.blocks.to_instgem import function_to_instgem
-from compiler.codegen.pipeline import run_pass
-from compiler.dialects.baco import SoftmaxOp
-from compiler.dialects.context import all_dialects
-from compiler.language.jit import BoundLaunch
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from compiler.styles.fused.predict import predict_chain
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.analysis.profile import PROFILES
+from baco.compiler.analysis.traffic import bytes_per_cycle
+from baco.compiler.blocks.analysis import Analysis
+from baco.compiler.blocks.attention import TiledAttention, attention_schedule, has_softmax, tiled_attention
+from baco.compiler.blocks.indexing import bounds_of
+from baco.compiler.blocks.products import TiledProduct, product_schedule, tiled_product
+from baco.compiler.blocks.reading import Size, addend_of, is_relu, mixed, requantised, shape_of
+from baco.compiler.blocks.to_instgem import function_to_instgem
+from baco.compiler.codegen.pipeline import run_pass
+from baco.compiler.dialects.baco import SoftmaxOp
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.language.jit import BoundLaunch
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.compiler.styles.fused.predict import predict_chain
 
 __all__ = ["launch_work", "predicted_cycles", "work_cycles"]
 
 #: Cycles in which the host core writes a command, where all sizes are known, and where those at edges differ, as measured on
-#: the kernels of `bench.kernels`.
+#: the kernels of `baco.bench.kernels`.
 _COMMAND, _EDGE_COMMAND = 7.5, 11.6
 #: Instructions of the host core for an element that it computes, beside its operations: addresses, loads, stores, the loop.
 _ELEMENT = 8
@@ -61,7 +61,7 @@ class _Busy:
 
 
 def launch_work(launch: BoundLaunch) -> TiledProduct | TiledAttention:
-    """What a launch computes, see `compiler.blocks.products` and `compiler.blocks.attention`.
+    """What a launch computes, see `baco.compiler.blocks.products` and `baco.compiler.blocks.attention`.
 
     Raises KernelError for a kernel that is wrong, InputError, with the line, for one that is neither.
     """
@@ -71,7 +71,7 @@ def launch_work(launch: BoundLaunch) -> TiledProduct | TiledAttention:
 
 def work_cycles(work: TiledProduct | TiledAttention, accelerator: Accelerator) -> float:
     """Cycles of it on an accelerator. Raises InfeasibleError where no tile, or strip, of whole blocks fits."""
-    from compiler.latency import schedule_cycles
+    from baco.compiler.latency import schedule_cycles
 
     if isinstance(work, TiledAttention):
         return predict_chain(work.chain, attention_schedule(work, accelerator), accelerator).cycles

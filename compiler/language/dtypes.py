@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.dialects.builtin import i1, i8, i16, i32
 from xdsl.ir import Attribute
 
-from compiler.dialects.baco import index, ui8, value_range
+from baco.compiler.dialects.baco import index, ui8, value_range
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from common.errors import did_you_mean
-from compiler.language import arithmetic, primitives
-from compiler.language.builder import Builder
-from compiler.language.dtypes import Dtype, boolean
-from compiler.language.forms import Form
-from compiler.language.names import REQUIRED, KernelFunction, to_value
-from compiler.language.primitives import PRIMITIVES, Primitive
-from compiler.language.values import (
+from baco.common.errors import did_you_mean
+from baco.compiler.language import arithmetic, primitives
+from baco.compiler.language.builder import Builder
+from baco.compiler.language.dtypes import Dtype, boolean
+from baco.compiler.language.forms import Form
+from baco.compiler.language.names import REQUIRED, KernelFunction, to_value
+from baco.compiler.language.primitives import PRIMITIVES, Primitive
+from baco.compiler.language.values import (
     BlockPointer,
     Data,
     Function,

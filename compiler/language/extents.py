@@ -14,9 +14,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
-from compiler.language.builder import Builder
-from compiler.language.forms import Atom, CeilingQuotient, Form, TooLargeError
-from compiler.language.values import AxisTerm, BlockLayout
+from baco.compiler.language.builder import Builder
+from baco.compiler.language.forms import Atom, CeilingQuotient, Form, TooLargeError
+from baco.compiler.language.values import AxisTerm, BlockLayout
 
 Bounds = Mapping[int, Sequence[Form]]
 #: Sums of bounds, one of every dimension, that are looked at.

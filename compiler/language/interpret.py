@@ -16,10 +16,10 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from common.errors import InputError
-from compiler.dialects import baco as ir
-from compiler.language.dtypes import BY_IR
-from compiler.row_functions import softmax
+from baco.common.errors import InputError
+from baco.compiler.dialects import baco as ir
+from baco.compiler.language.dtypes import BY_IR
+from baco.compiler.row_functions import softmax
 
 #: The numpy type of each element type; offsets are int64, conditions bool.
 _NUMPY = {kind: dtype.numpy for kind, dtype in BY_IR.items()}

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from common.errors import Location, did_you_mean
-from compiler.dialects.baco import StoreOp
-from compiler.language.arrays import Array, FlatBuffer, as_array, flatten
-from compiler.language.builder import MAX_INTEGER
-from compiler.language.forms import CeilingQuotient
-from compiler.language.interpret import run_module
-from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, KernelParameter, to_value
-from compiler.language.source import KernelError, KernelSource, read_source
-from compiler.language.translate import ArrayAt, translate
-from compiler.language.values import KernelConstant
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.common.errors import Location, did_you_mean
+from baco.compiler.dialects.baco import StoreOp
+from baco.compiler.language.arrays import Array, FlatBuffer, as_array, flatten
+from baco.compiler.language.builder import MAX_INTEGER
+from baco.compiler.language.forms import CeilingQuotient
+from baco.compiler.language.interpret import run_module
+from baco.compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, KernelParameter, to_value
+from baco.compiler.language.source import KernelError, KernelSource, read_source
+from baco.compiler.language.translate import ArrayAt, translate
+from baco.compiler.language.values import KernelConstant
 
 #: A grid, or a function of the compile-time arguments (by name) that gives it.
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]
@@ -316,7 +316,7 @@ class Launcher:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Compiles the kernel for these arguments and runs it; arrays that it stores to are changed.
 
-        Returns what the engine measured, a `sim.job.Simulation` (of the interpreter: None).
+        Returns what the engine measured, a `baco.sim.job.Simulation` (of the interpreter: None).
         """
         return run(self.bind(*arguments, **named))
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from compiler.dialects.baco import shape_of
-from compiler.language.forms import UNBOUNDED, Form
-from compiler.language.values import AxisTerm, BlockLayout, Gather, Integer, Offsets
+from baco.compiler.dialects.baco import shape_of
+from baco.compiler.language.forms import UNBOUNDED, Form
+from baco.compiler.language.values import AxisTerm, BlockLayout, Gather, Integer, Offsets
 
 ONE = Form.of(1)
 

@@ -17,11 +17,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, SSAValue
 
-from compiler.language import layouts
-from compiler.language.dtypes import boolean, offset
-from compiler.language.expressions import Expressions
-from compiler.language.forms import UNBOUNDED, Atom, Form
-from compiler.language.values import (
+from baco.compiler.language import layouts
+from baco.compiler.language.dtypes import boolean, offset
+from baco.compiler.language.expressions import Expressions
+from baco.compiler.language.forms import UNBOUNDED, Atom, Form
+from baco.compiler.language.values import (
     BlockPointer,
     Data,
     Integer,

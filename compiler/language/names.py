@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from compiler.language.dtypes import BY_NAME, Dtype
-from compiler.language.primitives import BUILTINS, Primitive
-from compiler.language.source import KernelSource
-from compiler.language.values import Function, KernelConstant, Module, Tuple, Value, integer
+from baco.compiler.language.dtypes import BY_NAME, Dtype
+from baco.compiler.language.primitives import BUILTINS, Primitive
+from baco.compiler.language.source import KernelSource
+from baco.compiler.language.values import Function, KernelConstant, Module, Tuple, Value, integer
 
 
 class ConstantMarker:

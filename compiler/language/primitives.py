@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from math import isfinite, prod
 from typing import Any
 
-from common.errors import did_you_mean
-from compiler.dialects.baco import DotOp, ExpandDimsOp, TransOp
-from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
-from compiler.language import access, arithmetic, layouts, rows
-from compiler.language.builder import Builder
-from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
-from compiler.language.forms import Form, ceiling_quotient
-from compiler.language.source import KernelError
-from compiler.language.values import (
+from baco.common.errors import did_you_mean
+from baco.compiler.dialects.baco import DotOp, ExpandDimsOp, TransOp
+from baco.compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
+from baco.compiler.language import access, arithmetic, layouts, rows
+from baco.compiler.language.builder import Builder
+from baco.compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
+from baco.compiler.language.forms import Form, ceiling_quotient
+from baco.compiler.language.source import KernelError
+from baco.compiler.language.values import (
     BlockPointer,
     Data,
     Integer,

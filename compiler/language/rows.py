@@ -8,12 +8,12 @@ from math import isfinite
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.dialects.baco import ExpandDimsOp, ReduceOp, RequantizeOp, SoftmaxOp, shape_of
-from compiler.language import layouts
-from compiler.language.builder import Builder
-from compiler.language.dtypes import boolean, int8, int32
-from compiler.language.values import Data, Integer, KernelConstant, Offsets, Value, format_shape
-from compiler.row_functions import MOST_COLUMNS
+from baco.compiler.dialects.baco import ExpandDimsOp, ReduceOp, RequantizeOp, SoftmaxOp, shape_of
+from baco.compiler.language import layouts
+from baco.compiler.language.builder import Builder
+from baco.compiler.language.dtypes import boolean, int8, int32
+from baco.compiler.language.values import Data, Integer, KernelConstant, Offsets, Value, format_shape
+from baco.compiler.row_functions import MOST_COLUMNS
 
 __all__ = ["NO_VALUE", "reduce", "requantize", "softmax"]
 

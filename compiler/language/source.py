@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from common.errors import BacoError, InputError, Location
+from baco.common.errors import BacoError, InputError, Location
 
 
 class KernelError(InputError):

@@ -12,14 +12,14 @@ from xdsl.ir import Block, Region
 from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.transforms.dead_code_elimination import dce
 
-from compiler.dialects.baco import GRID, SIZES, Baco, PointerType
-from compiler.dialects.baco_types import MOST_KERNEL_OPERATIONS
-from compiler.language.builder import SMALLER, Builder
-from compiler.language.dtypes import Dtype
-from compiler.language.forms import Form, TooLargeError
-from compiler.language.loops import Loops
-from compiler.language.names import KernelFunction, to_value
-from compiler.language.values import Argument, Integer, KernelConstant, Pointer, Tuple, Value, integer
+from baco.compiler.dialects.baco import GRID, SIZES, Baco, PointerType
+from baco.compiler.dialects.baco_types import MOST_KERNEL_OPERATIONS
+from baco.compiler.language.builder import SMALLER, Builder
+from baco.compiler.language.dtypes import Dtype
+from baco.compiler.language.forms import Form, TooLargeError
+from baco.compiler.language.loops import Loops
+from baco.compiler.language.names import KernelFunction, to_value
+from baco.compiler.language.values import Argument, Integer, KernelConstant, Pointer, Tuple, Value, integer
 
 #: Kernel functions that call each other deeper than this are recursive.
 MAX_DEPTH = 32

@@ -8,9 +8,9 @@ from typing import Any
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
-from compiler.dialects.baco import element_type, shape_of
-from compiler.language.dtypes import BY_IR, Dtype
-from compiler.language.forms import Form, TooLargeError
+from baco.compiler.dialects.baco import element_type, shape_of
+from baco.compiler.language.dtypes import BY_IR, Dtype
+from baco.compiler.language.forms import Form, TooLargeError
 
 #: Values in a tuple, those of tuples in it included.
 MAX_ITEMS = 4096

@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import tensors
-from compiler.latency.tiling import Rounding
+from baco.common import tensors
+from baco.compiler.latency.tiling import Rounding
 
 __all__ = ["TensorArrays"]
 
 
 @dataclass(frozen=True)
 class TensorArrays:
-    """`compiler.analysis.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
+    """`baco.compiler.analysis.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
 
     What depends on alignment is a table of whole numbers: relaxed widths interpolate it, relaxed pitches do not count.
     """

@@ -1,6 +1,6 @@
 """Layers and accelerators as tensors: what the instruction-aware model knows of them.
 
-Layouts are those of `explore.cost.reference`: the batch comes last and loop dimensions are ordered as in its `AXES`.
+Layouts are those of `baco.exploration.cost.reference`: the batch comes last and loop dimensions are ordered as in its `AXES`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from accel.config import Accelerator
-from compiler.analysis.profile import PROFILES, TimingProfile
-from compiler.analysis.traffic import MachineRates, channel_bytes_per_cycle
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import AXES, ProblemBatch
-from compiler.styles.explicit.plan import exact_products
+from baco.accel.config import Accelerator
+from baco.compiler.analysis.profile import PROFILES, TimingProfile
+from baco.compiler.analysis.traffic import MachineRates, channel_bytes_per_cycle
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import AXES, ProblemBatch
+from baco.compiler.styles.explicit.plan import exact_products
 
 __all__ = ["HardwareBatch", "LayerBatch", "Resource"]
 
@@ -133,7 +133,7 @@ class HardwareBatch:
         scratchpad_banks, accumulator_banks: banks.
         loop_ws, loop_conv: 1 where the macro is built.
         array_speed, host_speed: how many times as fast as built array and host core are.
-        timing: one of `accel.config.TIMINGS`, that of all.
+        timing: one of `baco.accel.config.TIMINGS`, that of all.
     """
 
     dim: Tensor

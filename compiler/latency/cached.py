@@ -1,14 +1,14 @@
-"""What a second-level cache and few loads at a time add to the moves of explicit code (`compiler.analysis.traffic`)."""
+"""What a second-level cache and few loads at a time add to the moves of explicit code (`baco.compiler.analysis.traffic`)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from compiler.analysis.traffic import Moved, loaded, stored
-from compiler.latency.arrays import TensorArrays
-from compiler.latency.commands import Commands
-from compiler.latency.tiling import RELEVANT_I, RELEVANT_W, C, K, N, P, Q, R, S, Tiling
+from baco.compiler.analysis.traffic import Moved, loaded, stored
+from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.commands import Commands
+from baco.compiler.latency.tiling import RELEVANT_I, RELEVANT_W, C, K, N, P, Q, R, S, Tiling
 
 __all__ = ["cache_cycles"]
 

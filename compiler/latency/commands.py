@@ -1,4 +1,4 @@
-"""Commands, rows and bytes of explicit code: how often the loops of `compiler.styles.explicit` issue what.
+"""Commands, rows and bytes of explicit code: how often the loops of `baco.compiler.styles.explicit` issue what.
 
 Every count is exact for whole factors unless its description says otherwise: sums over all visits, partial tiles
 included.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from compiler.latency.tiling import (
+from baco.compiler.latency.tiling import (
     LOOP,
     PIXELS,
     REDUCTION,

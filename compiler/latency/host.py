@@ -1,7 +1,7 @@
 """What explicit code costs the host core: cycles of the loops that issue commands, whatever the accelerator does.
 
-The host core runs the compiled loops of `compiler.styles.explicit` in order, about an instruction a cycle. What it takes
-is a sum of counts, each times the cycles of the code it stands for; these are fitted (`bench.fit.explicit`).
+The host core runs the compiled loops of `baco.compiler.styles.explicit` in order, about an instruction a cycle. What it takes
+is a sum of counts, each times the cycles of the code it stands for; these are fitted (`baco.bench.fit.explicit`).
 The more loops and sizes a program juggles, the fewer of them fit the core's registers, and the slower all of it is; what
 is known beforehand, on the other hand, is unrolled and folded. So all counts are scaled by a power of that number.
 Sizes that differ at the edge of a layer have to be computed wherever they are used: they are what makes loops slow, so
@@ -13,11 +13,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from common import tensors
-from compiler.latency.commands import Commands
-from compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
-from compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
-from compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
+from baco.common import tensors
+from baco.compiler.latency.commands import Commands
+from baco.compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
+from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
+from baco.compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
 __all__ = ["HOST_FEATURES", "by_blocks", "host_features", "opens_ahead", "paces_stores"]
 
@@ -121,7 +121,7 @@ def by_blocks(c: Commands) -> Tensor:
 
 def opens_ahead(t: Tiling, c: Commands) -> Tensor:
     """Whether what a tile begins with comes while the one before is multiplied: one kind of load, into another copy, that
-    need not wait for sums to be in memory (`compiler.styles.explicit.code`)."""
+    need not wait for sums to be in memory (`baco.compiler.styles.explicit.code`)."""
     spills = c.sum_stores > 0
     kinds = t.layer.bias + t.layer.residual + spills.to(c.visits.dtype)
     return (t.copies[2] > LOOP) & ~spills & (kinds == 1)
@@ -129,7 +129,7 @@ def opens_ahead(t: Tiling, c: Commands) -> Tensor:
 
 def paces_stores(t: Tiling, c: Commands) -> Tensor:
     """Whether a tile's results leave one by one between the passes of the next, into another copy, and not all at once before
-    these (`compiler.styles.explicit.code`)."""
+    these (`baco.compiler.styles.explicit.code`)."""
     brief = c.passes / c.tiles <= t.hardware.execute_entries
     return (t.copies[2] > LOOP) & ~(brief | (_stores_of_a_tile(c) <= t.hardware.store_entries))
 

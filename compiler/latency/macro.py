@@ -1,6 +1,6 @@
-"""Cycles of mappings that loop macros carry out: the formulas of `compiler.styles.macros.cycles` over tensors.
+"""Cycles of mappings that loop macros carry out: the formulas of `baco.compiler.styles.macros.cycles` over tensors.
 
-What a mapping says becomes the tile of a macro as `compiler.styles.realise` makes it: products are LOOP_WS with whole
+What a mapping says becomes the tile of a macro as `baco.compiler.styles.realise` makes it: products are LOOP_WS with whole
 blocks of the array's side, all else is LOOP_CONV_WS.
 """
 
@@ -13,16 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from accel.config import Accelerator
-from compiler.analysis.traffic import MachineRates
-from compiler.latency.arrays import TensorArrays
-from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
-from compiler.latency.prediction import InstructionLatency
-from compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.cycles import (
+from baco.accel.config import Accelerator
+from baco.compiler.analysis.traffic import MachineRates
+from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
+from baco.compiler.latency.prediction import InstructionLatency
+from baco.compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -32,7 +32,7 @@ from compiler.styles.macros.cycles import (
     conv_macro,
     product_macro,
 )
-from compiler.styles.macros.estimate import macro_cycles
+from baco.compiler.styles.macros.estimate import macro_cycles
 
 __all__ = ["is_macro", "macro_latency", "schedule_latency"]
 
@@ -219,7 +219,7 @@ def _convolution(
 def _pooled(
     a: TensorArrays, layers: LayerBatch, unpooled: Tensor, trips: Tensor, extent: Tensor, stored: Tensor
 ) -> Tensor:
-    """Stored results of a tile along one axis (`compiler.styles.realise`)."""
+    """Stored results of a tile along one axis (`baco.compiler.styles.realise`)."""
     even = a.up(stored / trips)
     inside = (a.down((unpooled - layers.pool_size) / layers.pool_stride.clamp_min(1.0)) + 1.0).clamp_min(1.0)
     inside = torch.minimum(inside, stored)
@@ -228,7 +228,7 @@ def _pooled(
 
 
 def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
-    """As `compiler.choice.gemmini.downsamples`."""
+    """As `baco.compiler.choice.gemmini.downsamples`."""
     problem = layers.problem
     even = (torch.remainder(layers.height, 2) < 0.5) & (torch.remainder(layers.width, 2) < 0.5)
     unpadded = (layers.top < 0.5) & (layers.left < 0.5) & (layers.pool_size < 0.5)
@@ -238,7 +238,7 @@ def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
 
 def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
     """How often inputs are loaded over the loop over channels, weights over those over pixels: once if no more than two
-    of their tiles come between two uses (`compiler.styles.macros.reuse`)."""
+    of their tiles come between two uses (`baco.compiler.styles.macros.reuse`)."""
     one = torch.ones_like(trips[K])
     between_inputs, between_weights = one, one
     outermost = torch.stack([torch.where(trips[d] >= LOOP, rank[d], -one) for d in PIXELS]).amax(0)
@@ -254,7 +254,7 @@ def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch) -> Tensor:
-    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`compiler.styles.realise`).
+    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`baco.compiler.styles.realise`).
 
     Meant for whole numbers. Limits of the macros' fields and features other than the macros themselves are not looked
     at, nor strides or dilations that differ.

@@ -18,29 +18,29 @@ from importlib import resources
 import torch
 from torch import Tensor
 
-from accel.config import Accelerator
-from common import tensors
-from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
-from compiler.latency.cached import cache_cycles
-from compiler.latency.commands import Commands, count_commands
-from compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead, paces_stores
-from compiler.latency.macro import is_macro, macro_latency, schedule_latency
-from compiler.latency.prediction import TERMS, InstructionLatency
-from compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
-from compiler.latency.transfers import RowTransfer, lowest_bit, read, write
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import (
+from baco.accel.config import Accelerator
+from baco.common import tensors
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
+from baco.compiler.latency.cached import cache_cycles
+from baco.compiler.latency.commands import Commands, count_commands
+from baco.compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead, paces_stores
+from baco.compiler.latency.macro import is_macro, macro_latency, schedule_latency
+from baco.compiler.latency.prediction import TERMS, InstructionLatency
+from baco.compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
+from baco.compiler.latency.transfers import RowTransfer, lowest_bit, read, write
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from compiler.styles.macros.estimate import expansion_cycles
-from compiler.styles.packed import packed_layer
-from compiler.styles.realise import realise
+from baco.compiler.styles.macros.estimate import expansion_cycles
+from baco.compiler.styles.packed import packed_layer
+from baco.compiler.styles.realise import realise
 
 __all__ = [
     "TERMS",
@@ -91,8 +91,8 @@ TIMING = {
 
 @functools.cache
 def constants(timing: str = "baco") -> Constants:
-    """Those of a timing in `constants.json`, which `bench.fit.explicit` writes."""
-    text = resources.files("compiler.latency").joinpath("constants.json").read_text("utf-8")
+    """Those of a timing in `constants.json`, which `baco.bench.fit.explicit` writes."""
+    text = resources.files("baco.compiler.latency").joinpath("constants.json").read_text("utf-8")
     values = json.loads(text)[timing]
     return Constants(
         {name: float(values["host"][name]) for name in HOST_FEATURES},

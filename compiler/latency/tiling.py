@@ -1,6 +1,6 @@
 """A mapping as explicit code carries it out, in tensors: blocks, tiles, loops and copies.
 
-The counterpart of `compiler.styles.explicit.plan.ExplicitPlan` for batches: the same clipping at the layer's bounds, the same
+The counterpart of `baco.compiler.styles.explicit.plan.ExplicitPlan` for batches: the same clipping at the layer's bounds, the same
 merging of pixel rows, the same loops. Sums over all blocks or tiles along a dimension are exact, partial ones
 included, since what is summed up is a product of functions of single dimensions.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from compiler.latency.batch import HardwareBatch, LayerBatch
-from compiler.mapping.batch import AXES, MappingBatch
-from compiler.styles.explicit.plan import LARGEST_STRIDE, LOAD_BYTES
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch
+from baco.compiler.mapping.batch import AXES, MappingBatch
+from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, LOAD_BYTES
 
 __all__ = ["Rounding", "Tiling", "make_tiling", "uneven"]
 
@@ -159,7 +159,7 @@ def uneven(bound: Tensor, size: Tensor) -> Tensor:
 def make_tiling(
     layer: LayerBatch, mapping: MappingBatch, hardware: HardwareBatch, rounding: Rounding
 ) -> Tiling:
-    """The tiling of a batch (compare `compiler.styles.explicit.plan.make_plan`)."""
+    """The tiling of a batch (compare `baco.compiler.styles.explicit.plan.make_plan`)."""
     t, rows, columns = mapping.temporal, mapping.rows, mapping.columns
     one = torch.ones_like(rows)
     os = torch.zeros_like(rows, dtype=torch.bool) if mapping.sums_stay is None else mapping.sums_stay

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from compiler.analysis.traffic import covered
-from compiler.latency.arrays import TensorArrays
-from compiler.latency.batch import HardwareBatch
-from compiler.latency.tiling import Rounding
+from baco.compiler.analysis.traffic import covered
+from baco.compiler.latency.arrays import TensorArrays
+from baco.compiler.latency.batch import HardwareBatch
+from baco.compiler.latency.tiling import Rounding
 
 __all__ = ["RowTransfer", "lowest_bit", "read", "write"]
 
-#: Bytes that the channel moves at least (`sim.job.MainMemory.burst_bytes`).
+#: Bytes that the channel moves at least (`baco.sim.job.MainMemory.burst_bytes`).
 _BURST = 8.0
 _MOST_ALIGNED = 64.0
 _ARRAYS = TensorArrays(Rounding())

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.errors import InputError
-from workloads.problem import Problem
+from baco.common.errors import InputError
+from baco.workloads.problem import Problem
 
 __all__ = ["Layer", "Layout", "Pooling"]
 

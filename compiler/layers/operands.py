@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.ir.emit import Number
+from baco.compiler.ir.emit import Number
 
 __all__ = ["Operands"]
 
 
 @dataclass(frozen=True)
 class Operands:
-    """Byte addresses of a layer's buffers (see `compiler.layers.layer.Layer` for their contents); 0 for what there is not.
+    """Byte addresses of a layer's buffers (see `baco.compiler.layers.layer.Layer` for their contents); 0 for what there is not.
 
     Attributes:
         input, weight, output, bias, residual: the layer's tensors.
-        workspaces: by name, as `compiler.styles` asks for them.
+        workspaces: by name, as `baco.compiler.styles` asks for them.
     """
 
     input: Number

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.layers.layer import Layer, Layout, Pooling
 
 __all__ = ["draw_tensors", "layer_result", "requantise"]
 

@@ -13,16 +13,16 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from accel.dataflows import DATAFLOWS
-from compiler.mapping.nest import Mapping
-from workloads.problem import DIMS, Problem
+from baco.accel.dataflows import DATAFLOWS
+from baco.compiler.mapping.nest import Mapping
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = ["AXES", "MappingBatch", "ProblemBatch"]
 
 #: Order of loop dimensions inside batches: W is indexed by the first four, O by the last four.
 AXES = ("R", "S", "C", "K", "P", "Q", "N")
 
-#: By the number of a dataflow, its place in `accel.dataflows.DATAFLOWS`: whether sums stay in the registers, and for each
+#: By the number of a dataflow, its place in `baco.accel.dataflows.DATAFLOWS`: whether sums stay in the registers, and for each
 #: dimension that may run along the rows whether it does.
 _NUMBER = {name: n for n, name in enumerate(DATAFLOWS)}
 _SUMS_STAY = torch.tensor([rule.sums_stay for rule in DATAFLOWS.values()])

@@ -3,7 +3,7 @@ chip, what they move, and the tiles that move least.
 
 Source: Chimera (HPCA 2023), with what its printed algorithm leaves out: an order is legal only where the loops over m and l, which
 both products have, lie outside those over k and n, which one of them has; loops that run once end no reuse. A legal order is
-a tile tree (`chain_tree`), whose movement is that of `compiler.mapping.movement`; `chain_movement` is its closed form.
+a tile tree (`chain_tree`), whose movement is that of `baco.compiler.mapping.movement`; `chain_movement` is its closed form.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from common.errors import InfeasibleError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import variable
-from compiler.mapping.tree import Loop, Residency, Tile
+from baco.common.errors import InfeasibleError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import variable
+from baco.compiler.mapping.tree import Loop, Residency, Tile
 
 __all__ = [
     "chain_movement",

@@ -1,7 +1,7 @@
 """Contractions: what an operator computes, as named dimensions and tensors indexed by affine maps of them.
 
 The one home of "which elements of which tensors an operator touches": instructions are matched to contractions
-(`compiler.abstraction`), tile trees cut them (`compiler.mapping.tree`), and their analyses move slices of their tensors.
+(`baco.compiler.abstraction`), tile trees cut them (`baco.compiler.mapping.tree`), and their analyses move slices of their tensors.
 A `Problem` is one kind of contraction (`convolution`); so are pooling, sums and softmax of a network
 (`operator_contraction`), whose bodies differ.
 """
@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from common.errors import InputError, did_you_mean
-from compiler.mapping.expression import Expression, Variable, as_sum, variable
-from workloads.network import Operator
-from workloads.problem import DIMS, Problem
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.mapping.expression import Expression, Variable, as_sum, variable
+from baco.workloads.network import Operator
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = [
     "DATA_TYPES",

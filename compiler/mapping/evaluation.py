@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from compiler.mapping.contraction import Contraction, iteration_grid
+from baco.compiler.mapping.contraction import Contraction, iteration_grid
 
 __all__ = ["contraction_sums"]
 

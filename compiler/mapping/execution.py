@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.contraction_text import tensor_shapes
-from compiler.mapping.tree import Loop, Tile
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.contraction_text import tensor_shapes
+from baco.compiler.mapping.tree import Loop, Tile
 
 __all__ = ["execute_tree"]
 

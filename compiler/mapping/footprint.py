@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.errors import InfeasibleError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.machine import Level, Machine
-from compiler.mapping.rows import OnlineRows, online_rows, row_problems
-from compiler.mapping.slices import Placed, place, product
-from compiler.mapping.tree import Tile
+from baco.common.errors import InfeasibleError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.machine import Level, Machine
+from baco.compiler.mapping.rows import OnlineRows, online_rows, row_problems
+from baco.compiler.mapping.slices import Placed, place, product
+from baco.compiler.mapping.tree import Tile
 
 __all__ = ["Held", "check_fits", "footprint", "shortfalls"]
 
@@ -54,7 +54,7 @@ def footprint(
 ) -> tuple[Held, ...]:
     """What the tree holds in every level of the machine, innermost first.
 
-    Args and errors as `compiler.mapping.slices.place`; InfeasibleError for a level that the machine does not have.
+    Args and errors as `baco.compiler.mapping.slices.place`; InfeasibleError for a level that the machine does not have.
     """
     root = place(tree, operators, factors)
     for tile in root.all:

@@ -1,7 +1,7 @@
 """Machines: what mappings and their analyses need to know of hardware, as data.
 
 A machine is a stack of memories around an array. Where one level fans out to several instances of the level inside it,
-there is an *axis* of the array. A *dataflow* is a way to use array and memories (`accel.dataflows`): which dimensions run along
+there is an *axis* of the array. A *dataflow* is a way to use array and memories (`baco.accel.dataflows`): which dimensions run along
 each axis, which loops may run at each level and which tensors stay there.
 
 Every accelerator gives one: ours by `machine_of`, those that exist as analytical models by `analytical_machine`.
@@ -15,11 +15,11 @@ from functools import cached_property
 
 from pydantic import ConfigDict
 
-from accel.analytical import AnalyticalAccelerator
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, DataflowRule
-from common.errors import InputError, did_you_mean
-from compiler.mapping.contraction import DATA_TYPES, Access
+from baco.accel.analytical import AnalyticalAccelerator
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, DataflowRule
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.mapping.contraction import DATA_TYPES, Access
 
 __all__ = ["ArrayAxis", "Level", "Machine", "analytical_machine", "machine_of"]
 
@@ -81,7 +81,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Machine:
-    """Hardware as mappings see it; `compiler.mapping.machines` reads it from files.
+    """Hardware as mappings see it; `baco.compiler.mapping.machines` reads it from files.
 
     Attributes:
         name: for messages.
@@ -95,7 +95,7 @@ class Machine:
         transfer_cycles: that moving one tile of one tensor to or from main memory takes beside its words.
         pass_cycles: that the array takes beside a pass's iterations, to fill and to drain.
         copies: of tiles that pipelines of passes hold.
-        running_softmax: whether it has code (and units) for softmaxes whose rows come in blocks (`compiler.mapping.rows`).
+        running_softmax: whether it has code (and units) for softmaxes whose rows come in blocks (`baco.compiler.mapping.rows`).
         reuses_blocks: whether what a pass needs is not brought again where the pass before left it.
     """
 

@@ -9,7 +9,7 @@ on, all loops inside it start again; so what is new has one closed form for each
 Rules:
 
 * Blocks reach from the first to the last element in each dimension (elements between windows of a stride included), and
-  tiles at the edge count in full: padded work is charged, as in `explore.cost.reference`.
+  tiles at the edge count in full: padded work is charged, as in `baco.exploration.cost.reference`.
 * What tiles of a `Seq` kept is gone when the next iteration begins.
 * Instances along an axis that does not matter to a tensor are served by one read of the level outside; partial sums of
   the same results are added on their way out for nothing.
@@ -18,10 +18,10 @@ Rules:
 * A tensor goes from the innermost tile that keeps it to the multipliers with every iteration, but for instances that
   share it.
 
-* A softmax that runs online (`compiler.mapping.rows`) makes results of the product that reads it move more often, and two words of
+* A softmax that runs online (`baco.compiler.mapping.rows`) makes results of the product that reads it move more often, and two words of
   each row with them.
 
-Where `explore.cost.reference` differs: it brings the union of the input's windows while the innermost loop that moves
+Where `baco.exploration.cost.reference` differs: it brings the union of the input's windows while the innermost loop that moves
 them runs, and everything again when a loop further out goes on, also what the previous window had. Weights and results
 agree with it exactly.
 """
@@ -32,11 +32,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.errors import InputError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.rows import STATE, OnlineRows, online_rows
-from compiler.mapping.slices import LoopTrip, Placed, place, product
-from compiler.mapping.tree import Tile
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.rows import STATE, OnlineRows, online_rows
+from baco.compiler.mapping.slices import LoopTrip, Placed, place, product
+from baco.compiler.mapping.tree import Tile
 
 __all__ = ["Transfer", "Work", "fresh", "movement", "tile_transfers", "work"]
 
@@ -119,7 +119,7 @@ def movement(
 ) -> list[Transfer]:
     """All transfers of a tree, between tiles and to the multipliers.
 
-    Args and errors as `compiler.mapping.slices.place`; also InputError for a tensor that no tile around all operators
+    Args and errors as `baco.compiler.mapping.slices.place`; also InputError for a tensor that no tile around all operators
     that touch it keeps, or that nothing of a group's makes available to a reader.
     """
     return [one for _, one in tile_transfers(place(tree, operators, factors))]

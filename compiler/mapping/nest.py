@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from accel.dataflows import DATAFLOWS, Dataflow
-from common.errors import InputError
-from workloads.problem import DIMS, Problem
+from baco.accel.dataflows import DATAFLOWS, Dataflow
+from baco.common.errors import InputError
+from baco.workloads.problem import DIMS, Problem
 
 #: Dimension spread over the rows of the array; columns always take K.
 ROW_DIM = {flow: rule.row for flow, rule in DATAFLOWS.items()}
@@ -55,7 +55,7 @@ class Mapping:
     """One problem on one accelerator.
 
     Attributes:
-        dataflow: one of `accel.dataflows`, which says what stays in the array.
+        dataflow: one of `baco.accel.dataflows`, which says what stays in the array.
         rows, columns: spatial factors of `ROW_DIM[dataflow]` and of K.
         temporal: factors [level][dimension], dimensions in the order of `DIMS`.
         order: per level the loop order, innermost first, a permutation of `DIMS`.

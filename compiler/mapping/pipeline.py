@@ -18,12 +18,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from common.errors import InputError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.machine import Machine
-from compiler.mapping.rows import row_problems
-from compiler.mapping.slices import LoopTrip, Placed, place, product
-from compiler.mapping.tree import Tile
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.machine import Machine
+from baco.compiler.mapping.rows import row_problems
+from baco.compiler.mapping.slices import LoopTrip, Placed, place, product
+from baco.compiler.mapping.tree import Tile
 
 __all__ = ["PipelineRun", "run_pipeline"]
 
@@ -52,7 +52,7 @@ class PipelineRun:
 def run_pipeline(tree: Tile, operators: Sequence[Contraction], machine: Machine) -> PipelineRun:
     """Go through all passes of a tree; time grows with their number.
 
-    Args and errors as `compiler.mapping.slices.place`; also InputError for a machine without rates of its main memory, for
+    Args and errors as `baco.compiler.mapping.slices.place`; also InputError for a machine without rates of its main memory, for
     a tree that cuts the rows of a softmax, for one whose tiles are to run at the same time (`Pipe`, `Para`, spatial loops over passes) on a machine with one array,
     and for one in which an operator has no tile on chip.
     """

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Expression, Sum, as_sum, variable
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
 
 __all__ = ["as_products", "gathered", "rising"]
 

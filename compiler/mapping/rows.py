@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.slices import LoopTrip, Placed, product
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.slices import LoopTrip, Placed, product
 
 __all__ = ["STATE", "OnlineRows", "online_rows", "row_problems"]
 

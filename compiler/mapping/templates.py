@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction, matmul
-from compiler.mapping.expression import variable
-from compiler.mapping.machine import Machine
-from compiler.mapping.tree import Loop, Residency, Tile
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction, matmul
+from baco.compiler.mapping.expression import variable
+from baco.compiler.mapping.machine import Machine
+from baco.compiler.mapping.tree import Loop, Residency, Tile
 
 __all__ = ["chained_products", "tiled_product"]
 

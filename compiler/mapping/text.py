@@ -7,10 +7,10 @@ loops, outermost first, then its spatial factor, marked X. A loop that runs once
 for a level without temporal loops. What level 0 keeps tells the dataflow: `L0[W]` weight-stationary,
 `L0[O]` output-stationary; of several that keep the same, the spatial dimension of level 1 does. Copies of the tiles of W, I and O may follow, as ` buffers 2,2,1`.
 
-Trees of several operators (`compiler.mapping.tree`) add what one operator does without: tiles inside one another after a
+Trees of several operators (`baco.compiler.mapping.tree`) add what one operator does without: tiles inside one another after a
 relation, in brackets and separated by `|`; names of more than a letter, with commas between tensors and `=` before
 factors; copies behind a colon; the operator at the end of its innermost tile, with `:online` if it is a softmax whose rows may
-come in blocks (`compiler.mapping.rows`).
+come in blocks (`baco.compiler.mapping.rows`).
 
     L3[A,B,D,E] m=4 - L2[A:2,B,C,D,E] l=2 Shar( L0[C] m=8 k=64 @scores | L0[E] m=8 n=64 @values )
 """
@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from accel.dataflows import dataflow_of
-from common.errors import InputError, Location, did_you_mean
-from compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Mapping
-from compiler.mapping.tree import Loop, Relation, Residency, Tile, mapping_of, tree_of
-from workloads.problem import DIMS
+from baco.accel.dataflows import dataflow_of
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Mapping
+from baco.compiler.mapping.tree import Loop, Relation, Residency, Tile, mapping_of, tree_of
+from baco.workloads.problem import DIMS
 
 _NO_LOOP = "N1"
 #: Factors of more digits cannot belong to a problem that counts exactly (2^53 MACs).

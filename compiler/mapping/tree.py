@@ -10,7 +10,7 @@ children stand in a *relation* (TileFlow's notation):
   at the same time, independent.
 
 A loop of a tile with several operators belongs to those whose results nobody else in the tile reads; what the others
-have to make follows from what these read (`compiler.mapping.slices`). The mapping of one operator (`nest.Mapping`) is
+have to make follows from what these read (`baco.compiler.mapping.slices`). The mapping of one operator (`nest.Mapping`) is
 the tree with one leaf: `tree_of` and `mapping_of` convert, exactly.
 """
 
@@ -22,10 +22,10 @@ from typing import Literal, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from accel.dataflows import dataflow_of
-from common.errors import InputError, Location
-from compiler.mapping.nest import KEEPS, ROW_DIM, Mapping
-from workloads.problem import DIMS
+from baco.accel.dataflows import dataflow_of
+from baco.common.errors import InputError, Location
+from baco.compiler.mapping.nest import KEEPS, ROW_DIM, Mapping
+from baco.workloads.problem import DIMS
 
 __all__ = ["Loop", "Relation", "Residency", "Tile", "mapping_of", "tree_from_json", "tree_of", "tree_to_json"]
 
@@ -74,7 +74,7 @@ class Tile:
         children: in the order in which they run; none for the innermost block of an operator.
         relation: of several children.
         operator: its name, where there are no children and several operators.
-        online: of an operator that is a softmax, that its rows may come in blocks (`compiler.mapping.rows`).
+        online: of an operator that is a softmax, that its rows may come in blocks (`baco.compiler.mapping.rows`).
 
     Raises InputError for a tree that means nothing.
     """

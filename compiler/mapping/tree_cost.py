@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.machine import Machine
-from compiler.mapping.movement import Transfer, tile_transfers
-from compiler.mapping.rows import OnlineRows, online_rows
-from compiler.mapping.slices import Placed, place, product
-from compiler.mapping.tree import Tile
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.machine import Machine
+from baco.compiler.mapping.movement import Transfer, tile_transfers
+from baco.compiler.mapping.rows import OnlineRows, online_rows
+from baco.compiler.mapping.slices import Placed, place, product
+from baco.compiler.mapping.tree import Tile
 
 __all__ = ["TreeCost", "tree_cost"]
 
@@ -46,7 +46,7 @@ class TreeCost:
 def tree_cost(
     tree: Tile, operators: Sequence[Contraction], machine: Machine, factors: Sequence[Any] | None = None
 ) -> TreeCost:
-    """Cost of a tree whose levels the machine has. Args and errors as `compiler.mapping.slices.place`."""
+    """Cost of a tree whose levels the machine has. Args and errors as `baco.compiler.mapping.slices.place`."""
     root = place(tree, operators, factors)
     moved = tile_transfers(root)
     words = [0 for _ in machine.levels]

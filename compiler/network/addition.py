@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.config import MOVE_BYTES, Accelerator
-from accel.dataflows import executed
-from accel.isa import GARBAGE
-from compiler.ir.emit import Emitter, Number
-from compiler.network.graph import Addition
-from compiler.network.nests import Nest, common
-from compiler.network.tiles import TileWalk
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.accel.dataflows import executed
+from baco.accel.isa import GARBAGE
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.network.graph import Addition
+from baco.compiler.network.nests import Nest, common
+from baco.compiler.network.tiles import TileWalk
 
 __all__ = ["AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
 
@@ -30,7 +30,7 @@ class AdditionCode:
     Attributes:
         nest: loops over left, right and output, the innermost one contiguous in all of them.
         relu: whether negative sums become 0.
-        table: whether results go through a table (`compiler.network.row_code`).
+        table: whether results go through a table (`baco.compiler.network.row_code`).
     """
 
     nest: Nest

@@ -10,15 +10,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from common.errors import InputError, Location
-from compiler.network.arithmetic import distinct, float32, saturate8
-from compiler.network.calibrate import Ranges
-from compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
-from compiler.network.parameters import Parameters
-from compiler.network.views import View, dense
-from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Operand, Parameter, Semantics
-from workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
+from baco.common.errors import InputError, Location
+from baco.compiler.network.arithmetic import distinct, float32, saturate8
+from baco.compiler.network.calibrate import Ranges
+from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.views import View, dense
+from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.semantics import Operand, Parameter, Semantics
+from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
 
 __all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales", "part_of", "rounded", "semantics_of", "spatial_pair"]
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from common.errors import InputError, Location
-from compiler.network.float_graph import FloatGraph, output_tensors
-from compiler.network.parameters import Parameters
-from workloads.kinds import FUSIBLE, HOST_KINDS, TENSOR_KINDS
-from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Parameter
-from workloads.views import Unknown
+from baco.common.errors import InputError, Location
+from baco.compiler.network.float_graph import FloatGraph, output_tensors
+from baco.compiler.network.parameters import Parameters
+from baco.workloads.kinds import FUSIBLE, HOST_KINDS, TENSOR_KINDS
+from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.semantics import Parameter
+from baco.workloads.views import Unknown
 
 __all__ = ["Ranges", "calibrate", "check_inputs", "index_inputs", "needed", "random_inputs"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.network.graph import IntegerOperator, IntegerTensor
-from compiler.network.lowered import LoweredNetwork
-from compiler.network.nests import nest_of
-from compiler.network.steps import ByteRange, Step, ValueAddress, itemsize, pointer, region
+from baco.common.errors import InputError
+from baco.compiler.network.graph import IntegerOperator, IntegerTensor
+from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.nests import nest_of
+from baco.compiler.network.steps import ByteRange, Step, ValueAddress, itemsize, pointer, region
 
 __all__ = ["add_checks"]
 

@@ -3,7 +3,7 @@
 Matchings are looked at in the order of what the array needs for them at least, until that is more than the best one's
 predicted cycles. That order is AMOS's performance model (ISCA 2022, section 5.3): on level 0 so many instructions as
 a matching takes, one behind the other; on level 1, for every outer iteration, the larger one of that and of what its
-operands take from main memory and back. Predictions are those of whole programs (`compiler.network.prediction`).
+operands take from main memory and back. Predictions are those of whole programs (`baco.compiler.network.prediction`).
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.abstraction.intrinsic import gemmini
-from compiler.abstraction.matching import Matching, matching_of, matchings
-from compiler.layers.layer import Layer
-from compiler.network.contraction_code import contraction_network
-from compiler.network.graph import Fill, Map, QuantisedNetwork
-from compiler.network.lowered import Scheduler
-from compiler.network.lowering import lower_network
-from compiler.network.prediction import predict_steps
-from compiler.network.program import scheduler
-from compiler.network.row_code import plan_table
-from compiler.network.tensor_program import TensorProgram
-from compiler.schedules.schedule import Schedule
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.abstraction.intrinsic import gemmini
+from baco.compiler.abstraction.matching import Matching, matching_of, matchings
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.contraction_code import contraction_network
+from baco.compiler.network.graph import Fill, Map, QuantisedNetwork
+from baco.compiler.network.lowered import Scheduler
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.prediction import predict_steps
+from baco.compiler.network.program import scheduler
+from baco.compiler.network.row_code import plan_table
+from baco.compiler.network.tensor_program import TensorProgram
+from baco.compiler.schedules.schedule import Schedule
 
 __all__ = ["ContractionChoice", "choose_matching", "model_cycles", "predicted_matching"]
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from common.errors import InfeasibleError
-from compiler.abstraction.matching import Matching
-from compiler.mapping.contraction import Access
-from compiler.mapping.contraction_text import index_range
-from compiler.mapping.expression import as_sum
-from compiler.network.graph import (
+from baco.common.errors import InfeasibleError
+from baco.compiler.abstraction.matching import Matching
+from baco.compiler.mapping.contraction import Access
+from baco.compiler.mapping.contraction_text import index_range
+from baco.compiler.mapping.expression import as_sum
+from baco.compiler.network.graph import (
     Convolution,
     Fill,
     IntegerOperator,
@@ -29,9 +29,9 @@ from compiler.network.graph import (
     MatMul,
     QuantisedNetwork,
 )
-from compiler.network.layers import is_image, matrix_pitch
-from compiler.network.tensor_program import TensorProgram
-from compiler.network.views import View, dense
+from baco.compiler.network.layers import is_image, matrix_pitch
+from baco.compiler.network.tensor_program import TensorProgram
+from baco.compiler.network.views import View, dense
 
 __all__ = ["contraction_network"]
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from compiler.mapping.contraction import Access
-from compiler.mapping.expression import Expression, Sum, as_sum, variable
-from compiler.network import graph as g
-from compiler.network.views import View
+from baco.compiler.mapping.contraction import Access
+from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
+from baco.compiler.network import graph as g
+from baco.compiler.network.views import View
 
 __all__ = ["Dependences", "IndexMap", "Operand", "dependences", "map_between"]
 

@@ -9,21 +9,21 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from compiler.dialects.instgem import OPERATIONS
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.network.addition import AdditionCode, emit_addition
-from compiler.network.fences import StepAccess, fences
-from compiler.network.gather import GatherCode, emit_gather
-from compiler.network.groups import emit_group
-from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
-from compiler.network.placement import Placement
-from compiler.network.pooling import emit_max_pool
-from compiler.network.row_code import RowCode, emit_rows
-from compiler.network.steps import Argument, Step
-from compiler.styles.fused.row_unit import RowFunctionName, begin_table, end_function
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.compiler.dialects.instgem import OPERATIONS
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.addition import AdditionCode, emit_addition
+from baco.compiler.network.fences import StepAccess, fences
+from baco.compiler.network.gather import GatherCode, emit_gather
+from baco.compiler.network.groups import emit_group
+from baco.compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
+from baco.compiler.network.placement import Placement
+from baco.compiler.network.pooling import emit_max_pool
+from baco.compiler.network.row_code import RowCode, emit_rows
+from baco.compiler.network.steps import Argument, Step
+from baco.compiler.styles.fused.row_unit import RowFunctionName, begin_table, end_function
 
 __all__ = ["ENTRY", "emit_network", "step_labels"]
 
@@ -111,8 +111,8 @@ def _declare(module: ModuleOp, steps: Iterable[Step]) -> None:
 
 
 def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleOp:
-    from compiler.layers.operands import Operands
-    from compiler.styles import emit_layer
+    from baco.compiler.layers.operands import Operands
+    from baco.compiler.styles import emit_layer
 
     bias = ["bias"] if code.layer.bias else []
     spaces = [space for space, _ in code.workspaces]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError, Location
-from compiler.network.functions import binary, unary
-from compiler.network.parameters import Parameters
-from compiler.network.resample import resample_axis
-from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Operand, Parameter
-from workloads.views import apply_steps
+from baco.common.errors import InputError, Location
+from baco.compiler.network.functions import binary, unary
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.resample import resample_axis
+from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.semantics import Operand, Parameter
+from baco.workloads.views import apply_steps
 
 __all__ = ["FloatGraph", "output_tensors"]
 
@@ -34,7 +34,7 @@ def output_tensors(network: Network) -> tuple[Tensor, ...]:
 
 
 class FloatGraph:
-    """Runs an unrolled network (`workloads.expand`) in float32.
+    """Runs an unrolled network (`baco.workloads.expand`) in float32.
 
     Args:
         network: every operator has semantics.
@@ -311,7 +311,7 @@ def cropped(shape: Shape, a: Attributes) -> tuple[slice, ...]:
     )
 
 
-#: Function of `workloads.semantics` -> (operands, attributes, shape of the result) to the result.
+#: Function of `baco.workloads.semantics` -> (operands, attributes, shape of the result) to the result.
 FUNCTIONS: dict[str, Callable[[Values, Attributes, Shape], Array]] = {
     "conv": _conv,
     "conv_transpose": _conv_transpose,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from compiler.network.builder import IntegerBuilder, semantics_of
-from compiler.network.graph import Pool
-from workloads.network import Operator
-from workloads.semantics import Parameter
+from baco.compiler.network.builder import IntegerBuilder, semantics_of
+from baco.compiler.network.graph import Pool
+from baco.workloads.network import Operator
+from baco.workloads.semantics import Parameter
 
 __all__ = ["Epilogue", "follow", "rectifier"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.config import MOVE_BYTES, Accelerator
-from compiler.ir.emit import Emitter, Number, parts
-from compiler.network.graph import Embedding
-from compiler.network.nests import Nest, nest_of
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.ir.emit import Emitter, Number, parts
+from baco.compiler.network.graph import Embedding
+from baco.compiler.network.nests import Nest, nest_of
 
 __all__ = ["GatherCode", "emit_gather", "gather_rows", "plan_gather"]
 

@@ -1,14 +1,14 @@
 """Quantised networks: integer operators on values in memory, in execution order.
 
 Every operator's docstring states its result as integer arithmetic on the elements of its views, exact to the
-bit: the reference (`compiler.network.reference`), the accelerator and the host's C code all compute that. Notation:
+bit: the reference (`baco.compiler.network.reference`), the accelerator and the host's C code all compute that. Notation:
 
 * `sat8(x)`: x limited to -128...127.
 * `scaled(x, s)`: sat8(round(float32(x) * s)) with float32 s; conversion, product and rounding to nearest, ties to
   even (section 10 of the instruction set).
 * `x * F` for a `FixedPoint` F: (x * F.multiplier + 2**(F.shift - 1)) >> F.shift in int64, >> arithmetic.
 
-Images are stored with channels last. All operands are views (`compiler.network.views.View`) of values; weights,
+Images are stored with channels last. All operands are views (`baco.compiler.network.views.View`) of values; weights,
 biases and tables are values too, of the role `constant`, with their elements in `QuantisedNetwork.constants`.
 Real numbers are `scale * integer` for every value (zero point 0).
 """
@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
-from compiler.network.arithmetic import FixedPoint
-from compiler.network.views import View
+from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.views import View
 
 __all__ = [
     "Addition",
@@ -111,7 +111,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Convolution(IntegerOperator):
-    """2-D convolution with requantisation and pooling, as `compiler.layers.layer.Layer` has it. 1-D ones have height 1.
+    """2-D convolution with requantisation and pooling, as `baco.compiler.layers.layer.Layer` has it. 1-D ones have height 1.
 
     With x `input` [N, H, W, C], w `weight` [S, R, C / groups, K] and zero outside the image, output channel k in
     group g = k // (K / groups):
@@ -364,7 +364,7 @@ class Rotation(IntegerOperator):
         output at a: scaled(a * cosine[..., i] - b * sine[..., i], scale)
         output at b: scaled(b * cosine[..., i] + a * sine[..., i], scale)
 
-    which is a product with a matrix for every position (`compiler.network.rotation`). Entries are at most half a 127th off,
+    which is a product with a matrix for every position (`baco.compiler.network.rotation`). Entries are at most half a 127th off,
     so that results are within one and a half steps of the input's scale, half of it their own rounding.
 
     `cosine`, `sine`: int8 constants broadcast to [..., h], 127 stands for 1; `scale` includes it.

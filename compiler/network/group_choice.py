@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.latency import predict_layers
-from compiler.layers.layer import Layer
-from compiler.network.addition import AdditionCode
-from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
-from compiler.network.lowered import Scheduler
-from compiler.network.nests import nest_of
-from compiler.network.prediction import addition_cost, group_cost, row_cost, unit_cost
-from compiler.network.row_code import RowCode
-from compiler.network.steps import StepCost
-from compiler.styles.fused.chain import chain_rows
-from compiler.styles.fused.merged import MergedProducts, choose_merged, merged_costs, merged_rows
-from compiler.styles.fused.predict import chain_schedules, choose_chain
-from compiler.styles.fused.predict_strips import choose_strips, strip_schedules
-from compiler.styles.fused.row_unit import table_rows
-from compiler.styles.fused.strips import ConvolutionChain, place_strips
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.addition import AdditionCode
+from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
+from baco.compiler.network.lowered import Scheduler
+from baco.compiler.network.nests import nest_of
+from baco.compiler.network.prediction import addition_cost, group_cost, row_cost, unit_cost
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.steps import StepCost
+from baco.compiler.styles.fused.chain import chain_rows
+from baco.compiler.styles.fused.merged import MergedProducts, choose_merged, merged_costs, merged_rows
+from baco.compiler.styles.fused.predict import chain_schedules, choose_chain
+from baco.compiler.styles.fused.predict_strips import choose_strips, strip_schedules
+from baco.compiler.styles.fused.row_unit import table_rows
+from baco.compiler.styles.fused.strips import ConvolutionChain, place_strips
 
 __all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "group_schedule"]
 
@@ -95,7 +95,7 @@ class Considered:
 
 class GroupChoice:
     """Chooses one unit where that is predicted to take fewer cycles than the operators with their own schedules; a
-    `compiler.network.groups.GroupScheduler`.
+    `baco.compiler.network.groups.GroupScheduler`.
 
     Attributes:
         considered: all that it was asked about, in order.

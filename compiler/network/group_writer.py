@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from compiler.network.addition import identity
-from compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
-from compiler.network.groups import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.compiler.network.addition import identity
+from baco.compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
+from baco.compiler.network.groups import (
     Group,
     GroupCalls,
     GroupCode,
@@ -23,13 +23,13 @@ from compiler.network.groups import (
     product_calls,
     with_scale,
 )
-from compiler.network.lowered import ANY_SCALE
-from compiler.network.row_code import RowCode, plan_softmax
-from compiler.network.step_writer import StepWriter
-from compiler.network.views import View
-from compiler.network.way_out import through
-from compiler.row_functions import numerator_parts
-from compiler.styles.fused.convolutions import diagonal_weights
+from baco.compiler.network.lowered import ANY_SCALE
+from baco.compiler.network.row_code import RowCode, plan_softmax
+from baco.compiler.network.step_writer import StepWriter
+from baco.compiler.network.views import View
+from baco.compiler.network.way_out import through
+from baco.compiler.row_functions import numerator_parts
+from baco.compiler.styles.fused.convolutions import diagonal_weights
 
 __all__ = ["GroupWriter"]
 

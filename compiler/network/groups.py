@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import TypeAlias, TypeVar
 
-from accel.config import Accelerator
-from common.errors import InputError
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer, Layout
-from compiler.layers.operands import Operands
-from compiler.network.graph import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InputError
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.operands import Operands
+from baco.compiler.network.graph import (
     Addition,
     Convolution,
     IntegerOperator,
@@ -25,26 +25,26 @@ from compiler.network.graph import (
     Softmax,
     SumOfRows,
 )
-from compiler.network.layers import convolution_layer, is_image, matmul_layer, pixel_pitch
-from compiler.network.partition import best_partition
-from compiler.network.row_code import RowCode
-from compiler.network.views import View
-from compiler.styles.fused.adding import AdditionOperands
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
-from compiler.styles.fused.convolutions import StripOperands, emit_strips
-from compiler.styles.fused.merged import (
+from baco.compiler.network.layers import convolution_layer, is_image, matmul_layer, pixel_pitch
+from baco.compiler.network.partition import best_partition
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.views import View
+from baco.compiler.styles.fused.adding import AdditionOperands
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.convolutions import StripOperands, emit_strips
+from baco.compiler.styles.fused.merged import (
     MergedProducts,
     MergedSchedule,
     emit_merged,
     merged_rows,
     predict_merged,
 )
-from compiler.styles.fused.predict import UnitCost, predict_chain
-from compiler.styles.fused.predict_strips import predict_strips
-from compiler.styles.fused.products import ChainOperands, emit_chain
-from compiler.styles.fused.row_unit import begin_table, end_function, let_through, load_table, table_rows
-from compiler.styles.fused.strips import ConvolutionChain, StripMemory, StripSchedule, place_strips
-from workloads.problem import Problem
+from baco.compiler.styles.fused.predict import UnitCost, predict_chain
+from baco.compiler.styles.fused.predict_strips import predict_strips
+from baco.compiler.styles.fused.products import ChainOperands, emit_chain
+from baco.compiler.styles.fused.row_unit import begin_table, end_function, let_through, load_table, table_rows
+from baco.compiler.styles.fused.strips import ConvolutionChain, StripMemory, StripSchedule, place_strips
+from baco.workloads.problem import Problem
 
 __all__ = [
     "Group",

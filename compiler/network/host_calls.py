@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from accel.isa import float32_bits
-from common.errors import InfeasibleError
-from compiler.layers.reference import requantise
-from compiler.network.graph import (
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.reference import requantise
+from baco.compiler.network.graph import (
     Addition,
     ArgMax,
     AveragePool,
@@ -34,9 +34,9 @@ from compiler.network.graph import (
     Softmax,
     SumOfRows,
 )
-from compiler.network.nests import common, nest_of
-from compiler.network.steps import HostCall, itemsize
-from compiler.network.views import View, dense
+from baco.compiler.network.nests import common, nest_of
+from baco.compiler.network.steps import HostCall, itemsize
+from baco.compiler.network.views import View, dense
 
 __all__ = ["copy_call", "host_call"]
 

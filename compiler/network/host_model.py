@@ -1,7 +1,7 @@
 """Cycles of the host's C functions on the simulated host core, by constants per element, row and cache line.
 
 The constants are in `host_constants.json`, fitted on small networks of random operators by
-`python -m bench.fit.host`; none of them is taken from a network that somebody would want predicted.
+`python -m baco.bench.fit.host`; none of them is taken from a network that somebody would want predicted.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from compiler.host_core import MISS_CYCLES
-from compiler.network.host_work import HostWork
+from baco.compiler.host_core import MISS_CYCLES
+from baco.compiler.network.host_work import HostWork
 
 __all__ = ["CONSTANTS_FILE", "host_cycles"]
 
@@ -22,7 +22,7 @@ CONSTANTS_FILE = "host_constants.json"
 
 @functools.cache
 def _constants() -> Mapping[str, Mapping[str, float]]:
-    text = (resources.files("compiler") / "network" / CONSTANTS_FILE).read_text(encoding="utf-8")
+    text = (resources.files("baco.compiler") / "network" / CONSTANTS_FILE).read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return {name: dict(values) for name, values in found["variants"].items()}
 

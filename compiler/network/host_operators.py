@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from compiler.network.arithmetic import fixed_point, float32
-from compiler.network.builder import (
+from baco.compiler.network.arithmetic import fixed_point, float32
+from baco.compiler.network.builder import (
     CHANNELS_LAST,
     IntegerBuilder,
     part_of,
@@ -17,9 +17,9 @@ from compiler.network.builder import (
     semantics_of,
     spatial_pair,
 )
-from compiler.network.float_graph import cropped, pool_counts, rope_angles
-from compiler.network.functions import binary, unary
-from compiler.network.graph import (
+from baco.compiler.network.float_graph import cropped, pool_counts, rope_angles
+from baco.compiler.network.functions import binary, unary
+from baco.compiler.network.graph import (
     ArgMax,
     AveragePool,
     BinaryTable,
@@ -33,12 +33,12 @@ from compiler.network.graph import (
     Rotation,
     SumOfRows,
 )
-from compiler.network.resample import resample_axis
-from compiler.network.tensor_operators import addition, stored_image
-from compiler.network.views import View
-from compiler.row_functions import PRODUCT_BITS
-from workloads.network import Operator, Tensor
-from workloads.semantics import Parameter
+from baco.compiler.network.resample import resample_axis
+from baco.compiler.network.tensor_operators import addition, stored_image
+from baco.compiler.network.views import View
+from baco.compiler.row_functions import PRODUCT_BITS
+from baco.workloads.network import Operator, Tensor
+from baco.workloads.semantics import Parameter
 
 #: Columns from which on rows are summed up by the array: fewer fill too little of it.
 _LEAST_COLUMNS = 16

@@ -1,6 +1,6 @@
 """What calls of the host's C functions have to do, as far as their time depends on it: elements, rows, cache lines.
 
-Read from the parameters that `compiler.network.host_calls` writes; the order of words is that of the comments in the
+Read from the parameters that `baco.compiler.network.host_calls` writes; the order of words is that of the comments in the
 C files.
 """
 
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.host_core import LINE_BYTES, SETS, WAYS
+from baco.compiler.host_core import LINE_BYTES, SETS, WAYS
 
 __all__ = ["HostWork", "OperandWalk", "host_work", "line_misses"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from compiler.network.memory_plan import ALIGN
+from baco.compiler.network.memory_plan import ALIGN
 
 __all__ = ["constant_image"]
 

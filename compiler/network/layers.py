@@ -1,7 +1,7 @@
 """Tensor operators as layers of the accelerator: the problem, and where its tensors lie.
 
 A layer's images and matrices have one pitch from pixel to pixel; views that have none are copied first
-(`compiler.network.lowering`).
+(`baco.compiler.network.lowering`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.network.graph import Convolution, MatMul, Pool
-from compiler.network.nests import nest_of
-from compiler.network.views import View
-from workloads.problem import Problem
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.network.graph import Convolution, MatMul, Pool
+from baco.compiler.network.nests import nest_of
+from baco.compiler.network.views import View
+from baco.workloads.problem import Problem
 
 __all__ = [
     "MatrixCalls",

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from compiler.layers.layer import Layer
-from compiler.network.addition import AdditionCode
-from compiler.network.arithmetic import float32
-from compiler.network.gather import GatherCode
-from compiler.network.graph import IntegerTensor, QuantisedNetwork
-from compiler.network.groups import GroupCode
-from compiler.network.row_code import RowCode
-from compiler.network.steps import Step
-from compiler.schedules.schedule import Schedule
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.addition import AdditionCode
+from baco.compiler.network.arithmetic import float32
+from baco.compiler.network.gather import GatherCode
+from baco.compiler.network.graph import IntegerTensor, QuantisedNetwork
+from baco.compiler.network.groups import GroupCode
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.steps import Step
+from baco.compiler.schedules.schedule import Schedule
 
 __all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "step_kind"]
 
@@ -32,7 +32,7 @@ class LayerCode:
     """A function that computes a layer.
 
     Its arguments are input, weight, output, bias if there is one, workspaces, a table if results go through one
-    (`compiler.network.row_code`) and the bits of the scale where the layer's is `ANY_SCALE`.
+    (`baco.compiler.network.row_code`) and the bits of the scale where the layer's is `ANY_SCALE`.
     """
 
     layer: Layer

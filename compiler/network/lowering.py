@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer
-from compiler.network.addition import identity, plan_addition
-from compiler.network.gather import plan_gather
-from compiler.network.graph import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.addition import identity, plan_addition
+from baco.compiler.network.gather import plan_gather
+from baco.compiler.network.graph import (
     Addition,
     BinaryTable,
     Convolution,
@@ -31,10 +31,10 @@ from compiler.network.graph import (
     Rotation,
     Softmax,
 )
-from compiler.network.group_writer import GroupWriter
-from compiler.network.groups import GroupScheduler
-from compiler.network.host_calls import host_call
-from compiler.network.layers import (
+from baco.compiler.network.group_writer import GroupWriter
+from baco.compiler.network.groups import GroupScheduler
+from baco.compiler.network.host_calls import host_call
+from baco.compiler.network.layers import (
     MatrixCalls,
     convolution_layer,
     is_image,
@@ -42,10 +42,10 @@ from compiler.network.layers import (
     matrix_pitch,
     pooling_of,
 )
-from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork, Scheduler
-from compiler.network.pooling import plan_max_pool
-from compiler.network.rotation import rotation_product
-from compiler.network.row_code import (
+from baco.compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork, Scheduler
+from baco.compiler.network.pooling import plan_max_pool
+from baco.compiler.network.rotation import rotation_product
+from baco.compiler.network.row_code import (
     RowCode,
     plan_normalisation,
     plan_product,
@@ -53,11 +53,11 @@ from compiler.network.row_code import (
     plan_table,
     product_numbers,
 )
-from compiler.network.step_writer import turned_rows
-from compiler.network.steps import Argument
-from compiler.network.views import View, dense
-from compiler.network.way_out import tables_behind, through
-from compiler.row_functions import numerator_parts
+from baco.compiler.network.step_writer import turned_rows
+from baco.compiler.network.steps import Argument
+from baco.compiler.network.views import View, dense
+from baco.compiler.network.way_out import tables_behind, through
+from baco.compiler.row_functions import numerator_parts
 
 __all__ = ["lower_network"]
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from compiler.network.parameters import Parameters
-from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Parameter, Semantics
-from workloads.views import Expand
+from baco.compiler.network.parameters import Parameters
+from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.views import Expand
 
 __all__ = ["MASKED", "fold_masks"]
 

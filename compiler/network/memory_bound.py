@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from common.errors import Location
-from compiler.main_memory import check_memory
-from compiler.network.float_graph import output_tensors
-from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Parameter
+from baco.common.errors import Location
+from baco.compiler.main_memory import check_memory
+from baco.compiler.network.float_graph import output_tensors
+from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.semantics import Parameter
 
 __all__ = ["check_network_memory"]
 
@@ -17,7 +17,7 @@ _FROM_MEMORY = ("conv", "conv_transpose", "matmul", "embedding")
 
 
 def check_network_memory(network: Network) -> None:
-    """Raises InfeasibleError, with bytes, for an unrolled network (`workloads.expand`) that no program can hold.
+    """Raises InfeasibleError, with bytes, for an unrolled network (`baco.workloads.expand`) that no program can hold.
 
     Counted are weights and masks, inputs, outputs and what the one operator reads that reads the most. Zeros of a
     padding, which need not be stored, are not.

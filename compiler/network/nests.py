@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.errors import InfeasibleError
-from compiler.network.views import View
+from baco.common.errors import InfeasibleError
+from baco.compiler.network.views import View
 
 __all__ = ["Nest", "nest_of"]
 

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from compiler.network.arithmetic import fixed_point, float32
-from compiler.network.builder import IntegerBuilder, semantics_of
-from compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
-from compiler.network.masks import MASKED
-from compiler.network.views import View
-from compiler.row_functions import exponentials, normalise_parameters, softmax_numerator
-from workloads.network import Operator
-from workloads.semantics import Parameter
+from baco.compiler.network.arithmetic import fixed_point, float32
+from baco.compiler.network.builder import IntegerBuilder, semantics_of
+from baco.compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
+from baco.compiler.network.masks import MASKED
+from baco.compiler.network.views import View
+from baco.compiler.row_functions import exponentials, normalise_parameters, softmax_numerator
+from baco.workloads.network import Operator
+from baco.workloads.semantics import Parameter
 
 #: Longest row whose sum of exponentials leaves enough of int8 for a single one.
 _LOG_SOFTMAX = 64

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from common.errors import InputError, Location
-from compiler.network.arithmetic import distinct
-from workloads.semantics import Parameter
+from baco.common.errors import InputError, Location
+from baco.compiler.network.arithmetic import distinct
+from baco.workloads.semantics import Parameter
 
 __all__ = ["ParameterShapes", "Parameters"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.codegen.buffer import Buffer, Role
-from compiler.network.image import constant_image
-from compiler.network.lowered import LoweredNetwork
-from compiler.network.memory_plan import MemoryPlan
-from compiler.network.steps import ByteRange, ValueAddress
+from baco.common.errors import InputError
+from baco.compiler.codegen.buffer import Buffer, Role
+from baco.compiler.network.image import constant_image
+from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.memory_plan import MemoryPlan
+from baco.compiler.network.steps import ByteRange, ValueAddress
 
 __all__ = ["ACTIVATIONS", "CONSTANTS", "Placement", "place"]
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError, Location
-from common.files import read_input_text
-from compiler.layers.layer import Layer
-from compiler.network.groups import Group, GroupCode, GroupSchedule, fits_kind, group_rows
-from compiler.network.lowered import LoweredNetwork
-from compiler.network.row_code import RowCode
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
-from compiler.styles import check_schedule, workspaces
-from compiler.styles.fused.text import parse_group_schedule
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError, Location
+from baco.common.files import read_input_text
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, fits_kind, group_rows
+from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from baco.compiler.styles import check_schedule, workspaces
+from baco.compiler.styles.fused.text import parse_group_schedule
 
 __all__ = ["Plan"]
 
@@ -31,16 +31,16 @@ _NEXT = " > "
 @dataclass(frozen=True)
 class Plan:
     """What runs as one unit in a network's program, and which schedule every layer and unit takes; a
-    `compiler.network.lowered.Scheduler`, whose method `group` is a `compiler.network.groups.GroupScheduler`.
+    `baco.compiler.network.lowered.Scheduler`, whose method `group` is a `baco.compiler.network.groups.GroupScheduler`.
 
     Equal plans give equal programs, byte for byte.
 
     Attributes:
-        network: as `workloads.inputs.load.load_network` takes it.
+        network: as `baco.workloads.inputs.load.load_network` takes it.
         accelerator: that the program is for.
         seed: of parameters that the source of the network does not give, and of the sample that ranges are taken from.
-        schedules: texts of schedules by texts of layers (`compiler.schedules.text`).
-        groups: likewise of operators that run as one unit (`compiler.styles.fused.text`), by their names with ` > ` between.
+        schedules: texts of schedules by texts of layers (`baco.compiler.schedules.text`).
+        groups: likewise of operators that run as one unit (`baco.compiler.styles.fused.text`), by their names with ` > ` between.
     """
 
     network: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.layers.operands import Operands
-from compiler.network.graph import MaxPool
-from compiler.network.layers import pixel_pitch
-from compiler.styles.explicit.pool import emit_pool
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.layers.operands import Operands
+from baco.compiler.network.graph import MaxPool
+from baco.compiler.network.layers import pixel_pitch
+from baco.compiler.styles.explicit.pool import emit_pool
+from baco.workloads.problem import Problem
 
 __all__ = ["emit_max_pool", "plan_max_pool"]
 

@@ -1,10 +1,10 @@
 """Cycles and energy that every step of a network's program will take, without running it.
 
-* Groups that run as one unit: `compiler.styles.fused.predict` and `predict_strips`.
+* Groups that run as one unit: `baco.compiler.styles.fused.predict` and `predict_strips`.
 * Layers: the latency that schedules are chosen by; where none is chosen, products by their bytes and passes.
 * Additions, poolings, functions of rows and embeddings on the accelerator: the bytes they move through main memory, or the
   commands that the host core writes for them, or the passes of stores over whole rows, if that takes longer.
-* The host's functions: `compiler.network.host_model`.
+* The host's functions: `baco.compiler.network.host_model`.
 * Every step: its call, and what a fence before the next one waits for at the end.
 
 A step that the next one does not wait for is predicted as if it were waited for; what overlaps there is little.
@@ -15,26 +15,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from accel.config import MOVE_BYTES, Accelerator
-from compiler.analysis.profile import PROFILES
-from compiler.analysis.traffic import bytes_per_cycle, read_cycles
-from compiler.host_core import LINE_BYTES, MISS_CYCLES
-from compiler.latency import predict_layers
-from compiler.layers.layer import Layer
-from compiler.network.addition import AdditionCode
-from compiler.network.gather import GatherCode
-from compiler.network.groups import Group, GroupCode, predict_group
-from compiler.network.host_model import host_cycles
-from compiler.network.host_work import host_work
-from compiler.network.lowered import LoweredNetwork
-from compiler.network.row_code import RowCode
-from compiler.network.steps import Step, StepCost, ValueAddress
-from compiler.styles.explicit.pool import check_pool
-from compiler.styles.fused.chain import ProductChain
-from compiler.styles.fused.merged import MergedProducts
-from compiler.styles.fused.predict import UnitCost
-from compiler.styles.fused.row_unit import RowFunctionName
-from compiler.styles.fused.strips import StripMemory
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.analysis.profile import PROFILES
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.host_core import LINE_BYTES, MISS_CYCLES
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.addition import AdditionCode
+from baco.compiler.network.gather import GatherCode
+from baco.compiler.network.groups import Group, GroupCode, predict_group
+from baco.compiler.network.host_model import host_cycles
+from baco.compiler.network.host_work import host_work
+from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.steps import Step, StepCost, ValueAddress
+from baco.compiler.styles.explicit.pool import check_pool
+from baco.compiler.styles.fused.chain import ProductChain
+from baco.compiler.styles.fused.merged import MergedProducts
+from baco.compiler.styles.fused.predict import UnitCost
+from baco.compiler.styles.fused.row_unit import RowFunctionName
+from baco.compiler.styles.fused.strips import StripMemory
 
 __all__ = [
     "addition_cost",
@@ -144,7 +144,7 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
 
 
 def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
-    """Two loads and a store; see `compiler.network.addition` for the tiles.
+    """Two loads and a store; see `baco.compiler.network.addition` for the tiles.
 
     Each sum is a product with the identity and an addend: a multiplication in every row of the array, a stationary word,
     an access of the accumulator each way, three reads and two writes of the scratchpad, three bytes of main memory.
@@ -168,7 +168,7 @@ def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
 
 
 def row_cost(code: RowCode, accelerator: Accelerator) -> StepCost:
-    """Loads and a store; see `compiler.network.row_code` for the tiles.
+    """Loads and a store; see `baco.compiler.network.row_code` for the tiles.
 
     Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
     do, from the first tile's arrival on.

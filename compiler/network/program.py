@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.codegen.program import Program, build_program
-from compiler.layers.layer import Layer
-from compiler.network.addition import addition_rows
-from compiler.network.checks import add_checks
-from compiler.network.emission import ENTRY, emit_network, step_labels
-from compiler.network.gather import gather_rows
-from compiler.network.graph import IntegerTensor, QuantisedNetwork
-from compiler.network.groups import GroupScheduler, group_rows
-from compiler.network.lowered import LoweredNetwork, Scheduler
-from compiler.network.lowering import lower_network
-from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
-from compiler.network.placement import Placement, place
-from compiler.network.row_code import rows_used
-from compiler.network.steps import ValueAddress, itemsize
-from compiler.schedules.schedule import Schedule
-from compiler.styles.fused.merged import MergedProducts
-from compiler.styles.fused.row_unit import table_rows
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.addition import addition_rows
+from baco.compiler.network.checks import add_checks
+from baco.compiler.network.emission import ENTRY, emit_network, step_labels
+from baco.compiler.network.gather import gather_rows
+from baco.compiler.network.graph import IntegerTensor, QuantisedNetwork
+from baco.compiler.network.groups import GroupScheduler, group_rows
+from baco.compiler.network.lowered import LoweredNetwork, Scheduler
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
+from baco.compiler.network.placement import Placement, place
+from baco.compiler.network.row_code import rows_used
+from baco.compiler.network.steps import ValueAddress, itemsize
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles.fused.merged import MergedProducts
+from baco.compiler.styles.fused.row_unit import table_rows
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -114,9 +114,9 @@ def fuses_by_default(accelerator: Accelerator) -> bool:
 
 def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
-    from compiler.choice.choose import choose
-    from compiler.choice.gemmini import gemmini_schedule
-    from compiler.styles import workspaces
+    from baco.compiler.choice.choose import choose
+    from baco.compiler.choice.gemmini import gemmini_schedule
+    from baco.compiler.styles import workspaces
 
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
         chosen = gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator)
@@ -163,7 +163,7 @@ def network_code(
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
     if schedule is None:
-        from compiler.network.group_choice import GroupChoice
+        from baco.compiler.network.group_choice import GroupChoice
 
         schedule = scheduler(accelerator)
         if groups is None and fuses_by_default(accelerator):
@@ -198,7 +198,7 @@ def compile_network(
         groups: how operators are carried out as one unit; with the default schedule by default
             a `group_choice.GroupChoice` where `fuses_by_default`, with another one not at all.
         data: what the inputs hold at the start, by the names of values; zeros without.
-        reference: values by name, of each value's shape (`compiler.network.reference`).
+        reference: values by name, of each value's shape (`baco.compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
         check_layers: compare after every operator, too; the first difference ends the program.
         observe: called with the name and the module after every pass.
@@ -233,7 +233,7 @@ def compile_network(
 
 def host_sources(files: Iterable[str]) -> dict[str, str]:
     """Texts of C files in `host/` and of the header that they include."""
-    folder = resources.files("compiler") / "network" / "host"
+    folder = resources.files("baco.compiler") / "network" / "host"
     names = sorted(files)
     return {
         name: (folder / name).read_text(encoding="utf-8") for name in (["host.h", *names] if names else [])
@@ -259,8 +259,8 @@ def _nbytes(value: IntegerTensor) -> int:
 
 
 def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str, int]:
-    """Least hardware of the same kind that the code runs on; see `compiler.styles.requirement`."""
-    from compiler.styles import requirement
+    """Least hardware of the same kind that the code runs on; see `baco.compiler.styles.requirement`."""
+    from baco.compiler.styles import requirement
 
     found = {"dim": accelerator.dim, "scratchpad_rows": 0, "accumulator_rows": 0}
     needs = [requirement(one.layer, one.schedule, accelerator) for one in lowered.layers.values()]

@@ -12,24 +12,24 @@ from typing import get_args
 
 import numpy as np
 
-from common.errors import InputError, Location, did_you_mean
-from compiler.network import host_operators as host
-from compiler.network import normalise_operators as normalise
-from compiler.network import tensor_operators as tensor
-from compiler.network.arithmetic import saturate8
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
-from compiler.network.calibrate import Ranges, calibrate, index_inputs, needed, random_inputs
-from compiler.network.graph import QuantisedNetwork
-from compiler.network.masks import fold_masks
-from compiler.network.memory_bound import check_network_memory
-from compiler.network.parameters import Parameters, ParameterShapes
-from compiler.network.transposed import interleave, transposed_convolution
-from workloads.expand import expand
-from workloads.network import Network, Operator, Tensor
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.compiler.network import host_operators as host
+from baco.compiler.network import normalise_operators as normalise
+from baco.compiler.network import tensor_operators as tensor
+from baco.compiler.network.arithmetic import saturate8
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
+from baco.compiler.network.calibrate import Ranges, calibrate, index_inputs, needed, random_inputs
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.masks import fold_masks
+from baco.compiler.network.memory_bound import check_network_memory
+from baco.compiler.network.parameters import Parameters, ParameterShapes
+from baco.compiler.network.transposed import interleave, transposed_convolution
+from baco.workloads.expand import expand
+from baco.workloads.network import Network, Operator, Tensor
 
 __all__ = ["quantise", "quantise_inputs", "real", "runnable", "sketch"]
 
-#: Function of `workloads.semantics` -> the rule that adds its integer operators.
+#: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "conv": tensor.convolution,
     "conv_transpose": transposed_convolution,
@@ -66,7 +66,7 @@ def quantise(
     """The network in integers.
 
     Args:
-        network: with semantics, as `workloads.inputs.load.load_network` gives it.
+        network: with semantics, as `baco.workloads.inputs.load.load_network` gives it.
         samples: inputs by name (the network's shapes) that the ranges are taken from; one random sample (normal
             numbers, random indices) without them.
         seed: of parameters that the source of the network does not give, and of the random sample.

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError, Location
-from compiler.layers.reference import requantise
-from compiler.network import graph as g
-from compiler.network.arithmetic import saturate8
-from compiler.network.views import View
-from compiler.row_functions import normalise, softmax
+from baco.common.errors import InputError, Location
+from baco.compiler.layers.reference import requantise
+from baco.compiler.network import graph as g
+from baco.compiler.network.arithmetic import saturate8
+from baco.compiler.network.views import View
+from baco.compiler.row_functions import normalise, softmax
 
 __all__ = ["reference", "run_operator"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.network.graph import MatMul, Rotation
-from compiler.network.views import View
+from baco.compiler.network.graph import MatMul, Rotation
+from baco.compiler.network.views import View
 
 __all__ = ["RotationProduct", "rotation_product"]
 

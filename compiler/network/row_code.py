@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.config import MOVE_BYTES, Accelerator
-from compiler.ir.emit import Emitter, Number, parts
-from compiler.network.graph import Map, Multiplication, Normalisation, Softmax
-from compiler.network.nests import Nest, common, nest_of
-from compiler.network.tiles import TileWalk
-from compiler.network.views import View
-from compiler.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
-from compiler.styles.fused.row_unit import (
+from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.ir.emit import Emitter, Number, parts
+from baco.compiler.network.graph import Map, Multiplication, Normalisation, Softmax
+from baco.compiler.network.nests import Nest, common, nest_of
+from baco.compiler.network.tiles import TileWalk
+from baco.compiler.network.views import View
+from baco.compiler.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
+from baco.compiler.styles.fused.row_unit import (
     FUNCTIONS,
     RowFunctionName,
     begin_softmax,

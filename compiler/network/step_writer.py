@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.network.graph import IntegerTensor, Map, Normalisation, QuantisedNetwork, Softmax
-from compiler.network.lowered import LoweredNetwork
-from compiler.network.row_code import packed_parameters
-from compiler.network.steps import (
+from baco.accel.config import Accelerator
+from baco.compiler.network.graph import IntegerTensor, Map, Normalisation, QuantisedNetwork, Softmax
+from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.row_code import packed_parameters
+from baco.compiler.network.steps import (
     Argument,
     ByteRange,
     HostCall,
@@ -22,9 +22,9 @@ from compiler.network.steps import (
     pointer,
     region,
 )
-from compiler.network.views import View, dense
-from compiler.row_functions import OFFSET_FRACTION
-from compiler.styles.fused.row_unit import packed_table
+from baco.compiler.network.views import View, dense
+from baco.compiler.row_functions import OFFSET_FRACTION
+from baco.compiler.styles.fused.row_unit import packed_table
 
 __all__ = ["StepWriter", "turned_rows"]
 

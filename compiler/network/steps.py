@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.network.graph import IntegerTensor
-from compiler.network.views import View
+from baco.accel.config import Accelerator
+from baco.compiler.network.graph import IntegerTensor
+from baco.compiler.network.views import View
 
 __all__ = [
     "Argument",

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from accel.config import Accelerator
-from compiler.network.dependences import Dependences, Operand, dependences, map_between
-from compiler.network.graph import Convolution, MatMul, Normalisation, QuantisedNetwork, Softmax
-from compiler.network.steps import itemsize
-from compiler.network.views import View, dense
+from baco.accel.config import Accelerator
+from baco.compiler.network.dependences import Dependences, Operand, dependences, map_between
+from baco.compiler.network.graph import Convolution, MatMul, Normalisation, QuantisedNetwork, Softmax
+from baco.compiler.network.steps import itemsize
+from baco.compiler.network.views import View, dense
 
 __all__ = ["Edge", "NetworkAnalysis", "SharedReads", "Subprogram"]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compiler.network.arithmetic import distinct, float32, saturate8
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
-from compiler.network.fusion import Epilogue, batchnorm_line, follow
-from compiler.network.graph import Addition, Convolution, Map, MatMul
-from compiler.network.views import View
-from workloads.network import Operator, Tensor
-from workloads.semantics import Operand, Parameter
-from workloads.views import Reshape
+from baco.compiler.network.arithmetic import distinct, float32, saturate8
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
+from baco.compiler.network.fusion import Epilogue, batchnorm_line, follow
+from baco.compiler.network.graph import Addition, Convolution, Map, MatMul
+from baco.compiler.network.views import View
+from baco.workloads.network import Operator, Tensor
+from baco.workloads.semantics import Operand, Parameter
+from baco.workloads.views import Reshape
 
 #: Sums of products and bias must stay within int32.
 _LARGEST_SUM = 2**31 - 1

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.layers.reference import requantise
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.contraction_text import tensor_shapes
-from compiler.mapping.evaluation import contraction_sums
-from compiler.mapping.rewriting import as_products, gathered, rising
-from compiler.network.graph import Role
+from baco.common.errors import InputError
+from baco.compiler.layers.reference import requantise
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.contraction_text import tensor_shapes
+from baco.compiler.mapping.evaluation import contraction_sums
+from baco.compiler.mapping.rewriting import as_products, gathered, rising
+from baco.compiler.network.graph import Role
 
 __all__ = ["TensorProgram"]
 

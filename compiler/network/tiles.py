@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from accel.config import MOVE_BYTES
-from compiler.ir.emit import Emitter, Number, parts
-from compiler.network.nests import Nest
+from baco.accel.config import MOVE_BYTES
+from baco.compiler.ir.emit import Emitter, Number, parts
+from baco.compiler.network.nests import Nest
 
 __all__ = ["TileWalk", "WriteTile"]
 

@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
-from compiler.network.fusion import Epilogue, follow
-from compiler.network.graph import Map
-from compiler.network.tensor_operators import (
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
+from baco.compiler.network.fusion import Epilogue, follow
+from baco.compiler.network.graph import Map
+from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
     clip,
     convolve,
@@ -17,10 +17,10 @@ from compiler.network.tensor_operators import (
     result,
     stored_image,
 )
-from compiler.network.views import View
-from workloads.network import Operator, Tensor
-from workloads.semantics import Parameter, Semantics
-from workloads.shapes import taps_of
+from baco.compiler.network.views import View
+from baco.workloads.network import Operator, Tensor
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.shapes import taps_of
 
 
 def transposed_convolution(b: IntegerBuilder, op: Operator) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
-from compiler.network.views import View
+from baco.compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
+from baco.compiler.network.views import View
 
 __all__ = ["tables_behind", "through"]
 

@@ -6,19 +6,19 @@ import importlib
 
 from xdsl.passes import ModulePass
 
-from common.errors import InputError, did_you_mean
+from baco.common.errors import InputError, did_you_mean
 
 __all__ = ["PASSES", "pass_named", "summary_of"]
 
 #: Where each pass is, `module:class`; imported when it is used. A new pass is one file and one line here.
 _PLACES: dict[str, str] = {
-    "baco-to-linalg": "compiler.passes.baco_to_linalg:BacoToLinalg",
-    "linalg-pipeline": "compiler.passes.pipeline_loads:PipelineLoads",
-    "linalg-to-instgem": "compiler.passes.linalg_to_instgem:LinalgToInstGem",
-    "instgem-elide-config": "compiler.passes.elide_config:ElideConfig",
-    "instgem-hoist-config": "compiler.passes.hoist_config:HoistConfig",
-    "instgem-to-llvm": "compiler.passes.instgem_to_llvm:InstGemToLlvm",
-    "lower-to-llvm": "compiler.passes.lower_to_llvm:LowerToLlvm",
+    "baco-to-linalg": "baco.compiler.passes.baco_to_linalg:BacoToLinalg",
+    "linalg-pipeline": "baco.compiler.passes.pipeline_loads:PipelineLoads",
+    "linalg-to-instgem": "baco.compiler.passes.linalg_to_instgem:LinalgToInstGem",
+    "instgem-elide-config": "baco.compiler.passes.elide_config:ElideConfig",
+    "instgem-hoist-config": "baco.compiler.passes.hoist_config:HoistConfig",
+    "instgem-to-llvm": "baco.compiler.passes.instgem_to_llvm:InstGemToLlvm",
+    "lower-to-llvm": "baco.compiler.passes.lower_to_llvm:LowerToLlvm",
     # of xDSL
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",

@@ -14,15 +14,15 @@ from xdsl.transforms.common_subexpression_elimination import CommonSubexpression
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from xdsl.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
 
-from compiler.blocks.to_linalg import kernel_to_linalg
-from compiler.dialects.baco import GRID
+from baco.compiler.blocks.to_linalg import kernel_to_linalg
+from baco.compiler.dialects.baco import GRID
 
 __all__ = ["BacoToLinalg"]
 
 
 @dataclass(frozen=True)
 class BacoToLinalg(ModulePass):
-    """Converts every function with a `baco.grid` (see `compiler.blocks.to_linalg`); other functions stay.
+    """Converts every function with a `baco.grid` (see `baco.compiler.blocks.to_linalg`); other functions stay.
 
     Arithmetic that is dead, repeated or the same in every round of a loop is cleared away afterwards.
     """

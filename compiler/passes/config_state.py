@@ -15,8 +15,8 @@ from xdsl.dialects import arith, func, llvm
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, Region, SSAValue
 
-from accel.isa import KEEP_SCALE
-from compiler.dialects.instgem import CommandOp, FenceOp
+from baco.accel.isa import KEEP_SCALE
+from baco.compiler.dialects.instgem import CommandOp, FenceOp
 
 __all__ = ["Effect", "Register", "Value", "defined_inside", "effect_of", "effects_inside"]
 

@@ -11,8 +11,8 @@ from xdsl.dialects import builtin, func, scf
 from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 
-from compiler.ir.known import runs_at_least_once
-from compiler.passes.config_state import (
+from baco.compiler.ir.known import runs_at_least_once
+from baco.compiler.passes.config_state import (
     Effect,
     Register,
     Value,

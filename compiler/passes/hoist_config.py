@@ -10,8 +10,8 @@ from xdsl.dialects import arith, builtin, scf
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
-from compiler.ir.known import runs_at_least_once
-from compiler.passes.config_state import Effect, defined_inside, effect_of, effects_inside
+from baco.compiler.ir.known import runs_at_least_once
+from baco.compiler.passes.config_state import Effect, defined_inside, effect_of, effects_inside
 
 __all__ = ["HoistConfig"]
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.dialects.instgem import CommandOp, FenceOp
+from baco.compiler.dialects.instgem import CommandOp, FenceOp
 
 __all__ = ["InstGemToLlvm"]
 

@@ -9,18 +9,18 @@ from xdsl.context import Context
 from xdsl.dialects import builtin, func
 from xdsl.passes import ModulePass
 
-from accel.config import Accelerator
-from compiler.blocks.attention import attention_to_instgem
-from compiler.blocks.products import product_to_instgem
-from compiler.blocks.to_instgem import function_to_instgem, is_structured
+from baco.accel.config import Accelerator
+from baco.compiler.blocks.attention import attention_to_instgem
+from baco.compiler.blocks.products import product_to_instgem
+from baco.compiler.blocks.to_instgem import function_to_instgem, is_structured
 
 __all__ = ["LinalgToInstGem", "lower_block_functions", "machine_of"]
 
 
 @dataclass(frozen=True)
 class LinalgToInstGem(ModulePass):
-    """Lowers block programs, see `compiler.blocks.to_instgem`; those that are one tiled product become the layer
-    compiler's code (`compiler.blocks.products`), and attention runs as one unit (`compiler.blocks.attention`).
+    """Lowers block programs, see `baco.compiler.blocks.to_instgem`; those that are one tiled product become the layer
+    compiler's code (`baco.compiler.blocks.products`), and attention runs as one unit (`baco.compiler.blocks.attention`).
 
     Attributes:
         accelerator: its configuration, or a file of it; None: Gemmini's default.

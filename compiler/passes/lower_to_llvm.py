@@ -13,9 +13,9 @@ from xdsl.ir import Attribute, Block, BlockOps, Operation, Region, SSAValue
 from xdsl.ir.post_order import PostOrderIterator
 from xdsl.passes import ModulePass
 
-from common.errors import InputError
-from compiler.dialects.instgem import RARELY
-from compiler.ir.location import location_of
+from baco.common.errors import InputError
+from baco.compiler.dialects.instgem import RARELY
+from baco.compiler.ir.location import location_of
 
 __all__ = ["LowerToLlvm"]
 

@@ -9,23 +9,23 @@ from xdsl.context import Context
 from xdsl.dialects import builtin, func
 from xdsl.passes import ModulePass
 
-from accel.config import Accelerator
-from compiler.blocks.analysis import Analysis
-from compiler.blocks.pipelining import mark, pipelined_loads
-from compiler.blocks.stages import choose_stages
-from compiler.blocks.to_instgem import is_structured
-from compiler.passes.linalg_to_instgem import machine_of
+from baco.accel.config import Accelerator
+from baco.compiler.blocks.analysis import Analysis
+from baco.compiler.blocks.pipelining import mark, pipelined_loads
+from baco.compiler.blocks.stages import choose_stages
+from baco.compiler.blocks.to_instgem import is_structured
+from baco.compiler.passes.linalg_to_instgem import machine_of
 
 __all__ = ["PipelineLoads"]
 
 
 @dataclass(frozen=True)
 class PipelineLoads(ModulePass):
-    """Marks blocks that can be loaded ahead with their stages (`compiler.blocks.pipelining`).
+    """Marks blocks that can be loaded ahead with their stages (`baco.compiler.blocks.pipelining`).
 
     Attributes:
         accelerator: its configuration, or a file of it; None: Gemmini's default.
-        stages: of every block; None: chosen by the model of `compiler.analysis.pipelined`, within what fits.
+        stages: of every block; None: chosen by the model of `baco.compiler.analysis.pipelined`, within what fits.
     """
 
     name: ClassVar[str] = "linalg-pipeline"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from common.errors import InputError
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import format_mapping
+from baco.common.errors import InputError
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import format_mapping
 
 __all__ = ["DepthwiseSchedule", "ExplicitSchedule", "LoopConvSchedule", "LoopWsSchedule", "Schedule"]
 

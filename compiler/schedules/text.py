@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 
-from common.errors import InputError
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.text import mapping_text, parse_mapping_text
-from compiler.schedules.schedule import (
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.mapping.text import mapping_text, parse_mapping_text
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from workloads.problem import DIMS, Problem
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = [
     "layer_text",

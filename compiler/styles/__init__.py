@@ -1,18 +1,18 @@
 """Layers to accelerator commands: one file a code style.
 
 `emit_layer` writes a layer as its schedule says, `workspaces` tells what main memory that takes beside the layer's
-tensors, and `compiler.choice.choose` picks a schedule. What a style needs is imported when it is asked for, since most
+tensors, and `baco.compiler.choice.choose` picks a schedule. What a style needs is imported when it is asked for, since most
 programs have one.
 """
 
 from __future__ import annotations
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer
-from compiler.layers.operands import Operands
-from compiler.schedules.schedule import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
@@ -33,19 +33,19 @@ def emit_layer(
     carry out, with the reason.
     """
     if isinstance(schedule, ExplicitSchedule):
-        from compiler.styles.explicit.code import emit_explicit
+        from baco.compiler.styles.explicit.code import emit_explicit
 
         emit_explicit(e, layer, schedule.mapping, accelerator, operands)
     elif isinstance(schedule, DepthwiseSchedule):
-        from compiler.styles.packed import emit_packed
+        from baco.compiler.styles.packed import emit_packed
 
         emit_packed(e, layer, schedule, accelerator, operands)
     elif isinstance(schedule, LoopWsSchedule):
-        from compiler.styles.macros.loop_ws import emit_loop_ws
+        from baco.compiler.styles.macros.loop_ws import emit_loop_ws
 
         emit_loop_ws(e, layer, schedule, accelerator, operands)
     else:
-        from compiler.styles.macros.loop_conv import emit_loop_conv
+        from baco.compiler.styles.macros.loop_conv import emit_loop_conv
 
         emit_loop_conv(e, layer, schedule, accelerator, operands)
 
@@ -56,15 +56,15 @@ def workspaces(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tu
     Contents do not matter before, and mean nothing after. Raises as `emit_layer`.
     """
     if isinstance(schedule, ExplicitSchedule):
-        from compiler.styles.explicit.code import explicit_workspaces
+        from baco.compiler.styles.explicit.code import explicit_workspaces
 
         return explicit_workspaces(layer, schedule.mapping, accelerator)
     if isinstance(schedule, DepthwiseSchedule):
-        from compiler.styles.packed import packed_workspaces
+        from baco.compiler.styles.packed import packed_workspaces
 
         return packed_workspaces(layer, schedule, accelerator)
     if isinstance(schedule, LoopWsSchedule):
-        from compiler.styles.macros.loop_ws import loop_ws_workspaces
+        from baco.compiler.styles.macros.loop_ws import loop_ws_workspaces
 
         return loop_ws_workspaces(layer, schedule, accelerator)
     assert isinstance(schedule, LoopConvSchedule)
@@ -79,8 +79,8 @@ def requirement(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> d
     it is the smallest power of two below the accelerator's capacity that still holds the tiles, in KiB steps.
     """
     if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule):
-        from compiler.styles.explicit.code import prepare
-        from compiler.styles.packed import packed_preparation
+        from baco.compiler.styles.explicit.code import prepare
+        from baco.compiler.styles.packed import packed_preparation
 
         ready = (
             prepare(layer, schedule.mapping, accelerator)
@@ -111,11 +111,11 @@ def requirement(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> d
 def check_schedule(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> None:
     """Raise what `emit_layer` would raise, without writing code."""
     if isinstance(schedule, LoopWsSchedule):
-        from compiler.styles.macros.loop_ws import check_loop_ws
+        from baco.compiler.styles.macros.loop_ws import check_loop_ws
 
         check_loop_ws(layer, schedule, accelerator)
     elif isinstance(schedule, LoopConvSchedule):
-        from compiler.styles.macros.loop_conv_check import plan_loop_conv
+        from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
 
         plan_loop_conv(layer, schedule, accelerator)
     else:

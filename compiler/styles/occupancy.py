@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
-from compiler.styles.explicit.code import prepare
-from compiler.styles.macros.loop_conv_check import plan_loop_conv
-from compiler.styles.macros.loop_ws import check_loop_ws, product_rows
-from compiler.styles.packed import packed_preparation
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
+from baco.compiler.styles.explicit.code import prepare
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import check_loop_ws, product_rows
+from baco.compiler.styles.packed import packed_preparation
 
 __all__ = ["HeldTensor", "LocalMemoryName", "lanes", "occupancy"]
 

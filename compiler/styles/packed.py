@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer, Layout
-from compiler.layers.operands import Operands
-from compiler.schedules.schedule import DepthwiseSchedule
-from compiler.styles.explicit.code import Preparation, emit_explicit, explicit_workspaces, prepare
-from compiler.styles.explicit.weights import EXPANDED, emit_expanded, expanded_bytes
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.operands import Operands
+from baco.compiler.schedules.schedule import DepthwiseSchedule
+from baco.compiler.styles.explicit.code import Preparation, emit_explicit, explicit_workspaces, prepare
+from baco.compiler.styles.explicit.weights import EXPANDED, emit_expanded, expanded_bytes
 
 __all__ = ["emit_packed", "packed_layer", "packed_preparation", "packed_workspaces"]
 
@@ -57,7 +57,7 @@ def _last(layer: Layer, packed: int) -> dict[str, int]:
 
 
 def packed_preparation(layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator) -> Preparation:
-    """How the packed layer is carried out. Raises as `compiler.styles.explicit.code.prepare`."""
+    """How the packed layer is carried out. Raises as `baco.compiler.styles.explicit.code.prepare`."""
     inner = packed_layer(layer, schedule.packed)
     return prepare(inner, schedule.mapping, accelerator, last=_last(layer, schedule.packed))
 
@@ -75,7 +75,7 @@ def packed_workspaces(
 def emit_packed(
     e: Emitter, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator, operands: Operands
 ) -> None:
-    """Write the program of a layer, its weights expanded by the host first. Raises as `compiler.styles.explicit.code`."""
+    """Write the program of a layer, its weights expanded by the host first. Raises as `baco.compiler.styles.explicit.code`."""
     inner = packed_layer(layer, schedule.packed)
     expanded = operands.workspaces[EXPANDED]
     emit_expanded(e, layer, schedule.packed, operands.weight, expanded)

@@ -9,7 +9,7 @@ all others are carried out by explicit moves.
 What a mapping does not say, the macros' fastest way decides: operands that the loop order lets stay do stay in the
 scratchpad, first layers pack pixels, windows of one pixel and stride 2 are downsampled.
 
-Lanes of the array beyond the channels of one group serve its neighbours (`compiler.mapping.nest.packed_groups`).
+Lanes of the array beyond the channels of one group serve its neighbours (`baco.compiler.mapping.nest.packed_groups`).
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.dataflows import MACRO_DATAFLOW
-from common.errors import InfeasibleError
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping, packed_groups
-from compiler.schedules.schedule import (
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import MACRO_DATAFLOW
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping, packed_groups
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from compiler.schedules.trip import Trip
-from compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
-from compiler.styles.macros.loop_ws import Product, as_product, check_loop_ws
-from compiler.styles.macros.reuse import plan_reuse
-from compiler.styles.packed import packed_layer
-from workloads.problem import DIMS
+from baco.compiler.schedules.trip import Trip
+from baco.compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import Product, as_product, check_loop_ws
+from baco.compiler.styles.macros.reuse import plan_reuse
+from baco.compiler.styles.packed import packed_layer
+from baco.workloads.problem import DIMS
 
 __all__ = ["flat_layer", "macro_form", "mapping_of", "packed_pixels", "realise"]
 

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
-from accel.energy import EnergyTable
-from compiler.mapping.batch import AXES
-from explore.combine import chain
-from explore.cost.limits import inputs_touched
-from explore.space import DesignSpace
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
+from baco.accel.energy import EnergyTable
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.combine import chain
+from baco.exploration.cost.limits import inputs_touched
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 Floats = NDArray[np.float64]
 
 #: Tile counts up to this are enumerated one by one, larger ones in intervals of this ratio. Finer intervals give a
-#: somewhat higher bound at many times the cost; `explore.cost.certificate` closes the rest far more cheaply.
+#: somewhat higher bound at many times the cost; `baco.exploration.cost.certificate` closes the rest far more cheaply.
 _EXACT_COUNTS, _RATIO = 4, 1.3
 
 
@@ -41,7 +41,7 @@ def compulsory_bound(
     """Compulsory-traffic bound on a workload's EDP in µJ·cycles, for the best array side of 8 to 128.
 
     Source: method specification section 3, for weight-stationary mappings, but that pixels between those that windows
-    touch do not count (`explore.cost.limits`); for output-stationary ones (which
+    touch do not count (`baco.exploration.cost.limits`); for output-stationary ones (which
     put P on the rows, drain every output once and read both operands for every pass) by the same argument, and so for others
     that put another dimension there. Where several are allowed, each layer is granted the best latency and the best energy."""
     e = energy or EnergyTable()

@@ -1,7 +1,7 @@
 """How near the optimum of a whole design space is a design? A proven lower bound on the EDP, and the gap.
 
 On one hardware point, the least value V of weighing * energy + latency over all mappings of every layer
-(`explore.cost.exact`), summed over layers, is a line that no design on that point lies below. Several lines
+(`baco.exploration.cost.exact`), summed over layers, is a line that no design on that point lies below. Several lines
 leave a convex region; the product energy * latency is quasi-concave, so its least value there is taken at a
 vertex, and is a lower bound of the EDP on that point. Lines are added where the least vertex is until the
 bound reaches what is wanted or meets what the solver's own mappings achieve.
@@ -9,7 +9,7 @@ bound reaches what is wanted or meets what the solver's own mappings achieve.
 Hardware is treated by branch and bound too: lines for a box of hardware points charge for its least memories
 and grant its largest, so they hold for every point inside; boxes are split, lowest bound first, until the
 lowest is a single point that is solved exactly. So spaces of any size can be treated. Where the points can be
-listed, `explore.cost.bound` bounds them all at once, which settles most.
+listed, `baco.exploration.cost.bound` bounds them all at once, which settles most.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from itertools import count as counter
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.mapping.nest import Mapping
-from explore.cost.bound import capacity_bound
-from explore.cost.exact import LayerSolver
-from explore.cost.genome import to_mapping
-from explore.cost.tiles import Floats, Point, Region
-from explore.space import DesignSpace
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.bound import capacity_bound
+from baco.exploration.cost.exact import LayerSolver
+from baco.exploration.cost.genome import to_mapping
+from baco.exploration.cost.tiles import Floats, Point, Region
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 #: A line that lies above the vertex it was drawn for by less than this ratio ends the refinement of a point.
 _STALL = 1e-6

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from common.errors import InputError, Location, did_you_mean
-from explore.candidate import CostModelName
-from explore.space import DesignSpace
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.exploration.candidate import CostModelName
+from baco.exploration.space import DesignSpace
 
 __all__ = ["COST_MODELS", "check_cost_model", "default_cost_model"]
 

@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.latency import predict_layers
-from compiler.latency.prediction import MOVED
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping, tile_words
-from compiler.schedules.schedule import Schedule
-from compiler.styles.occupancy import HeldTensor, lanes, occupancy
-from compiler.styles.realise import realise
-from explore.candidate import CostModelName, LayerCost
-from explore.cost.layers import layer_words
-from explore.cost.predicted import RESOURCES
-from explore.cost.schedules import standing_mappings
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.latency import predict_layers
+from baco.compiler.latency.prediction import MOVED
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping, tile_words
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles.occupancy import HeldTensor, lanes, occupancy
+from baco.compiler.styles.realise import realise
+from baco.exploration.candidate import CostModelName, LayerCost
+from baco.exploration.cost.layers import layer_words
+from baco.exploration.cost.predicted import RESOURCES
+from baco.exploration.cost.schedules import standing_mappings
 
 __all__ = ["HeldBytes", "LayerDetail", "layer_details", "schedule_details"]
 
@@ -41,7 +41,7 @@ class LayerDetail:
         words: of (W, I, O) read and written at levels 0 (registers), 1 (accumulator), 2 (scratchpad), 3 (DRAM), as the
             reference model counts them; they add up to `LayerCost.accesses`, but for DRAM with the instruction-aware
             model, which predicts the bytes that code moves there (`moved`).
-        moved: bytes that main memory moves, by `compiler.latency.prediction.MOVED`; empty with the reference
+        moved: bytes that main memory moves, by `baco.compiler.latency.prediction.MOVED`; empty with the reference
             model.
         held: what the local memories hold; empty where the code cannot be compiled.
         lanes: rows and columns of the array that a full pass uses.

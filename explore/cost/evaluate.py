@@ -14,18 +14,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from accel.config import TIMINGS
-from accel.energy import EnergyTable
-from common.errors import InputError, Location, StorageError, did_you_mean
-from common.files import atomic_write
-from common.portable import Floats
-from common.table import csv_text
-from common.text import one_line
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from explore.candidate import CostModelName
-from explore.cost.choice import COST_MODELS
-from explore.cost.reference import access_counts, latency_terms, total_energy
-from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
+from baco.accel.config import TIMINGS
+from baco.accel.energy import EnergyTable
+from baco.common.errors import InputError, Location, StorageError, did_you_mean
+from baco.common.files import atomic_write
+from baco.common.portable import Floats
+from baco.common.table import csv_text
+from baco.common.text import one_line
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.exploration.candidate import CostModelName
+from baco.exploration.cost.choice import COST_MODELS
+from baco.exploration.cost.reference import access_counts, latency_terms, total_energy
+from baco.exploration.mapping_rows import TARGETS, MappingTable, read_mapping_table
 
 #: predicted.edp and target.edp are in J·cycles.
 _UJ_PER_J = 1e6
@@ -131,7 +131,7 @@ class Statistics:
     """What `evaluate_file` found.
 
     Attributes:
-        cost_model: what predicted, a name of `explore.cost.choice.COST_MODELS`.
+        cost_model: what predicted, a name of `baco.exploration.cost.choice.COST_MODELS`.
         rows: predicted.
         rows_not_fitting: rows whose mapping needs more than the accelerator of the row has (single buffers).
         errors: by target column, for those in the file.
@@ -184,10 +184,10 @@ def evaluate_file(
     """Predict every row of a table of mappings and write it with the predictions added.
 
     Args:
-        path: CSV, or gzipped CSV if its name ends in `.gz`; columns as in `explore.mapping_rows`.
+        path: CSV, or gzipped CSV if its name ends in `.gz`; columns as in `baco.exploration.mapping_rows`.
         cost_model: `reference`, with the constants of the published evaluation, or `instruction`
-            (`explore.cost.row_costs.predict_instruction`).
-        timing: one of `accel.config.TIMINGS`, which the model `instruction` alone knows.
+            (`baco.exploration.cost.row_costs.predict_instruction`).
+        timing: one of `baco.accel.config.TIMINGS`, which the model `instruction` alone knows.
         out: written with all columns of the input and `predicted.cycle` (cycles), `predicted.energy` (µJ),
             `predicted.edp` (J·cycles, as `target.edp`); gzipped if its name ends in `.gz`.
 
@@ -209,7 +209,7 @@ def evaluate_file(
     table = read_mapping_table(path)
     cycles, energy_uj, fits = predict(table)
     if model == "instruction":
-        from explore.cost.row_costs import predict_instruction
+        from baco.exploration.cost.row_costs import predict_instruction
 
         cycles, energy_uj = predict_instruction(table, timing or "baco")
     edp = cycles * energy_uj / _UJ_PER_J

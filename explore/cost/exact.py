@@ -3,7 +3,7 @@
 `LayerSolver.solve` minimises weighing * energy + latency over *all* mappings that genomes encode (whole
 factors at the array and three levels, products at least the bounds, either dataflow, all DRAM orders), with the copies
 that the space gives to tiles that change (the reference model, for which moves cost no waiting, holds none once), by
-branch and bound: nodes (counts of DRAM passes, `explore.cost.tiles`) are taken in rising order of their lower
+branch and bound: nodes (counts of DRAM passes, `baco.exploration.cost.tiles`) are taken in rising order of their lower
 bounds, all mappings of a node that can be best are evaluated by the cost model itself, and the search ends
 once the next bound is not below the best value found.
 
@@ -40,9 +40,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from accel.dataflows import DATAFLOWS, Dataflow, DataflowRule
-from compiler.mapping.batch import AXES
-from explore.cost.genome import (
+from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowRule
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
     DRAM_ORDERS,
@@ -61,10 +61,10 @@ from explore.cost.genome import (
     needs,
     trivial,
 )
-from explore.cost.reference import latency_terms, total_energy
-from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
-from explore.space import DesignSpace
-from workloads.problem import Problem
+from baco.exploration.cost.reference import latency_terms, total_energy
+from baco.exploration.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
+from baco.exploration.space import DesignSpace
+from baco.workloads.problem import Problem
 
 _R, _S, _Q, _N = (AXES.index(name) for name in "RSQN")
 #: Bounds and values are computed in different orders of the same sums; this much is rounding.

@@ -8,7 +8,7 @@ fixed: loops that the stationary operand can sit through run at level 0, and red
 What a tile held once waits for, only the instruction-aware model says; to the reference model moving is free, so that its
 searches and proofs hold all that changes twice.
 
-Macro form is what a loop macro of the accelerator can carry out (`compiler.styles.realise`): no loops at level 2, the
+Macro form is what a loop macro of the accelerator can carry out (`baco.compiler.styles.realise`): no loops at level 2, the
 loops that sum innermost at DRAM, and two copies of every tile whether it changes or not, since the macros always work
 in halves of the memories. What a macro's tile takes of them depends on the array's side, so a flow names it: flow 2 + n
 is macro form on an array of side 2^(n + 1). Further dataflows have the numbers behind these.
@@ -25,11 +25,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
-from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
-from compiler.mapping.nest import REGISTER_DIMS, Mapping
-from explore.cost.reference import Counts, access_counts
-from workloads.problem import DIMS, Problem
+from baco.accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
+from baco.compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import REGISTER_DIMS, Mapping
+from baco.exploration.cost.reference import Counts, access_counts
+from baco.workloads.problem import DIMS, Problem
 
 Genomes = NDArray[np.int64]
 
@@ -90,7 +90,7 @@ class ProblemSet:
     """The problems of a search as arrays: `bounds` (n, 7) in `AXES` order, and their shapes as tensors.
 
     Args:
-        packs: (n,) whether neighbouring groups may share a pass (`compiler.mapping.nest.packed_groups`); none may without.
+        packs: (n,) whether neighbouring groups may share a pass (`baco.compiler.mapping.nest.packed_groups`); none may without.
     """
 
     def __init__(self, problems: Sequence[Problem], packs: NDArray[np.bool_] | None = None) -> None:
@@ -106,7 +106,7 @@ class ProblemSet:
         return len(self.problems)
 
     def packed(self, task: NDArray[np.int64], genomes: Genomes) -> NDArray[np.int64]:
-        """Groups that each row runs at once, (B,), as `compiler.mapping.nest.packed_groups` has it."""
+        """Groups that each row runs at once, (B,), as `baco.compiler.mapping.nest.packed_groups` has it."""
         found = np.ones(len(genomes), dtype=np.int64)
         index = np.flatnonzero(self.packs[task] & (genomes[:, FLOW] == PLAIN))
         if len(index):
@@ -227,7 +227,7 @@ def count(
     """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row.
 
     Args:
-        padded: as `explore.cost.layers.layer_costs` has it. Without, needs of capacity are not those of the rows.
+        padded: as `baco.exploration.cost.layers.layer_costs` has it. Without, needs of capacity are not those of the rows.
     """
     shape = problems.batch.take(torch.from_numpy(task))
     packed = problems.packed(task, genomes)

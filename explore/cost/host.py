@@ -15,12 +15,12 @@ is a loop over elements; its cost is
 * A row stays in the cache between passes over it, so every tensor crosses the DRAM bus once; a blocking cache
   overlaps none of that with arithmetic, hence the sum. Of a table that is only indexed (embedding, gather),
   just the rows read move.
-* Energy of an instruction: as of programs (`compiler.network.prediction.host_energy_pj`).
+* Energy of an instruction: as of programs (`baco.compiler.network.prediction.host_energy_pj`).
 * Operators do not record windows; pooling is charged as the separable, running algorithms whose work per
   input element is independent of the window.
 
 It is meant to show whether the host matters. Against programs of whole networks on the simulated host core
-(`baco run --network`, where `compiler.network.host_model` predicts each call from its own parameters) embeddings,
+(`baco run --network`, where `baco.compiler.network.host_model` predicts each call from its own parameters) embeddings,
 softmax, layer normalisation, tables and global averages come out between 0.82 and 1.11 times as measured, an
 embedding whose few rows stay in the cache at 1.44. Additions of two tensors are charged to the host here, though
 the compiler gives them to the accelerator, where they take a thirtieth. It ignores the operating system, and
@@ -32,10 +32,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accel.config import Accelerator
-from compiler.network.steps import StepCost
-from explore.operators import OperatorCost
-from workloads.network import Network, Operator
+from baco.accel.config import Accelerator
+from baco.compiler.network.steps import StepCost
+from baco.exploration.operators import OperatorCost
+from baco.workloads.network import Network, Operator
 
 #: Cycles of each kind of instruction of a recipe on a five-stage in-order core when neighbours are independent:
 #: multiplications have half of their latency of four exposed; a look-up is an address sum and a load whose result is

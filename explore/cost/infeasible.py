@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.errors import InfeasibleError
-from explore.candidate import BatchSummary
-from explore.constraints import UNITS, Constraints
-from explore.cost.limits import LeastCosts
-from explore.shortfall import Shortfall
+from baco.common.errors import InfeasibleError
+from baco.exploration.candidate import BatchSummary
+from baco.exploration.constraints import UNITS, Constraints
+from baco.exploration.cost.limits import LeastCosts
+from baco.exploration.shortfall import Shortfall
 
 PREFIX = "nearest."
 #: Values of constraints by path: (reached, bound).

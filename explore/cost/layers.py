@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from accel.config import Accelerator
-from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
-from compiler.mapping.nest import ROW_DIM, Mapping, packed_problem
-from explore.candidate import LayerCost
-from explore.cost.reference import access_counts, energy_terms, latency_terms, tensor_accesses
-from workloads.problem import DIMS, Problem
+from baco.accel.config import Accelerator
+from baco.compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import ROW_DIM, Mapping, packed_problem
+from baco.exploration.candidate import LayerCost
+from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms, tensor_accesses
+from baco.workloads.problem import DIMS, Problem
 
 
 def layer_costs(

@@ -2,7 +2,7 @@
 
 A limit holds for the costs of one kind, and is worth showing beside no others:
 
-* `reference`: what the reference model predicts (`explore.cost.reference`);
+* `reference`: what the reference model predicts (`baco.exploration.cost.reference`);
 * `compiled`: what the instruction-aware model predicts of compiled programs, and what is measured of them on the RTL.
 
 Both are sums over layers, and in each layer a maximum over what a layer cannot do without: each operand crosses main
@@ -21,20 +21,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.dataflows import DATAFLOWS, Dataflow, check_executable
-from compiler.analysis.traffic import channel_bytes_per_cycle
-from compiler.layers.layer import Layer
-from explore.hardware import HardwarePoints
-from explore.rest import RestOfPrograms
-from explore.space import DesignSpace
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.dataflows import DATAFLOWS, Dataflow, check_executable
+from baco.compiler.analysis.traffic import channel_bytes_per_cycle
+from baco.compiler.layers.layer import Layer
+from baco.exploration.hardware import HardwarePoints
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 __all__ = ["LeastCosts", "inputs_touched", "limits_of", "touched"]
 
 Floats = NDArray[np.float64]
 
-#: Relative tolerance with which the cost models round quotients up (`compiler.latency.tiling`): limits may not
+#: Relative tolerance with which the cost models round quotients up (`baco.compiler.latency.tiling`): limits may not
 #: round up what they do not.
 _TOLERANCE = 1e-6
 #: Sums in another order differ in their last bits, which must not lift a limit above what reaches it.
@@ -198,9 +198,9 @@ def _inside(results: int, window: int, stride: int, dilation: int, before: int, 
 
     In truth all that are touched and lie inside. But the instruction-aware model estimates what lies outside, for three
     tiles of results beside each edge and for each part of a window that tiles cut, and may count gaps between touched
-    pixels as lost (`compiler.latency.commands`): that it is right up to that is all that is proven here. With
+    pixels as lost (`baco.compiler.latency.commands`): that it is right up to that is all that is proven here. With
     whole windows, it counts no less than what is touched, less a padding for each of these tiles; with windows cut in
-    n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`compiler.styles.macros.cycles`).
+    n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`baco.compiler.styles.macros.cycles`).
     """
     beyond = (results - 1) * stride + (window - 1) * dilation - before - (size - 1)
     lost = sum(max(0, side - tile * stride) for side in (before, beyond) for tile in range(3))
@@ -256,7 +256,7 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
     *Cycles.* The array takes one row a cycle, of at most `dim` operands for at most `dim` results. Code multiplies
     blocks of a layer, so a pixel takes ceil(C / dim) ceil(K / dim) rows for every position of the window, but for two
     packings of the compiler's: LOOP_CONV_WS puts floor(dim / C) positions of a line of the window in a row
-    (`compiler.styles.macros.cycles`), and explicit code floor(dim / max(C, K)) groups (`compiler.styles.packed`). Neither
+    (`baco.compiler.styles.macros.cycles`), and explicit code floor(dim / max(C, K)) groups (`baco.compiler.styles.packed`). Neither
     is for output-stationary code. The model's cycles are never below its rows of the array, and never below its bytes
     over the channel's bandwidth, since it adds to the larger of both (`macro_runs.overlapped`: every factor is at
     least 1 and no addend negative; `instruction.model`: phases one after the other, a norm of what goes on in one). In

@@ -1,7 +1,7 @@
 """The seam between a search and what predicts its costs: one object that every searcher, scan and report asks.
 
 Energy is access counts times the energy table in every model. What is accessed inside the accelerator is what the
-reference model (`explore.cost.reference`) counts; models differ in the cycles and in the words of main memory that they
+reference model (`baco.exploration.cost.reference`) counts; models differ in the cycles and in the words of main memory that they
 predict, and therefore in what a search must keep of an evaluated mapping.
 """
 
@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from compiler.mapping.nest import Mapping
-from explore.candidate import CostModelName, LayerCost
-from explore.cost import layers as reference_layers
-from explore.cost.genome import Genomes
-from explore.cost.reference import Counts, latency_terms
-from explore.rest import RestOfPrograms
-from explore.space import DesignSpace
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.candidate import CostModelName, LayerCost
+from baco.exploration.cost import layers as reference_layers
+from baco.exploration.cost.genome import Genomes
+from baco.exploration.cost.reference import Counts, latency_terms
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +36,7 @@ class CostModel(Protocol):
     """Latency and traffic of the mappings of a search's tasks.
 
     Attributes:
-        name: one of `explore.cost.choice.COST_MODELS`.
+        name: one of `baco.exploration.cost.choice.COST_MODELS`.
         kept: how many numbers `keep` gives for each mapping.
         macros: whether it tells macro code from explicit code, so that macro form is worth looking for.
         exact: whether the exact finish and the proof, which know the reference model alone, hold for it.
@@ -79,7 +79,7 @@ class CostModel(Protocol):
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take, given what they need by `explore.cost.genome.needs`."""
+        """Rows of the local memories that mappings take, given what they need by `baco.exploration.cost.genome.needs`."""
 
     def can(self, task: Ints, dim: Ints) -> Bools:
         """Whether macros carry tasks out on arrays of the given sides."""
@@ -98,7 +98,7 @@ class CostModel(Protocol):
 
 
 class ReferenceModel:
-    """The published analytical model: the busiest of four resources (`explore.cost.reference`)."""
+    """The published analytical model: the busiest of four resources (`baco.exploration.cost.reference`)."""
 
     name: CostModelName = "reference"
     kept = 3
@@ -177,7 +177,7 @@ def make_cost_model(
     """The model called `name` for the layers of a search's tasks, in the tasks' order, and what programs do beside them."""
     if name == "reference":
         return ReferenceModel([layer.problem for layer in layers], space)
-    from explore.cost.predicted import InstructionModel
+    from baco.exploration.cost.predicted import InstructionModel
 
     return InstructionModel(layers, space, rest)
 

@@ -17,30 +17,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accel.config import Accelerator
-from accel.dataflows import MACRO_DATAFLOW, check_executable
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError
-from compiler.analysis.traffic import channel_bytes_per_cycle
-from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
-from compiler.latency.batch import Resource
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import AXES, MappingBatch
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import (
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import MACRO_DATAFLOW, check_executable
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.traffic import channel_bytes_per_cycle
+from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
+from baco.compiler.latency.batch import Resource
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import AXES, MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from compiler.styles.macros.estimate import expansion_cycles
-from compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
-from compiler.styles.macros.loop_ws import as_product, check_loop_ws
-from compiler.styles.packed import packed_layer
-from compiler.styles.realise import macro_form, realise
-from explore.candidate import CodeStyle, CostModelName, LayerCost
-from explore.cost.genome import (
+from baco.compiler.styles.macros.estimate import expansion_cycles
+from baco.compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import as_product, check_loop_ws
+from baco.compiler.styles.packed import packed_layer
+from baco.compiler.styles.realise import macro_form, realise
+from baco.exploration.candidate import CodeStyle, CostModelName, LayerCost
+from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
     DATAFLOW_NUMBER,
@@ -63,11 +63,11 @@ from explore.cost.genome import (
     macro_side,
     needs,
 )
-from explore.cost.layers import layer_costs
-from explore.cost.reference import Counts
-from explore.rest import RestOfPrograms
-from explore.space import DesignSpace
-from workloads.problem import DIMS, Problem
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.reference import Counts
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import DesignSpace
+from baco.workloads.problem import DIMS, Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,7 +78,7 @@ _CHUNK = 32_768
 
 
 class InstructionModel:
-    """See `explore.cost.model.CostModel`.
+    """See `baco.exploration.cost.model.CostModel`.
 
     Args:
         layers: what the tasks compute, in the tasks' order.
@@ -196,8 +196,8 @@ class InstructionModel:
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take: what `explore.cost.genome.needs` says, and for macro form no less
-        than the two halves in which the macro places its blocks (`compiler.styles.macros.loop_conv_check`, `loop_ws`)."""
+        """Rows of the local memories that mappings take: what `baco.exploration.cost.genome.needs` says, and for macro form no less
+        than the two halves in which the macro places its blocks (`baco.compiler.styles.macros.loop_conv_check`, `loop_ws`)."""
         index = np.flatnonzero(is_macro_flow(genomes[:, FLOW]))
         if not len(index):
             return accumulator, scratchpad
@@ -251,7 +251,7 @@ class InstructionModel:
 
     def macro_shape(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
         """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
-        has macro form (`compiler.styles.realise.macro_form`) and all of whose tiles have two copies."""
+        has macro form (`baco.compiler.styles.realise.macro_form`) and all of whose tiles have two copies."""
         bounds = self.problems.bounds[task]
         t1 = genomes[:, T1]
         twice = is_macro_flow(genomes[:, FLOW])
@@ -351,7 +351,7 @@ def by_instructions(
     accelerators: Sequence[Accelerator],
 ) -> list[LayerCost]:
     """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
-    mapping or schedule says. Raises as `compiler.latency.predict_layers`."""
+    mapping or schedule says. Raises as `baco.compiler.latency.predict_layers`."""
     predicted = predict_layers(layers, how, accelerators)
     found = []
     for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from compiler.network.lowered import LoweredNetwork
-from compiler.network.prediction import predict_step
-from explore.cost.schedules import schedule_costs
+from baco.accel.config import Accelerator
+from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.prediction import predict_step
+from baco.exploration.cost.schedules import schedule_costs
 
 __all__ = ["ProgramCost", "program_cost"]
 
@@ -29,7 +29,7 @@ class ProgramCost:
 
 def program_cost(lowered: LoweredNetwork, accelerator: Accelerator) -> ProgramCost:
     """Of a network's calls, one after the other: layers by the instruction-aware model, the rest as
-    `compiler.network.prediction` says. Raises InfeasibleError for a schedule that cannot be carried out."""
+    `baco.compiler.network.prediction` says. Raises InfeasibleError for a schedule that cannot be carried out."""
     codes = lowered.layers
     layers = [one.layer for one in codes.values()]
     schedules = [one.schedule for one in codes.values()]

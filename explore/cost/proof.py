@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explore.candidate import Candidate, Cost
-from explore.cost.certificate import Certificate, certify
-from explore.cost.layers import layer_costs
-from explore.objective import Objective
-from explore.space import DesignSpace
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.cost.certificate import Certificate, certify
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.objective import Objective
+from baco.exploration.space import DesignSpace
 
 #: Phase of the batch that a proof is recorded as, and the detail that holds the proven bound (µJ·cycles).
 PHASE, BOUND = "proof", "proof.bound"

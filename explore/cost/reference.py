@@ -16,8 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from common import tensors
-from compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.common import tensors
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 
 _W, _O, _REDUCTION, _PIXELS = slice(0, 4), slice(3, 7), slice(0, 3), slice(4, 7)
 _R, _S, _C, _K, _P, _Q, _N = range(7)
@@ -174,7 +174,7 @@ def _flows(problem: ProblemBatch, mapping: MappingBatch) -> _Flows:
     i_fills = swept * (dram / slide / k_reuse)
 
     # Partial sums reach the accumulator once a row of the array is done, or, where they stay, once a register is drained;
-    # then the rows share weights. (Along the rows runs a dimension of what stays: `accel.dataflows`.)
+    # then the rows share weights. (Along the rows runs a dimension of what stays: `baco.accel.dataflows`.)
     updates = macs / rows
     operands = stationary_fills
     if os is not None:
@@ -326,7 +326,7 @@ def latency_terms(counts: Counts, dim: Tensor | float, dram_bytes_per_cycle: flo
 
 
 class EnergyLaw(Protocol):
-    """Energy per access in pJ; `accel.energy.EnergyTable` is one."""
+    """Energy per access in pJ; `baco.accel.energy.EnergyTable` is one."""
 
     @property
     def mac_pj(self) -> float: ...

@@ -1,27 +1,27 @@
-"""The rest of programs (`explore.rest`) from networks: lowered as they are compiled, without their layers."""
+"""The rest of programs (`baco.exploration.rest`) from networks: lowered as they are compiled, without their layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from accel.config import Accelerator
-from common.errors import BacoError
-from compiler.layers.layer import Layer
-from compiler.network.graph import QuantisedNetwork, Rotation, SumOfRows
-from compiler.network.lowered import LoweredNetwork, step_kind
-from compiler.network.lowering import lower_network
-from compiler.network.prediction import predict_step
-from compiler.network.quantise import sketch
-from compiler.network.steps import StepCost
-from compiler.schedules.schedule import LoopWsSchedule, Schedule
-from explore.cost.host import host_costs
-from explore.cost.predicted import side_machines
-from explore.operators import OperatorCost
-from explore.reference_machine import reference_machine
-from explore.rest import RestBySettings, RestOfPrograms, SizedOperators
-from explore.space import DesignSpace
-from workloads.network import Network, Workload
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.graph import QuantisedNetwork, Rotation, SumOfRows
+from baco.compiler.network.lowered import LoweredNetwork, step_kind
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.prediction import predict_step
+from baco.compiler.network.quantise import sketch
+from baco.compiler.network.steps import StepCost
+from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
+from baco.exploration.cost.host import host_costs
+from baco.exploration.cost.predicted import side_machines
+from baco.exploration.operators import OperatorCost
+from baco.exploration.reference_machine import reference_machine
+from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Network, Workload
 
 __all__ = ["rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
 
@@ -128,7 +128,7 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
     they have row functions only, those that have in what their memories hold besides.
 
     Networks that are no programs (operators that cannot be run, say) are named with the reason; what their host operators
-    take is estimated from the graph (`explore.cost.host`).
+    take is estimated from the graph (`baco.exploration.cost.host`).
     """
     operators: dict[str, dict[int, tuple[OperatorCost, ...]]] = {}
     units: dict[str, dict[int, tuple[SizedOperators, ...]]] = {}

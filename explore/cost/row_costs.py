@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from common.errors import BacoError, InfeasibleError, InputError, Location
-from common.portable import Floats
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.styles.explicit.code import buffered
-from explore.cost.predicted import instruction_costs
-from explore.mapping_rows import ARCH, MappingTable
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.common.errors import BacoError, InfeasibleError, InputError, Location
+from baco.common.portable import Floats
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.styles.explicit.code import buffered
+from baco.exploration.cost.predicted import instruction_costs
+from baco.exploration.mapping_rows import ARCH, MappingTable
 
 __all__ = ["predict_instruction"]
 

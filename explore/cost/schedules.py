@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
-from compiler.styles.packed import packed_layer
-from compiler.styles.realise import flat_layer, mapping_of
-from explore.candidate import CostModelName, LayerCost
-from explore.cost.layers import layer_costs
-from explore.cost.predicted import by_instructions
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
+from baco.compiler.styles.packed import packed_layer
+from baco.compiler.styles.realise import flat_layer, mapping_of
+from baco.exploration.candidate import CostModelName, LayerCost
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.predicted import by_instructions
+from baco.workloads.problem import Problem
 
 __all__ = ["schedule_costs", "standing_mappings"]
 

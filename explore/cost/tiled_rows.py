@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError, Location, did_you_mean
-from common.numbers import real_number, whole_number
-from common.table import TableRow, csv_text, read_rows, read_table_text
-from common.text import one_line
-from compiler.mapping.machine import Machine
-from compiler.mapping.pipeline import run_pipeline
-from compiler.mapping.templates import chained_products, tiled_product
-from explore.cost.evaluate import Error, write_table
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.numbers import real_number, whole_number
+from baco.common.table import TableRow, csv_text, read_rows, read_table_text
+from baco.common.text import one_line
+from baco.compiler.mapping.machine import Machine
+from baco.compiler.mapping.pipeline import run_pipeline
+from baco.compiler.mapping.templates import chained_products, tiled_product
+from baco.exploration.cost.evaluate import Error, write_table
 
 __all__ = ["TiledStatistics", "evaluate_tiled_rows"]
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.dataflows import DATAFLOWS, Dataflow
-from compiler.mapping.batch import AXES
-from explore.space import DesignSpace
-from workloads.problem import DIMS, Problem
+from baco.accel.dataflows import DATAFLOWS, Dataflow
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.space import DesignSpace
+from baco.workloads.problem import DIMS, Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

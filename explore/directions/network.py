@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from common import portable
-from common.portable import Floats, Ints
+from baco.common import portable
+from baco.common.portable import Floats, Ints
 
 __all__ = ["BATCH", "BATCHES", "QNetwork"]
 

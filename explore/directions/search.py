@@ -10,14 +10,14 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 
-from accel.config import Accelerator
-from common import portable
-from common.portable import Floats
-from compiler.latency import HardwareBatch, LayerBatch, latency
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from explore.directions.network import BATCH, BATCHES, QNetwork
-from explore.directions.space import SchedulePoint, ScheduleSpace
+from baco.accel.config import Accelerator
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.compiler.latency import HardwareBatch, LayerBatch, latency
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.exploration.directions.network import BATCH, BATCHES, QNetwork
+from baco.exploration.directions.space import SchedulePoint, ScheduleSpace
 
 __all__ = ["METHODS", "DirectionSearch", "Method", "analytical_cycles", "search_directions"]
 

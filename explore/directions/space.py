@@ -16,16 +16,16 @@ from functools import cached_property
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.dataflows import MACRO_DATAFLOW, RELEVANT
-from common import portable
-from common.portable import Floats
-from compiler.layers.layer import Layer
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.nest import Mapping, requirement, tile_words
-from explore.cost.genome import DRAM_ORDERS, INNER_ORDER
-from explore.search.exact_factors import prime_powers
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import MACRO_DATAFLOW, RELEVANT
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.nest import Mapping, requirement, tile_words
+from baco.exploration.cost.genome import DRAM_ORDERS, INNER_ORDER
+from baco.exploration.search.exact_factors import prime_powers
+from baco.workloads.problem import DIMS
 
 __all__ = [
     "Direction",
@@ -97,7 +97,7 @@ class Direction:
     down: int = -1
 
 
-#: Places that a loop's parts are at, innermost first: along the array, then levels of `compiler.mapping.nest`. Weights stay in
+#: Places that a loop's parts are at, innermost first: along the array, then levels of `baco.compiler.mapping.nest`. Weights stay in
 #: the array while pixels pass.
 _PLACES: dict[str, tuple[str | int, ...]] = {
     "R": (1, 2, 3), "S": (1, 2, 3), "P": (0, 2, 3), "Q": (0, 2, 3), "N": (0, 2, 3),

@@ -17,8 +17,8 @@ from os import getpid
 from socket import gethostname
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from common.errors import BacoError
-from common.provenance import versions
+from baco.common.errors import BacoError
+from baco.common.provenance import versions
 
 __all__ = [
     "Agenda",
@@ -299,7 +299,7 @@ def check_worker(task: WorkItem[Any], key: str) -> None:
 @functools.cache
 def _check_need(need: Need) -> None:
     if need == "compiler":
-        from sim.toolchain import toolchain
+        from baco.sim.toolchain import toolchain
 
         toolchain()
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from common.errors import InputError, did_you_mean
-from explore.executors.base import Executor
-from explore.executors.local import LocalExecutor
+from baco.common.errors import InputError, did_you_mean
+from baco.exploration.executors.base import Executor
+from baco.exploration.executors.local import LocalExecutor
 
 __all__ = ["ENGINES", "HERE", "LOCAL", "ExecutorChoice"]
 
@@ -39,7 +39,7 @@ class ExecutorChoice:
     def executor(self) -> AbstractContextManager[Executor]:
         """Nothing is started before there is something to run. Raises InputError where Ray is not installed."""
         if self.name == "ray":
-            from explore.executors.rays import RayExecutor
+            from baco.exploration.executors.rays import RayExecutor
 
             return RayExecutor(self.workers, self.address)
         return LocalExecutor(0 if self.name == "here" else self.workers)

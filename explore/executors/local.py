@@ -19,9 +19,18 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType, TracebackType
 from typing import Any
 
-from common.errors import BacoError, StorageError
-from common.processes import python_children
-from explore.executors.base import Agenda, Finished, Given, Shelf, TaskT, ValueT, WorkOutcome, carry_out
+from baco.common.errors import BacoError, StorageError
+from baco.common.processes import python_children
+from baco.exploration.executors.base import (
+    Agenda,
+    Finished,
+    Given,
+    Shelf,
+    TaskT,
+    ValueT,
+    WorkOutcome,
+    carry_out,
+)
 
 __all__ = ["LocalExecutor"]
 
@@ -35,7 +44,7 @@ class _Worker:
 
 
 class LocalExecutor:
-    """See `explore.executors.base.Executor`.
+    """See `baco.exploration.executors.base.Executor`.
 
     Args:
         workers: processes, started as they are needed; by default as many as there are processors. 0 runs tasks in this process.
@@ -56,7 +65,7 @@ class LocalExecutor:
     def run(
         self, tasks: Iterable[TaskT], shelf: Shelf[ValueT] | None = None
     ) -> Iterator[Finished[TaskT, ValueT]]:
-        """See `explore.executors.base.Executor`."""
+        """See `baco.exploration.executors.base.Executor`."""
         agenda: Agenda[TaskT, ValueT] = Agenda(tasks, shelf)
         if self.workers < 1:
             yield from _alone(agenda, shelf)

@@ -20,14 +20,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic
 
-from common.errors import BacoError, InputError, Location, StorageError
-from common.processes import python_children
-from common.text import one_line
-from explore.executors.base import (
+from baco.common.errors import BacoError, InputError, Location, StorageError
+from baco.common.processes import python_children
+from baco.common.text import one_line
+from baco.exploration.executors.base import (
     Agenda,
     Finished,
     Given,
@@ -64,7 +65,7 @@ _Chunk = list[Given[Any]]
 
 
 class RayExecutor:
-    """See `explore.executors.base.Executor`.
+    """See `baco.exploration.executors.base.Executor`.
 
     Args:
         workers: tasks side by side; by default as many as the cluster has processors.
@@ -97,7 +98,7 @@ class RayExecutor:
     def run(
         self, tasks: Iterable[TaskT], shelf: Shelf[ValueT] | None = None
     ) -> Iterator[Finished[TaskT, ValueT]]:
-        """See `explore.executors.base.Executor`."""
+        """See `baco.exploration.executors.base.Executor`."""
         run = _Run(Agenda(tasks, shelf), shelf, remote=not self._starts_one)
         agenda = run.agenda
         try:
@@ -366,8 +367,8 @@ def _signals_kept() -> Iterator[None]:
 
 
 def _packages() -> Path:
-    """The folder that baco's packages are in."""
-    return Path(__file__).resolve().parents[2]
+    """The folder that the package `baco` is in."""
+    return Path(str(resources.files("baco"))).resolve().parent
 
 
 def _first_line(error: BaseException) -> str:

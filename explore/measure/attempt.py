@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from explore.measure.energy import counted_activity, counted_energy, static_energy
-from explore.measure.measurement import Measurement
-from sim.job import Simulation, SimulationError
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.exploration.measure.energy import counted_activity, counted_energy, static_energy
+from baco.exploration.measure.measurement import Measurement
+from baco.sim.job import Simulation, SimulationError
 
 __all__ = ["WrongResultError", "attempt", "check_exit", "counted"]
 

@@ -1,12 +1,12 @@
-"""Energy of what was counted while commands ran, with the constants of the reference model (`accel.energy`)."""
+"""Energy of what was counted while commands ran, with the constants of the reference model (`baco.accel.energy`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accel.config import Accelerator
-from accel.energy import NORMALISATIONS, ROW_FUNCTIONS
-from sim.job import Simulation
+from baco.accel.config import Accelerator
+from baco.accel.energy import NORMALISATIONS, ROW_FUNCTIONS
+from baco.sim.job import Simulation
 
 __all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj", "static_energy"]
 
@@ -19,7 +19,7 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
     accelerator has them.
 
     Args:
-        activity: counts of `sim.job.Simulation.activity`. Words as in the reference model (method specification,
+        activity: counts of `baco.sim.job.Simulation.activity`. Words as in the reference model (method specification,
             section 3): registers are accessed once a multiplication and once for every stationary word moved in;
             the accumulator in 32-bit words, the scratchpad and DRAM in bytes. A row of a local memory is one access
             of all its words, since all its columns are clocked.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from explore.executors.base import Need, WorkItem
-from explore.measure.layer import measure_layer
-from explore.measure.measurement import Measurement
-from explore.measure.store import measurement_key
-from sim.job import Limits
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.exploration.executors.base import Need, WorkItem
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import measurement_key
+from baco.sim.job import Limits
 
 __all__ = ["MEASURING_NEEDS", "Measurable", "MeasurementJob"]
 
@@ -34,7 +34,7 @@ class Measurable(WorkItem[Measurement], Protocol):
 
 @dataclass(frozen=True)
 class MeasurementJob:
-    """One measurement that is wanted; arguments of `explore.measure.layer.measure_layer`. See `Measurable`."""
+    """One measurement that is wanted; arguments of `baco.exploration.measure.layer.measure_layer`. See `Measurable`."""
 
     layer: Layer
     schedule: Schedule

@@ -7,23 +7,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.scratch import scratch_folder
-from compiler.codegen.layer_program import layer_program
-from compiler.codegen.program import Program
-from compiler.layers.layer import Layer
-from compiler.layers.reference import draw_tensors, layer_result
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import schedule_text, style_of
-from compiler.styles.realise import realise
-from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
-from explore.measure.measurement import Measurement
-from explore.measure.writer import last_writer
-from sim.engines.base import CycleEngine
-from sim.engines.program import run_program
-from sim.job import Limits, MainMemory, Recording
-from sim.trace import read_log
+from baco.accel.config import Accelerator
+from baco.common.scratch import scratch_folder
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.codegen.program import Program
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors, layer_result
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import schedule_text, style_of
+from baco.compiler.styles.realise import realise
+from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.writer import last_writer
+from baco.sim.engines.base import CycleEngine
+from baco.sim.engines.program import run_program
+from baco.sim.job import Limits, MainMemory, Recording
+from baco.sim.trace import read_log
 
 __all__ = ["first_difference", "measure_layer", "schedule_for"]
 
@@ -31,7 +31,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:
-    """A mapping as it is realised on the accelerator (`compiler.styles.realise`); schedules stay what they are."""
+    """A mapping as it is realised on the accelerator (`baco.compiler.styles.realise`); schedules stay what they are."""
     return realise(layer, how, accelerator) if isinstance(how, Mapping) else how
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from explore._json import Amount, Count, from_json, reader, to_json
+from baco.exploration._json import Amount, Count, from_json, reader, to_json
 
 __all__ = ["Measurement", "OperatorMeasurement", "Status"]
 
@@ -45,15 +45,15 @@ class Measurement:
         cycles: of a layer from the first command the accelerator accepted to the end of its last work, of a program as
             `program_cycles`.
         program_cycles: from reset to the program's end.
-        counters: everything the simulator counted, by name (`sim.job.Simulation.counters`), and commands by name,
+        counters: everything the simulator counted, by name (`baco.sim.job.Simulation.counters`), and commands by name,
             `command_NAME` as the host issued them and `unrolled_NAME` as the units executed them.
-        activity: `sim.job.Simulation.activity`, but the bytes of DRAM are those that its channel moved.
+        activity: `baco.sim.job.Simulation.activity`, but the bytes of DRAM are those that its channel moved.
         energy_pj: `energy_terms_pj` summed up.
-        energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`; of a program also `host`, the host core's; `static` where
+        energy_terms_pj: by `baco.exploration.measure.energy.ENERGY_TERMS`; of a program also `host`, the host core's; `static` where
             the energy table has such a part.
         operators: of a program, in order; empty for a layer.
         style: of the code: explicit, packed, loop_ws, loop_conv.
-        schedule: as `compiler.schedules.text.schedule_text` writes it.
+        schedule: as `baco.compiler.schedules.text.schedule_text` writes it.
         config_hash: of the accelerator.
         seconds: wall time, builds included.
     """

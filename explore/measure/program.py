@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.provenance import stable_hash
-from compiler.network.calibrate import random_inputs
-from compiler.network.graph import QuantisedNetwork
-from compiler.network.plan import Plan
-from compiler.network.prediction import host_energy_pj, predict_steps
-from compiler.network.program import NetworkProgram, compile_network
-from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import reference
-from explore.executors.base import Need
-from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
-from explore.measure.job import MEASURING_NEEDS
-from explore.measure.measurement import Measurement, OperatorMeasurement
-from explore.measure.store import source_hash
-from sim.job import Limits
-from sim.network.run import run_network
-from workloads.expand import expand
-from workloads.inputs.load import load_network
-from workloads.network import Network
+from baco.accel.config import Accelerator
+from baco.common.provenance import stable_hash
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.plan import Plan
+from baco.compiler.network.prediction import host_energy_pj, predict_steps
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
+from baco.exploration.executors.base import Need
+from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
+from baco.exploration.measure.job import MEASURING_NEEDS
+from baco.exploration.measure.measurement import Measurement, OperatorMeasurement
+from baco.exploration.measure.store import source_hash
+from baco.sim.job import Limits
+from baco.sim.network.run import run_network
+from baco.workloads.expand import expand
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Network
 
 __all__ = ["ProgramJob", "compile_plan", "other_inputs"]
 
@@ -58,7 +58,7 @@ def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, A
 
 @dataclass(frozen=True)
 class ProgramJob:
-    """The measurement of a plan's program; see `explore.measure.job.Measurable`."""
+    """The measurement of a plan's program; see `baco.exploration.measure.job.Measurable`."""
 
     plan: Plan
     name: str = ""

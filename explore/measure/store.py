@@ -11,18 +11,18 @@ from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
-from accel.config import Accelerator
-from common.errors import BacoError
-from common.locks import Claims
-from common.provenance import stable_hash
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import layer_text, schedule_text
-from explore._database import Closing, Format, bounded_time, check_files, prepare, row_digest
-from explore._json import dump, load
-from explore.measure.measurement import Measurement
-from sim.engines.base import CycleEngine
-from sim.job import MainMemory
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
+from baco.common.locks import Claims
+from baco.common.provenance import stable_hash
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.exploration._database import Closing, Format, bounded_time, check_files, prepare, row_digest
+from baco.exploration._json import dump, load
+from baco.exploration.measure.measurement import Measurement
+from baco.sim.engines.base import CycleEngine
+from baco.sim.job import MainMemory
 
 __all__ = ["MeasurementStore", "measurement_key", "source_hash"]
 
@@ -49,8 +49,7 @@ def source_hash() -> str:
     """16 hexadecimal digits over the sources that decide what a measurement gives."""
     digest = sha256()
     for folder, suffixes in _SOURCES:
-        package, _, inside = folder.partition("/")
-        root = Path(str(resources.files(package))) / inside
+        root = Path(str(resources.files("baco"))) / folder
         for path in sorted(root.rglob("*")):
             if path.name.endswith(suffixes):
                 digest.update(f"{folder}/{path.relative_to(root).as_posix()}\0".encode())
@@ -77,7 +76,7 @@ def measurement_key(
 
 
 class MeasurementStore(Closing):
-    """Measurements by key, in one SQLite file; several processes may have it open and write (see `explore.executors.base.Shelf`).
+    """Measurements by key, in one SQLite file; several processes may have it open and write (see `baco.exploration.executors.base.Shelf`).
 
     `put` returns when the measurement is on disk: whoever is killed afterwards loses nothing. A row that does not match
     its checksum is as good as not there: what it held is measured again.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.isa import decode
-from sim.trace import Log, LogEntry
+from baco.accel.isa import decode
+from baco.sim.trace import Log, LogEntry
 
 __all__ = ["last_writer"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from accel.config import Accelerator
-from common.errors import BacoError
-from compiler.choice.choose import choices
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.schedules.text import parse_schedule, schedule_text, style_of
-from compiler.styles import check_schedule
-from compiler.styles.realise import mapping_of, realise
-from explore.cost.predicted import instruction_costs
-from explore.measure.job import MeasurementJob
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
+from baco.compiler.choice.choose import choices
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.text import parse_schedule, schedule_text, style_of
+from baco.compiler.styles import check_schedule
+from baco.compiler.styles.realise import mapping_of, realise
+from baco.exploration.cost.predicted import instruction_costs
+from baco.exploration.measure.job import MeasurementJob
 
 __all__ = ["Alternative", "MachineAlternatives"]
 

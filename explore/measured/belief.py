@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from common.portable import Floats
+from baco.common import portable
+from baco.common.portable import Floats
 
 __all__ = ["Belief", "PredictionSubject"]
 

@@ -3,7 +3,7 @@
 The predicted best design is measured first, so the result is never worse than that of a search without measurements;
 then the best designs of a few other accelerators. After that every round asks for more schedules of the layers that
 importance estimation points at (the compiler's next best), believes what measurements say about
-predictions (`explore.measured.belief`), combines the alternatives of every accelerator exactly, and measures what
+predictions (`baco.exploration.measured.belief`), combines the alternatives of every accelerator exactly, and measures what
 promises most per simulated cycle: single layers of accelerators that were measured, whole designs of others. The winner
 is measured whole; what that simulates beyond the budget is counted apart.
 
@@ -20,23 +20,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from common import portable
-from common.errors import InputError
-from common.portable import Floats
-from compiler.mapping.nest import Mapping
-from explore.candidate import Cost, Source
-from explore.combine import chain
-from explore.cost.bound import compulsory_costs
-from explore.cost.learned.selection import MeasurementChoice, select
-from explore.importance import ImportanceEstimator
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measured.alternatives import Alternative, MachineAlternatives
-from explore.measured.belief import Belief, PredictionSubject
-from explore.objective import Objective
-from explore.rest import RestOfPrograms
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.common import portable
+from baco.common.errors import InputError
+from baco.common.portable import Floats
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.candidate import Cost, Source
+from baco.exploration.combine import chain
+from baco.exploration.cost.bound import compulsory_costs
+from baco.exploration.cost.learned.selection import MeasurementChoice, select
+from baco.exploration.importance import ImportanceEstimator
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measured.alternatives import Alternative, MachineAlternatives
+from baco.exploration.measured.belief import Belief, PredictionSubject
+from baco.exploration.objective import Objective
+from baco.exploration.rest import RestOfPrograms
+from baco.workloads.network import Task
 
 __all__ = ["Allowed", "Expected", "Measure", "MeasuredDesign", "MeasuredSearch", "Prior", "Round"]
 

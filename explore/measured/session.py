@@ -10,26 +10,26 @@ from typing import Protocol
 
 import numpy as np
 
-from accel.config import Accelerator
-from common import portable
-from common.errors import InfeasibleError, InputError, Location
-from explore.candidate import Candidate, Cost
-from explore.constraints import network_costs
-from explore.cost.model import make_cost_model
-from explore.executors.base import Finished, gather
-from explore.executors.engine import LOCAL, ExecutorChoice
-from explore.layers import layers_of_tasks
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore
-from explore.measured.alternatives import Alternative, MachineAlternatives
-from explore.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
-from explore.rest import RestOfPrograms
-from explore.space import DesignSpace
-from explore.studies.study import Study
-from explore.validate.choose import by_accelerator
-from explore.validate.design import design_of_candidate
-from explore.validate.run import (
+from baco.accel.config import Accelerator
+from baco.common import portable
+from baco.common.errors import InfeasibleError, InputError, Location
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.constraints import network_costs
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.executors.base import Finished, gather
+from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.measured.alternatives import Alternative, MachineAlternatives
+from baco.exploration.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.choose import by_accelerator
+from baco.exploration.validate.design import design_of_candidate
+from baco.exploration.validate.run import (
     STORE_NAME,
     Ended,
     Stop,
@@ -38,7 +38,7 @@ from explore.validate.run import (
     stop_on_signals,
     validate_designs,
 )
-from workloads.network import Task
+from baco.workloads.network import Task
 
 __all__ = ["MEASURED", "MeasuredOutcome", "Watch", "learned_prior", "measure_study"]
 
@@ -182,8 +182,8 @@ def measure_study(
 
 def learned_prior() -> Prior | None:
     """What the shipped residual expects; None where there is none."""
-    from explore.cost.learned.features import described
-    from explore.cost.learned.model import shipped_model
+    from baco.exploration.cost.learned.features import described
+    from baco.exploration.cost.learned.model import shipped_model
 
     model = shipped_model()
     if model is None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from compiler.mapping.contraction import Contraction
-from explore.programs.program import AnnotatedSketch, Annotation
-from explore.programs.sketch import LoopForm, Part, Sketch, Slot
-from explore.search.exact_factors import divisors
+from baco.compiler.mapping.contraction import Contraction
+from baco.exploration.programs.program import AnnotatedSketch, Annotation
+from baco.exploration.programs.sketch import LoopForm, Part, Sketch, Slot
+from baco.exploration.search.exact_factors import divisors
 
 __all__ = [
     "Fits",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from explore.programs.annotation import (
+from baco.exploration.programs.annotation import (
     Fits,
     annotated,
     by_dim,
@@ -20,9 +20,9 @@ from explore.programs.annotation import (
     random_program,
     shrunk,
 )
-from explore.programs.program import AnnotatedSketch, Annotation
-from explore.programs.sketch import Part, Sketch
-from explore.search.exact_factors import divisors
+from baco.exploration.programs.program import AnnotatedSketch, Annotation
+from baco.exploration.programs.sketch import Part, Sketch
+from baco.exploration.search.exact_factors import divisors
 
 __all__ = ["Evolution", "Score", "crossed", "mutated", "other_form"]
 

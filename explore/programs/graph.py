@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.contraction_text import index_range
-from compiler.mapping.expression import as_sum
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.contraction_text import index_range
+from baco.compiler.mapping.expression import as_sum
 
 __all__ = ["TensorGraph"]
 

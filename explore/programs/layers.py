@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.latency import predict_layers, schedule_cycles
-from compiler.layers.layer import Layer
-from compiler.mapping import nest
-from compiler.mapping.contraction import Access, Contraction, convolution
-from compiler.mapping.nest import ROW_DIM, requirement
-from compiler.mapping.tree import mapping_of
-from compiler.schedules.schedule import ExplicitSchedule, Schedule
-from compiler.styles.explicit.code import explicit_workspaces
-from compiler.styles.realise import flat_layer, realise
-from compiler.styles.realise import mapping_of as schedule_mapping
-from explore.programs.graph import TensorGraph
-from explore.programs.program import AnnotatedSketch, Annotation, array_tree
-from explore.programs.rules import array_rules, derive
-from explore.programs.sketch import Part, Sketch
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.latency import predict_layers, schedule_cycles
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping import nest
+from baco.compiler.mapping.contraction import Access, Contraction, convolution
+from baco.compiler.mapping.nest import ROW_DIM, requirement
+from baco.compiler.mapping.tree import mapping_of
+from baco.compiler.schedules.schedule import ExplicitSchedule, Schedule
+from baco.compiler.styles.explicit.code import explicit_workspaces
+from baco.compiler.styles.realise import flat_layer, realise
+from baco.compiler.styles.realise import mapping_of as schedule_mapping
+from baco.exploration.programs.graph import TensorGraph
+from baco.exploration.programs.program import AnnotatedSketch, Annotation, array_tree
+from baco.exploration.programs.rules import array_rules, derive
+from baco.exploration.programs.sketch import Part, Sketch
+from baco.workloads.problem import DIMS
 
 __all__ = ["LayerPrograms", "layer_graph"]
 
@@ -82,7 +82,7 @@ class LayerPrograms:
         return self.flat[tensor] if tensor in self.flat else self.flat[tensor.removesuffix(_SUMS)]
 
     def fits(self, part: Part, annotation: Annotation) -> bool:
-        """Whether the memories hold an operator's tiles (`compiler.mapping.nest.requirement`)."""
+        """Whether the memories hold an operator's tiles (`baco.compiler.mapping.nest.requirement`)."""
         if part.form is None or part.form.flow is None:
             return True
         mapping = mapping_of(array_tree(part, annotation))
@@ -97,7 +97,7 @@ class LayerPrograms:
         return [part.tensor for part in program.sketch.parts if part.form is not None]
 
     def cycles(self, programs: Sequence[AnnotatedSketch]) -> list[float]:
-        """Predicted cycles of each program, all layers with their weights (`compiler.latency`)."""
+        """Predicted cycles of each program, all layers with their weights (`baco.compiler.latency`)."""
         rows = [(n, tensor) for n, one in enumerate(programs) for tensor in self.computed(one)]
         if not rows:
             return []

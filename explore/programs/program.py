@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from common.errors import InputError
-from compiler.mapping import nest
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Expression, Sum, Variable, as_sum, variable
-from compiler.mapping.tree import Loop, Residency, Tile, mapping_of
-from explore.programs.sketch import Part, Sketch, Slot
+from baco.common.errors import InputError
+from baco.compiler.mapping import nest
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Expression, Sum, Variable, as_sum, variable
+from baco.compiler.mapping.tree import Loop, Residency, Tile, mapping_of
+from baco.exploration.programs.sketch import Part, Sketch, Slot
 
 __all__ = ["AnnotatedSketch", "Annotation", "array_tree", "factor_products"]
 

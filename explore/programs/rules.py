@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, MACRO_DATAFLOW
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Variable
-from explore.programs.graph import TensorGraph
-from explore.programs.sketch import LoopForm, Part, Sketch, Slot, letters
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, MACRO_DATAFLOW
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Variable
+from baco.exploration.programs.graph import TensorGraph
+from baco.exploration.programs.sketch import LoopForm, Part, Sketch, Slot, letters
+from baco.workloads.problem import DIMS
 
 __all__ = ["Rule", "array_rules", "cpu_rules", "derive", "gpu_rules"]
 
@@ -124,7 +124,7 @@ def array_rules(accelerator: Accelerator) -> list[Rule]:
 def array_forms(operator: Contraction, accelerator: Accelerator) -> list[LoopForm]:
     """Ways in which an operator runs on an array: the macro first, then single commands in every dataflow.
 
-    Copies and orders of loops are an annotation's to choose, but for what a macro fixes (`compiler.styles.realise`).
+    Copies and orders of loops are an annotation's to choose, but for what a macro fixes (`baco.compiler.styles.realise`).
     """
     dim, all_dims = accelerator.dim, DIMS
     found = []
@@ -219,7 +219,7 @@ def _place(sketch: Sketch, tensor: str) -> int:
 
 
 def _is_layer(operator: Contraction) -> bool:
-    """A convolution or product as the array's tools name its dimensions (`compiler.mapping.contraction.convolution`)."""
+    """A convolution or product as the array's tools name its dimensions (`baco.compiler.mapping.contraction.convolution`)."""
 
     def plain(access: Access) -> bool:
         return all(isinstance(index, Variable) for index in access.indices)

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.choice.choose import DOUBT, choices
-from compiler.choice.gemmini import gemmini_paths
-from compiler.latency import schedule_cycles
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
-from compiler.styles.macros.loop_ws import sums_wait
-from explore.programs.evolution import POPULATION, Evolution
-from explore.programs.layers import LayerPrograms
-from explore.programs.program import AnnotatedSketch
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.choose import DOUBT, choices
+from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
+from baco.compiler.styles.macros.loop_ws import sums_wait
+from baco.exploration.programs.evolution import POPULATION, Evolution
+from baco.exploration.programs.layers import LayerPrograms
+from baco.exploration.programs.program import AnnotatedSketch
 
 __all__ = ["Begin", "Found", "LayerSearch", "best_measured"]
 
@@ -36,7 +36,7 @@ class Found:
 
     Attributes:
         doubted: the cycles that it is compared by: predictions of single commands are less certain than those of macros
-            (`compiler.choice.choose`), and those of sums that wait in main memory too low.
+            (`baco.compiler.choice.choose`), and those of sums that wait in main memory too low.
     """
 
     layer: Layer

@@ -2,8 +2,8 @@
 
 A sketch says of every operator of a graph how its loops are divided (`LoopForm`), whom it takes along (a consumer fused behind its
 sums), whether it is computed where it is read, and whether a sum is split to run side by side. With an annotation for every
-operator (`explore.programs.annotation`) it is a tile tree (`explore.programs.program`). Rules that derive sketches are in
-`explore.programs.rules`.
+operator (`baco.exploration.programs.annotation`) it is a tile tree (`baco.exploration.programs.program`). Rules that derive sketches are in
+`baco.exploration.programs.rules`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from accel.dataflows import Dataflow
-from compiler.mapping.contraction import Contraction
-from explore.programs.graph import TensorGraph
+from baco.accel.dataflows import Dataflow
+from baco.compiler.mapping.contraction import Contraction
+from baco.exploration.programs.graph import TensorGraph
 
 __all__ = ["LoopForm", "Part", "Sketch", "Slot", "letters"]
 
@@ -42,7 +42,7 @@ class LoopForm:
         name: for people.
         slots: outermost first.
         meeting: so many slots from outside are the loops of a fused consumer, too; what is left of it comes after them.
-        flow: the array's dataflow, which says what tiles of each level keep (`accel.dataflows`); None for sketches of no
+        flow: the array's dataflow, which says what tiles of each level keep (`baco.accel.dataflows`); None for sketches of no
             memory in particular.
         order: which orders of loops an annotation may choose: the slots' own, any, or any whose sums are complete before other
             loops over main memory go on (`sums`).

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from common import portable
-from common.errors import InputError, did_you_mean
+from baco.common import portable
+from baco.common.errors import InputError, did_you_mean
 
 __all__ = ["OBJECTIVES", "Objective", "Scheduler", "TuningTask", "gradient"]
 

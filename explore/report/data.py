@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from accel.config import Accelerator
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import format_mapping
-from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
-from explore.cost.detail import LayerDetail
-from explore.objective import Objective
-from explore.validate.result import ValidatedDesign
-from workloads.network import Task, Workload
+from baco.accel.config import Accelerator
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import format_mapping
+from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
+from baco.exploration.cost.detail import LayerDetail
+from baco.exploration.objective import Objective
+from baco.exploration.validate.result import ValidatedDesign
+from baco.workloads.network import Task, Workload
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SearchRecord:
         space_text: the space in full, as YAML.
         ended: why the search stopped, in words that follow "the search" ("used its budget").
         notes: anything the user should know (assumptions, simplifications, warnings).
-        cost_model: what predicted the latencies, a name of `explore.cost.choice.COST_MODELS`.
+        cost_model: what predicted the latencies, a name of `baco.exploration.cost.choice.COST_MODELS`.
         whole: whether costs are those of whole programs, with the operators in `ReportData.host`; else these are apart.
     """
 

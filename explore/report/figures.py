@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.figure import drawing, figure_bytes, figure_text, new_figure
-from explore.candidate import Cost
-from explore.objective import metric
-from explore.report.data import ReportData
-from explore.report.summary import design_label, objective_words
+from baco.common.figure import drawing, figure_bytes, figure_text, new_figure
+from baco.exploration.candidate import Cost
+from baco.exploration.objective import metric
+from baco.exploration.report.data import ReportData
+from baco.exploration.report.summary import design_label, objective_words
 
 _AXES = {
     "latency": ("latency, cycles", 1.0),

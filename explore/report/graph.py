@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from explore.report.data import OtherOperator
-from workloads.network import Network, Operator, Task
+from baco.exploration.report.data import OtherOperator
+from baco.workloads.network import Network, Operator, Task
 
 __all__ = ["GraphNode", "network_units"]
 

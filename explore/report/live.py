@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common.files import atomic_write
-from common.page import html_cards, page
-from common.text import html_text
-from explore.candidate import BatchSummary
-from explore.objective import Objective
-from explore.report.payload import history
-from explore.report.units import scientific, significant
-from explore.studies.engine import Budget, Progress
+from baco.common.files import atomic_write
+from baco.common.page import html_cards, page
+from baco.common.text import html_text
+from baco.exploration.candidate import BatchSummary
+from baco.exploration.objective import Objective
+from baco.exploration.report.payload import history
+from baco.exploration.report.units import scientific, significant
+from baco.exploration.studies.engine import Budget, Progress
 
 __all__ = ["PROGRESS_PAGE", "LivePage"]
 
@@ -25,7 +25,7 @@ _ASSETS = Path(__file__).parent
 
 
 class LivePage:
-    """Writes the page as a search advances (an `explore.studies.engine.Progress`, which hands on to another).
+    """Writes the page as a search advances (an `baco.exploration.studies.engine.Progress`, which hands on to another).
 
     Args:
         folder: of the study; made by the search before the first call.

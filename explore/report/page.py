@@ -1,16 +1,16 @@
-"""`report.html`: one self-contained page (`common.page`), whatever the names in the user's files are."""
+"""`report.html`: one self-contained page (`baco.common.page`), whatever the names in the user's files are."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from common.page import page
-from common.text import html_text
-from explore.report.data import ReportData
-from explore.report.payload import packed_payload, payload
-from explore.report.summary import objective_words, summary_text
-from explore.report.validation import validation_html
+from baco.common.page import page
+from baco.common.text import html_text
+from baco.exploration.report.data import ReportData
+from baco.exploration.report.payload import packed_payload, payload
+from baco.exploration.report.summary import objective_words, summary_text
+from baco.exploration.report.validation import validation_html
 
 _ASSETS = Path(__file__).parent
 #: Parts of the page's script, in the order in which they run.

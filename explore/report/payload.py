@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from compiler.mapping.nest import ROW_DIM, Mapping
-from compiler.mapping.text import format_mapping
-from explore.candidate import BatchSummary, Cost, LayerCost
-from explore.cost.detail import LayerDetail
-from explore.hardware import units_of
-from explore.objective import metric
-from explore.report.data import Baseline, ReportData
-from explore.report.figures import axis_metrics
-from explore.report.graph import GraphNode, network_units
-from explore.report.summary import (
+from baco.compiler.mapping.nest import ROW_DIM, Mapping
+from baco.compiler.mapping.text import format_mapping
+from baco.exploration.candidate import BatchSummary, Cost, LayerCost
+from baco.exploration.cost.detail import LayerDetail
+from baco.exploration.hardware import units_of
+from baco.exploration.objective import metric
+from baco.exploration.report.data import Baseline, ReportData
+from baco.exploration.report.figures import axis_metrics
+from baco.exploration.report.graph import GraphNode, network_units
+from baco.exploration.report.summary import (
     TIMING_WORDS,
     candidate_block,
     cost_block,
@@ -25,9 +25,9 @@ from explore.report.summary import (
     task_block,
     whole_cycles,
 )
-from explore.report.units import milliseconds, scientific, share, si, significant
-from explore.serialize import problem_to_json
-from workloads.problem import DIMS
+from baco.exploration.report.units import milliseconds, scientific, share, si, significant
+from baco.exploration.serialize import problem_to_json
+from baco.workloads.problem import DIMS
 
 __all__ = ["history", "packed_payload", "payload"]
 

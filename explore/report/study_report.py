@@ -6,30 +6,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from accel.config import Accelerator
-from common.errors import BacoError, InfeasibleError, Location
-from compiler.layers.layer import Layer
-from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
-from explore.constraints import network_costs
-from explore.cost.bound import capacity_bound
-from explore.cost.detail import layer_details, schedule_details
-from explore.cost.host import host_costs
-from explore.cost.limits import limits_of
-from explore.cost.model import CostModel, make_cost_model
-from explore.cost.proof import BOUND
-from explore.cost.schedules import schedule_costs, standing_mappings
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.reference_machine import reference_machine
-from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
-from explore.rest import RestOfPrograms
-from explore.space import DesignSpace
-from explore.studies.study import Study
-from explore.validate.baseline import baseline_schedules
-from explore.validate.merge import merge
-from explore.validate.result import ValidatedDesign
-from explore.validate.run import validated_designs
-from workloads.network import Task, Workload
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError, InfeasibleError, Location
+from baco.compiler.layers.layer import Layer
+from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
+from baco.exploration.constraints import network_costs
+from baco.exploration.cost.bound import capacity_bound
+from baco.exploration.cost.detail import layer_details, schedule_details
+from baco.exploration.cost.host import host_costs
+from baco.exploration.cost.limits import limits_of
+from baco.exploration.cost.model import CostModel, make_cost_model
+from baco.exploration.cost.proof import BOUND
+from baco.exploration.cost.schedules import schedule_costs, standing_mappings
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.reference_machine import reference_machine
+from baco.exploration.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.baseline import baseline_schedules
+from baco.exploration.validate.merge import merge
+from baco.exploration.validate.result import ValidatedDesign
+from baco.exploration.validate.run import validated_designs
+from baco.workloads.network import Task, Workload
 
 #: Most layers shown in detail, of all designs together: half a millisecond each.
 _MOST_DETAILED = 4000

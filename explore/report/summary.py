@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from common.text import json_text
-from explore.candidate import Candidate, Cost
-from explore.constraints import UNITS
-from explore.front import knee
-from explore.hardware import units_of
-from explore.objective import metric
-from explore.report.data import ReportData
-from explore.report.units import milliseconds, scientific, share, si, significant, watts
-from explore.report.validation import validation_block, validation_sentences
-from explore.serialize import problem_to_json
-from workloads.network import Network, Task
+from baco.common.text import json_text
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.constraints import UNITS
+from baco.exploration.front import knee
+from baco.exploration.hardware import units_of
+from baco.exploration.objective import metric
+from baco.exploration.report.data import ReportData
+from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
+from baco.exploration.report.validation import validation_block, validation_sentences
+from baco.exploration.serialize import problem_to_json
+from baco.workloads.network import Network, Task
 
 #: Raised when the meaning of a field changes; fields may be added without.
 FORMAT_VERSION = 1
@@ -95,7 +95,7 @@ def front_indices(data: ReportData) -> list[int]:
 def knee_index(data: ReportData) -> int | None:
     """The candidate on the front that is the nearest to the best values of all its metrics at once; None without a front.
 
-    The metrics are those of the front; see `explore.front.knee` for distances.
+    The metrics are those of the front; see `baco.exploration.front.knee` for distances.
     """
     front, names = front_indices(data), data.objective.front_metrics
     if not front:

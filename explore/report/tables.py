@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from accel.config import Accelerator
-from common.table import csv_text
-from common.text import unfit
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import format_mapping
-from explore.candidate import Cost, LayerCost
-from explore.hardware import units_of
-from explore.report.data import ReportData
-from explore.report.summary import task_block
-from workloads.network import Task
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.common.table import csv_text
+from baco.common.text import unfit
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import format_mapping
+from baco.exploration.candidate import Cost, LayerCost
+from baco.exploration.hardware import units_of
+from baco.exploration.report.data import ReportData
+from baco.exploration.report.summary import task_block
+from baco.workloads.network import Task
+from baco.workloads.problem import DIMS
 
 #: Columns of the published mapping tables, in their order, followed by those that make a network of them.
 PUBLISHED_COLUMNS = (

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from common.page import html_table
-from common.text import html_text
-from explore.report.data import ReportData
-from explore.report.units import scientific, si, significant
-from explore.validate.compare import BaselineComparison, comparisons
-from explore.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
+from baco.common.page import html_table
+from baco.common.text import html_text
+from baco.exploration.report.data import ReportData
+from baco.exploration.report.units import scientific, si, significant
+from baco.exploration.validate.compare import BaselineComparison, comparisons
+from baco.exploration.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
 
 __all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
 
@@ -41,7 +41,7 @@ def validation_block(
 ) -> dict[str, Any] | None:
     """The content of `summary.json` under `validation`; None when nothing was validated.
 
-    `cost_block` is `explore.report.summary.cost_block`.
+    `cost_block` is `baco.exploration.report.summary.cost_block`.
     """
     designs = data.validated_designs
     if not designs:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from accel.c_header import c_header
-from accel.presets import BEST
-from accel.verilog.generate import rtl_problems, verilog
-from common.files import atomic_write, output_folder
-from explore.report.data import ReportData
-from explore.report.figures import pareto_figures
-from explore.report.page import page_html
-from explore.report.summary import summary_json
-from explore.report.tables import candidates_parquet, mappings_csv, mappings_yaml
+from baco.accel.c_header import c_header
+from baco.accel.presets import BEST
+from baco.accel.verilog.generate import rtl_problems, verilog
+from baco.common.files import atomic_write, output_folder
+from baco.exploration.report.data import ReportData
+from baco.exploration.report.figures import pareto_figures
+from baco.exploration.report.page import page_html
+from baco.exploration.report.summary import summary_json
+from baco.exploration.report.tables import candidates_parquet, mappings_csv, mappings_yaml
 
 _FILES: dict[str, Callable[[ReportData], str | bytes]] = {
     BEST: lambda data: data.best.accelerator.to_yaml(),

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from common import portable
-from common.portable import Floats
-from explore.combine import Chain, chain
-from explore.cost.bound import compulsory_costs
-from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
-from explore.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
-from explore.cost.reference import Counts
-from explore.search.base import State
-from explore.space import DesignSpace
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.exploration.combine import Chain, chain
+from baco.exploration.cost.bound import compulsory_costs
+from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
+from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
+from baco.exploration.cost.reference import Counts
+from baco.exploration.search.base import State
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
 
 #: Columns of an archive entry's cost data.
 _BASE, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, _KEPT = range(7)
@@ -312,7 +312,7 @@ class Archive:
 
     def least(self, point: tuple[float, float, float]) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of the compulsory work of one run of every task on one hardware point, (tasks,)
-        each (`explore.cost.bound.compulsory_costs`); what models charge beside that is not in it."""
+        each (`baco.exploration.cost.bound.compulsory_costs`); what models charge beside that is not in it."""
         if point not in self._least:
             dim, accumulator_kib, scratchpad_kib = (int(size) for size in point)
             accelerator = self.space.accelerator(dim, accumulator_kib, scratchpad_kib)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from common.errors import InputError, did_you_mean
-from explore.candidate import Candidate
-from explore.objective import Objective
-from explore.space import DesignSpace
-from workloads.network import Task
+from baco.common.errors import InputError, did_you_mean
+from baco.exploration.candidate import Candidate
+from baco.exploration.objective import Objective
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
 
 if TYPE_CHECKING:
-    from explore.cost.model import CostModel
+    from baco.exploration.cost.model import CostModel
 
 #: A searcher's snapshot: plain arrays (never pickled objects), stored with every batch for resuming.
 State = dict[str, np.ndarray]
@@ -49,7 +49,9 @@ class SearchSetup:
     @property
     def cost_model(self) -> CostModel:
         """What predicts latency."""
-        from explore.cost.model import ReferenceModel  # loads PyTorch, which names of searchers need not
+        from baco.exploration.cost.model import (
+            ReferenceModel,  # loads PyTorch, which names of searchers need not
+        )
 
         return self.model or ReferenceModel([task.problem for task in self.tasks], self.space)
 
@@ -58,7 +60,7 @@ class SearchSetup:
 class BatchResult:
     """What one call of `Searcher.step` did: new candidates worth keeping, and where it stands.
 
-    As long as nothing feasible was found, `details` say how near the nearest design is (`explore.cost.infeasible`), and
+    As long as nothing feasible was found, `details` say how near the nearest design is (`baco.exploration.cost.infeasible`), and
     `nearest` are designs like it, nearest first; at least in the batches that come nearer than those before.
     """
 
@@ -90,38 +92,42 @@ class Searcher(Protocol):
 #: name -> (module, class, one-line description). A new searcher is one file and one line here.
 SEARCHERS: dict[str, tuple[str, str, str]] = {
     "gradient": (
-        "explore.search.gradient",
+        "baco.exploration.search.gradient",
         "GradientSearch",
         "one-loop gradient descent, then exact combination and local search (default)",
     ),
     "local": (
-        "explore.search.local",
+        "baco.exploration.search.local",
         "LocalSearch",
         "the main searcher without gradient descent",
     ),
-    "random": ("explore.search.random", "RandomSearch", "random mappings, hardware inferred (one loop)"),
+    "random": (
+        "baco.exploration.search.random",
+        "RandomSearch",
+        "random mappings, hardware inferred (one loop)",
+    ),
     "bayesian": (
-        "explore.search.bayesian",
+        "baco.exploration.search.bayesian",
         "BayesianSearch",
         "Bayesian optimisation over hardware, random mappings inside (Optuna)",
     ),
     "genetic": (
-        "explore.search.genetic",
+        "baco.exploration.search.genetic",
         "GeneticSearch",
         "genetic algorithm over hardware and mappings (Optuna)",
     ),
     "two-loop": (
-        "explore.search.two_loop",
+        "baco.exploration.search.two_loop",
         "TwoLoopSearch",
         "random hardware x random mappings (published baseline)",
     ),
     "dosa": (
-        "explore.search.dosa",
+        "baco.exploration.search.dosa",
         "DosaSearch",
         "plain gradient descent in the style of DOSA (published baseline)",
     ),
     "dosa-published": (
-        "explore.search.dosa",
+        "baco.exploration.search.dosa",
         "PublishedDosaSearch",
         "the same, a gradient step of all layers counted as one sample, as published",
     ),
@@ -151,13 +157,15 @@ def make_searcher(name: str, setup: SearchSetup) -> Searcher:
     """
     if setup.blocks:
         importlib.import_module("torch").set_num_threads(1)
-        search: Searcher = importlib.import_module("explore.search.blocks").BlockSearch(setup)
+        search: Searcher = importlib.import_module("baco.exploration.search.blocks").BlockSearch(setup)
         return search
     check_searcher(name)
     module, cls, _ = SEARCHERS[name]
     importlib.import_module("torch").set_num_threads(1)
     kind: type[Searcher] = getattr(importlib.import_module(module), cls)
     if setup.space.settings:
-        found: Searcher = importlib.import_module("explore.search.settings").over_settings(kind, setup)
+        found: Searcher = importlib.import_module("baco.exploration.search.settings").over_settings(
+            kind, setup
+        )
         return found
     return kind(setup)

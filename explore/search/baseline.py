@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.portable import Floats, Ints
-from explore.candidate import Candidate
-from explore.cost.genome import FLOWS, Genomes
-from explore.search.base import BatchResult, SearchSetup, State
-from explore.search.designs import Designs, Evaluator, Keeper
-from explore.search.exact_factors import ExactMappings
-from explore.search.hardware_choice import HardwareChoice
-from explore.search.tilings import in_macro_form
-from explore.space import Choice
+from baco.common.portable import Floats, Ints
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.genome import FLOWS, Genomes
+from baco.exploration.search.base import BatchResult, SearchSetup, State
+from baco.exploration.search.designs import Designs, Evaluator, Keeper
+from baco.exploration.search.exact_factors import ExactMappings
+from baco.exploration.search.hardware_choice import HardwareChoice
+from baco.exploration.search.tilings import in_macro_form
+from baco.exploration.space import Choice
 
 #: Settings whose models are held.
 _MOST_KNOWN = 100

@@ -10,11 +10,11 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from common import portable
-from common.portable import Floats
-from explore.candidate import Candidate
-from explore.search.base import SearchSetup, State
-from explore.search.two_loop import MAPPINGS, InnerSearch
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.exploration.candidate import Candidate
+from baco.exploration.search.base import SearchSetup, State
+from baco.exploration.search.two_loop import MAPPINGS, InnerSearch
 
 #: Hardware points drawn at random before the model is used, and points of one batch at most.
 _WARM_UP, _TRIALS = 10, 4

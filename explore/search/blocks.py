@@ -1,8 +1,8 @@
 """Block sizes of a kernel and the hardware that it runs on, searched together.
 
 A design is a point of the space and one of the kernel's choices of block sizes. What the compiler makes of it, tiles of whole
-blocks (`compiler.choice`), is predicted by the same model as any mapping, and is what the study keeps. Attention runs as one
-unit, which is part of its program's rest with the best block sizes on every accelerator (`explore.search.kernel_units`): a design
+blocks (`baco.compiler.choice`), is predicted by the same model as any mapping, and is what the study keeps. Attention runs as one
+unit, which is part of its program's rest with the best block sizes on every accelerator (`baco.exploration.search.kernel_units`): a design
 is a point alone. Designs are drawn at
 random first; then the best one's neighbours are looked at, a step in one capacity or in the array's side, or other blocks,
 until none is better; and both again, from the next best designs.
@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from common.portable import Ints
-from compiler.choice.choose import choose
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.styles.realise import flat_layer, mapping_of
-from explore.candidate import Candidate, Cost
-from explore.search.base import BatchResult, SearchSetup, State
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.common.portable import Ints
+from baco.compiler.choice.choose import choose
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.styles.realise import flat_layer, mapping_of
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.search.base import BatchResult, SearchSetup, State
 
 __all__ = ["BlockSearch"]
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common import portable
-from common.portable import Bools, Floats, Ints
-from explore.candidate import Candidate, Cost
-from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
-from explore.cost.infeasible import PREFIX
-from explore.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
-from explore.front import nondominated, thin
-from explore.objective import Objective
-from explore.search.base import State
-from explore.space import DesignSpace
-from workloads.network import Task
+from baco.common import portable
+from baco.common.portable import Bools, Floats, Ints
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
+from baco.exploration.cost.infeasible import PREFIX
+from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
+from baco.exploration.front import nondominated, thin
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import State
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
 
 #: Members of the front that are kept and reported.
 _FRONT = 48
@@ -274,7 +274,7 @@ class Evaluator:
         )
 
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
-        """Metrics of the workload (see `explore.objective`), (D, names)."""
+        """Metrics of the workload (see `baco.exploration.objective`), (D, names)."""
         energy, latency = self.totals(d)
         if self.space.clock_mhz is not None:
             latency = latency * (1e3 / self.space.clock_mhz)
@@ -365,7 +365,7 @@ class Keeper:
         return found
 
     def details(self) -> dict[str, float]:
-        """The nearest miss, while there is nothing better (convention of `explore.cost.infeasible`)."""
+        """The nearest miss, while there is nothing better (convention of `baco.exploration.cost.infeasible`)."""
         return {} if np.isfinite(self.best) else dict(self.nearest)
 
     def state(self) -> State:

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common import portable, tensors
-from common.portable import Floats
-from explore.candidate import Candidate
-from explore.cost.genome import (
+from baco.common import portable, tensors
+from baco.common.portable import Floats
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.genome import (
     COLUMNS,
     DATAFLOW_NUMBER,
     FLOW,
@@ -35,12 +35,12 @@ from explore.cost.genome import (
     assemble,
     trivial,
 )
-from explore.cost.reference import access_counts, total_energy
-from explore.search.base import SearchSetup, State
-from explore.search.baseline import BaselineSearch
-from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
-from explore.search.focus import EXPONENTS
-from explore.search.relaxed import log_spatial
+from baco.exploration.cost.reference import access_counts, total_energy
+from baco.exploration.search.base import SearchSetup, State
+from baco.exploration.search.baseline import BaselineSearch
+from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
+from baco.exploration.search.focus import EXPONENTS
+from baco.exploration.search.relaxed import log_spatial
 
 #: Descent steps of one start (published), between two roundings, and in one batch at most.
 START_STEPS, ROUNDING_STEPS, _BATCH_STEPS = 1490, 298, 149

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from common.portable import Bools, Floats, Ints
-from explore.cost.genome import (
+from baco.common import portable
+from baco.common.portable import Bools, Floats, Ints
+from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
     FLOWS,
@@ -105,7 +105,7 @@ class ExactMappings:
     """Draws mappings of a set of problems.
 
     Args:
-        bounds: (n, 7) loop bounds of the problems, in the order of `explore.cost.reference.AXES`.
+        bounds: (n, 7) loop bounds of the problems, in the order of `baco.exploration.cost.reference.AXES`.
         flows: dataflows to draw from (indices into `genome.FLOWS`).
     """
 

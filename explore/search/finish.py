@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from explore.cost.exact import LayerSolver
-from explore.cost.tiles import Point
-from explore.search.archive import Archive
-from explore.search.focus import Focus
-from explore.search.selector import Elite
+from baco.exploration.cost.exact import LayerSolver
+from baco.exploration.cost.tiles import Point
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.focus import Focus
+from baco.exploration.search.selector import Elite
 
 #: Evaluations a task before it starts (searchers are compared at 5,000, without it), and its share of those after.
 _AFTER, _SHARE = 5000, 0.3

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common import portable
-from common.portable import Floats
-from explore.objective import Objective
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.exploration.objective import Objective
 
 #: Exponents of (energy, latency, area) in each metric. A trace of EDP breaks ties in single metrics, so that
 #: the least area, say, comes with a sensible mapping.

@@ -9,10 +9,10 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.samplers import NSGAIISampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from explore.candidate import Candidate
-from explore.search.base import SearchSetup, State
-from explore.search.baseline import BaselineSearch
-from explore.search.designs import Designs
+from baco.exploration.candidate import Candidate
+from baco.exploration.search.base import SearchSetup, State
+from baco.exploration.search.baseline import BaselineSearch
+from baco.exploration.search.designs import Designs
 
 #: Design points in a generation.
 POPULATION = 50

@@ -9,7 +9,7 @@ leading accelerators are found exactly, so that no neighbour wins anything back.
 combined exactly on every accelerator worth scanning, so that a mapping found for one serves all.
 
 A cost model that tells macros from explicit code makes macro tilings one more kind of mapping beside those of the two
-dataflows (`explore.search.tilings`), and has another finish (`explore.search.tiling_finish`).
+dataflows (`baco.exploration.search.tilings`), and has another finish (`baco.exploration.search.tiling_finish`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.dataflows import DATAFLOWS
-from common import portable
-from common.portable import Floats
-from explore.candidate import Candidate, Cost
-from explore.cost.genome import (
+from baco.accel.dataflows import DATAFLOWS
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,
@@ -42,21 +42,21 @@ from explore.cost.genome import (
     tighten,
     trivial,
 )
-from explore.cost.infeasible import nearest_details
-from explore.cost.reference import Counts
-from explore.importance import ImportanceEstimator
-from explore.search.archive import Archive
-from explore.search.base import BatchResult, SearchSetup, State
-from explore.search.finish import ExactFinish
-from explore.search.focus import Focus, focuses
-from explore.search.proposals import Proposals
-from explore.search.relaxed import RelaxedStarts, Weights
-from explore.search.selector import Elite, Selector
-from explore.search.tilings import in_macro_form
+from baco.exploration.cost.infeasible import nearest_details
+from baco.exploration.cost.reference import Counts
+from baco.exploration.importance import ImportanceEstimator
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.base import BatchResult, SearchSetup, State
+from baco.exploration.search.finish import ExactFinish
+from baco.exploration.search.focus import Focus, focuses
+from baco.exploration.search.proposals import Proposals
+from baco.exploration.search.relaxed import RelaxedStarts, Weights
+from baco.exploration.search.selector import Elite, Selector
+from baco.exploration.search.tilings import in_macro_form
 
 if TYPE_CHECKING:
-    from explore.cost.predicted import InstructionModel
-    from explore.search.tiling_finish import TilingFinish
+    from baco.exploration.cost.predicted import InstructionModel
+    from baco.exploration.search.tiling_finish import TilingFinish
 
 
 #: Descent: starts in a batch, steps, Adam's step in units of ln(factor), and steps between roundings.
@@ -115,8 +115,8 @@ class GradientSearch:
         self.macros: InstructionModel | None = None
         self.finish: ExactFinish | TilingFinish = ExactFinish(self.archive)
         if self.archive.model.macros:
-            from explore.cost.predicted import InstructionModel
-            from explore.search.tiling_finish import TilingFinish
+            from baco.exploration.cost.predicted import InstructionModel
+            from baco.exploration.search.tiling_finish import TilingFinish
 
             assert isinstance(self.archive.model, InstructionModel)
             self.macros = self.archive.model

@@ -1,9 +1,9 @@
 """Which operators run as one unit on each accelerator of a space, decided before a search begins.
 
-What a group costs is known (`compiler.network.group_choice`). What its operators cost one by one depends on mappings, which
+What a group costs is known (`baco.compiler.network.group_choice`). What its operators cost one by one depends on mappings, which
 are what a search looks for; so a short search without groups says about what they cost on every accelerator, and there
 those groups are taken that together lower the objective most. From then on the decision is part of the programs' rest
-(`explore.fused`): a design's cost depends on nothing but its accelerator and its mappings.
+(`baco.exploration.fused`): a design's cost depends on nothing but its accelerator and its mappings.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from common import portable
-from common.errors import BacoError
-from compiler.network.graph import QuantisedNetwork
-from compiler.network.group_choice import group_options
-from compiler.network.groups import Group, GroupOperators, best_groups, groups_of, product_calls
-from compiler.network.lowering import lower_network
-from compiler.network.row_code import RowCode
-from compiler.network.steps import StepCost
-from compiler.styles.fused.chain import ProductChain
-from explore.cost.rest import no_schedule, sketches
-from explore.fused import FusedPrograms, Fusion, Point
-from explore.operators import OperatorCost
-from explore.rest import RestOfPrograms
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SearchSetup
-from explore.search.focus import EXPONENTS
-from explore.search.local import LocalSearch
-from explore.search.selector import WEIGHINGS
-from explore.space import DesignSpace
-from workloads.network import Network, Task, Workload
+from baco.accel.config import Accelerator
+from baco.common import portable
+from baco.common.errors import BacoError
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.group_choice import group_options
+from baco.compiler.network.groups import Group, GroupOperators, best_groups, groups_of, product_calls
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.steps import StepCost
+from baco.compiler.styles.fused.chain import ProductChain
+from baco.exploration.cost.rest import no_schedule, sketches
+from baco.exploration.fused import FusedPrograms, Fusion, Point
+from baco.exploration.operators import OperatorCost
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SearchSetup
+from baco.exploration.search.focus import EXPONENTS
+from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.selector import WEIGHINGS
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Network, Task, Workload
 
 __all__ = ["largest_of_side", "with_groups"]
 

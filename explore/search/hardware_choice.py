@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from common import portable
-from common.portable import Floats
-from explore.space import DesignSpace
+from baco.common import portable
+from baco.common.portable import Floats
+from baco.exploration.space import DesignSpace
 
 #: Spaces with at most so many points are drawn from as a list.
 _LISTED = 20_000
@@ -57,7 +57,7 @@ class HardwareChoice:
             value[broken, 1:] *= _STEP
             value[broken & least, 0] *= _STEP
         else:
-            # The area may fall as the side grows (see `accel.area`), then a side may be out of reach from above.
+            # The area may fall as the side grows (see `baco.accel.area`), then a side may be out of reach from above.
             point[broken] = self._least_point(log2[broken, 0])
         return point
 

@@ -1,7 +1,7 @@
 """What a kernel that is attention costs on every accelerator of a space: as one unit, with the best of its block sizes.
 
 Such a unit replaces both products and the softmax of the network that stands for the kernel, and costs the same whatever
-mappings its products would have by themselves: it is part of the rest of programs (`explore.fused`), as groups of other
+mappings its products would have by themselves: it is part of the rest of programs (`baco.exploration.fused`), as groups of other
 networks' operators are.
 """
 
@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.network.groups import Group, GroupCode
-from compiler.network.lowering import lower_network
-from compiler.network.prediction import group_cost
-from compiler.network.row_code import RowCode
-from compiler.network.steps import StepCost
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, chain_rows
-from compiler.styles.fused.predict import UnitCost, chain_schedules, predict_chain, preferred
-from compiler.styles.fused.row_unit import table_rows
-from explore.cost.rest import no_schedule, sketches
-from explore.fused import FusedPrograms, Fusion, Point
-from explore.operators import OperatorCost
-from explore.rest import RestOfPrograms
-from explore.search.groups import largest_of_side
-from explore.space import DesignSpace
-from workloads.network import Workload
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.network.groups import Group, GroupCode
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.prediction import group_cost
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.steps import StepCost
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, chain_rows
+from baco.compiler.styles.fused.predict import UnitCost, chain_schedules, predict_chain, preferred
+from baco.compiler.styles.fused.row_unit import table_rows
+from baco.exploration.cost.rest import no_schedule, sketches
+from baco.exploration.fused import FusedPrograms, Fusion, Point
+from baco.exploration.operators import OperatorCost
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.search.groups import largest_of_side
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Workload
 
 __all__ = ["with_unit"]
 
@@ -48,7 +48,7 @@ def with_unit(
     """The rest of programs of a kernel's network, whose operators run as one unit wherever strips of whole blocks fit.
 
     Args:
-        blocks: as of `explore.search.base.SearchSetup`; of one of them strips are made.
+        blocks: as of `baco.exploration.search.base.SearchSetup`; of one of them strips are made.
     """
     (network,) = workload.networks
     ((_, part),) = sketches(network)

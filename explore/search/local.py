@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explore.search.gradient import GradientSearch
+from baco.exploration.search.gradient import GradientSearch
 
 
 class LocalSearch(GradientSearch):

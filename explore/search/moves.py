@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from common.portable import Bools, Floats, Ints
-from explore.cost.genome import (
+from baco.common import portable
+from baco.common.portable import Bools, Floats, Ints
+from baco.exploration.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common import portable
-from common.portable import Bools, Floats, Ints
-from explore.cost.genome import C_AXIS, FLOW, K_AXIS, Genomes, explicit, is_macro_flow
-from explore.search.archive import Archive
-from explore.search.moves import Load, construct, mutate, neighbours
-from explore.search.tilings import construct_tilings, tiling_neighbours
+from baco.common import portable
+from baco.common.portable import Bools, Floats, Ints
+from baco.exploration.cost.genome import C_AXIS, FLOW, K_AXIS, Genomes, explicit, is_macro_flow
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.moves import Load, construct, mutate, neighbours
+from baco.exploration.search.tilings import construct_tilings, tiling_neighbours
 
 if TYPE_CHECKING:
-    from explore.cost.predicted import InstructionModel
+    from baco.exploration.cost.predicted import InstructionModel
 
 
 #: Where there are macros: share of tilings among mappings built anew, and chances that a neighbour of a tiling is one

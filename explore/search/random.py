@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from explore.candidate import Candidate
-from explore.search.baseline import BaselineSearch
+from baco.exploration.candidate import Candidate
+from baco.exploration.search.baseline import BaselineSearch
 
 _SMALLEST_BATCH, _LARGEST_BATCH = 8, 512
 

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import portable, tensors
-from common.portable import Floats
-from compiler.mapping.batch import AXES
-from explore.cost.genome import (
+from baco.common import portable, tensors
+from baco.common.portable import Floats
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
     DATAFLOW_NUMBER,
@@ -37,10 +37,10 @@ from explore.cost.genome import (
     tighten,
     trivial,
 )
-from explore.cost.model import CostModel
-from explore.cost.reference import access_counts, total_energy
-from explore.search.exact_factors import nearest_divisor
-from explore.space import DesignSpace
+from baco.exploration.cost.model import CostModel
+from baco.exploration.cost.reference import access_counts, total_energy
+from baco.exploration.search.exact_factors import nearest_divisor
+from baco.exploration.space import DesignSpace
 
 #: Exponent of the smooth maximum over tasks: large enough to be near the maximum, small enough that every
 #: large task feels the pull and not the largest alone.
@@ -68,7 +68,7 @@ class RelaxedStarts:
         units: (S,) which have row functions, where that is searched.
         flow: (S, n) dataflow of each mapping.
         order: (S, n) DRAM order of each mapping.
-        once: (S, n) tensors that each mapping holds once (`explore.cost.genome.ONCE`).
+        once: (S, n) tensors that each mapping holds once (`baco.exploration.cost.genome.ONCE`).
         log_factors: (S, n, 16) logarithms: rows, columns, 7 factors of level 1, 7 of level 2.
         weights: what each start minimises.
     """

@@ -1,6 +1,6 @@
 """The main searcher in a space with settings: descent along the settings between stretches of search with fixed ones.
 
-With fixed settings a space is like any other, and the main searcher works on it as it does (`explore.search.gradient`). Every
+With fixed settings a space is like any other, and the main searcher works on it as it does (`baco.exploration.search.gradient`). Every
 now and then the mappings of its leading designs are evaluated with neighbouring values of one setting after the other, or of
 the few that make a memory faster together; each time all accelerators are scanned with them, since sizes follow settings
 (the interface of a faster memory takes area). Where a neighbour is better, that is the next place, until none is; then the
@@ -15,17 +15,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from common import portable
-from common.portable import Ints
-from explore.candidate import Candidate
-from explore.cost.genome import Genomes
-from explore.search.archive import Archive
-from explore.search.base import BatchResult, Searcher, SearchSetup, State
-from explore.search.baseline import BaselineSearch
-from explore.search.gradient import GradientSearch
-from explore.search.local import LocalSearch
-from explore.search.selector import Selector
-from explore.space import Choice
+from baco.common import portable
+from baco.common.portable import Ints
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.genome import Genomes
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.base import BatchResult, Searcher, SearchSetup, State
+from baco.exploration.search.baseline import BaselineSearch
+from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.selector import Selector
+from baco.exploration.space import Choice
 
 __all__ = ["SettingsSearch", "over_settings"]
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InfeasibleError
-from compiler.choice.choose import Style, choices
-from compiler.styles.realise import mapping_of
-from explore.cost.genome import FLOW, Genomes, explicit, from_mapping, is_macro_flow
-from explore.cost.predicted import InstructionModel
-from explore.search.archive import Archive, Hardware
-from explore.search.focus import Focus
-from explore.search.moves import copies_around
-from explore.search.selector import Elite
-from explore.search.tilings import in_macro_form, tilings_around
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.choose import Style, choices
+from baco.compiler.styles.realise import mapping_of
+from baco.exploration.cost.genome import FLOW, Genomes, explicit, from_mapping, is_macro_flow
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.focus import Focus
+from baco.exploration.search.moves import copies_around
+from baco.exploration.search.selector import Elite
+from baco.exploration.search.tilings import in_macro_form, tilings_around
 
 Point = tuple[float, float, float]
 

@@ -1,18 +1,18 @@
 """Mappings in macro form: how they are made, changed, and listed.
 
 A macro's tiling is one size an axis: channels in blocks of the array's side, pixels and window positions one by one,
-and two orders of the loops over tiles (`explore.cost.genome.MACRO_ORDERS`). All functions here propose; none evaluates.
+and two orders of the loops over tiles (`baco.exploration.cost.genome.MACRO_ORDERS`). All functions here propose; none evaluates.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from common import portable
-from common.portable import Bools, Ints
-from compiler.choice.equal_parts import equal_parts
-from compiler.mapping.batch import AXES
-from explore.cost.genome import (
+from baco.common import portable
+from baco.common.portable import Bools, Ints
+from baco.compiler.choice.equal_parts import equal_parts
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -31,7 +31,7 @@ from explore.cost.genome import (
     tighten,
     trivial,
 )
-from explore.search.moves import Load
+from baco.exploration.search.moves import Load
 
 #: Rounds of shrinking a tile until it fits.
 _REPAIRS = 24

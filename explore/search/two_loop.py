@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from explore.candidate import Candidate
-from explore.search.base import SearchSetup
-from explore.search.baseline import BaselineSearch
-from explore.search.designs import Designs
+from baco.common import portable
+from baco.exploration.candidate import Candidate
+from baco.exploration.search.base import SearchSetup
+from baco.exploration.search.baseline import BaselineSearch
+from baco.exploration.search.designs import Designs
 
 #: Random mappings of every task on a hardware point.
 MAPPINGS = 100

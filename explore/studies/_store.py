@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from common.errors import Location, StorageError
-from common.files import sync_folder
-from common.locks import open_lock, try_lock
-from explore._database import Closing, Format, bounded_time, check_files, prepare
+from baco.common.errors import Location, StorageError
+from baco.common.files import sync_folder
+from baco.common.locks import open_lock, try_lock
+from baco.exploration._database import Closing, Format, bounded_time, check_files, prepare
 
 #: The log is folded into the database when it has grown beyond this, so that it stays small on disk.
 CHECKPOINT_BYTES = 16 << 20
@@ -214,7 +214,7 @@ class StudyFile(Closing):
         return connection
 
     def bounded_time(self, connection: sqlite3.Connection | None = None) -> AbstractContextManager[None]:
-        """For reading what nobody has checked yet; see `explore._database.bounded_time`."""
+        """For reading what nobody has checked yet; see `baco.exploration._database.bounded_time`."""
         return bounded_time(connection or self.connection, self.path.stat().st_size)
 
     def _image(self) -> bytearray | None:

@@ -18,26 +18,32 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Protocol
 
-from common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
-from common.files import output_folder
-from common.provenance import Provenance, stable_hash, versions
-from explore.candidate import BatchSummary, Candidate, CostModelName
-from explore.cost.choice import check_cost_model, default_cost_model
-from explore.cost.infeasible import Impossible, Patience, impossible, infeasible_error, no_accelerator_error
-from explore.cost.limits import limits_of
-from explore.cost.model import make_cost_model
-from explore.cost.proof import BOUND, PHASE, provable, prove
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.records import SessionRecord, SetupRecord, provenance_record
-from explore.rest import RestBySettings, RestOfPrograms
-from explore.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
-from explore.serialize import workload_to_json
-from explore.shortfall import Shortfall, shortfall
-from explore.space import DesignSpace
-from explore.studies.study import FILE_NAME, Study, already_there
-from explore.studies.suggest import tried_bounds, with_bounds
-from workloads.network import Task, Workload
+from baco.common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
+from baco.common.files import output_folder
+from baco.common.provenance import Provenance, stable_hash, versions
+from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
+from baco.exploration.cost.choice import check_cost_model, default_cost_model
+from baco.exploration.cost.infeasible import (
+    Impossible,
+    Patience,
+    impossible,
+    infeasible_error,
+    no_accelerator_error,
+)
+from baco.exploration.cost.limits import limits_of
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.proof import BOUND, PHASE, provable, prove
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.records import SessionRecord, SetupRecord, provenance_record
+from baco.exploration.rest import RestBySettings, RestOfPrograms
+from baco.exploration.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
+from baco.exploration.serialize import workload_to_json
+from baco.exploration.shortfall import Shortfall, shortfall
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.study import FILE_NAME, Study, already_there
+from baco.exploration.studies.suggest import tried_bounds, with_bounds
+from baco.workloads.network import Task, Workload
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
 #: model's, and the search is done sooner, since most of what it changes are the sizes of macro tiles.
@@ -202,7 +208,7 @@ def run_exploration(
     and the study holds all batches before. Either way `resume` continues.
 
     Args:
-        searcher: a name in `explore.search.base.SEARCHERS`.
+        searcher: a name in `baco.exploration.search.base.SEARCHERS`.
         samples: design points in total. By default `DEFAULT_SAMPLES`, or no limit when `time_limit` is given;
             when resuming, what the study was given last.
         time_limit: seconds of search in total, interruptions excluded; checked between batches.
@@ -212,11 +218,11 @@ def run_exploration(
         proof: when the search has ended, prove how near the optimum the best design is, where `provable`, and
             add the optimum if the search missed it. No samples are charged for this. Nothing can be proven of
             the instruction-aware model, with which there is no proof.
-        cost_model: a name in `explore.cost.choice.COST_MODELS`; by default that of the study to resume, or of
+        cost_model: a name in `baco.exploration.cost.choice.COST_MODELS`; by default that of the study to resume, or of
             `default_cost_model`.
         whole: minimise what whole programs cost, with everything beside the tensor operators; else these alone, as the
             reference model always does.
-        fusion: of whole programs, operators may run as one unit (`explore.search.groups`).
+        fusion: of whole programs, operators may run as one unit (`baco.exploration.search.groups`).
         blocks: of a kernel, see `SearchSetup`.
         command: the command line to reproduce the study; by default this process's.
 
@@ -242,7 +248,7 @@ def run_exploration(
         space = space.without_units()
     rest: RestOfPrograms | None = None
     if whole and model_name == "instruction":
-        from explore.cost.rest import rest_by_settings, rest_in_space  # loads the compiler
+        from baco.exploration.cost.rest import rest_by_settings, rest_in_space  # loads the compiler
 
         rest = rest_by_settings(workload, space) if space.settings else rest_in_space(workload, space)
         for name, reason in rest.reasons.items():
@@ -285,11 +291,11 @@ def run_exploration(
         stop = stack.enter_context(_StopRequest(progress.note if progress is not None else None))
         start = time.monotonic()
         if rest is not None and fusion and study is None:
-            from explore.search.groups import with_groups  # loads the compiler
+            from baco.exploration.search.groups import with_groups  # loads the compiler
 
             without = SearchSetup(workload.tasks, space, objective, None, seed, model)
             if blocks:
-                from explore.search.kernel_units import with_unit
+                from baco.exploration.search.kernel_units import with_unit
 
                 rest = with_unit(rest, workload, space, blocks)
             else:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.errors import InfeasibleError
-from compiler.choice.choose import choices, choose
-from compiler.layers.layer import Layer
-from compiler.network.group_choice import addition_alone, group_schedule
-from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers
-from compiler.network.prediction import group_cost, row_cost
-from compiler.network.row_code import RowCode
-from compiler.network.steps import StepCost
-from compiler.schedules.schedule import Schedule
-from compiler.styles import check_schedule, workspaces
-from compiler.styles.realise import realise
-from explore.candidate import Candidate
-from explore.cost.schedules import schedule_costs
-from explore.objective import Objective
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.choose import choices, choose
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.group_choice import addition_alone, group_schedule
+from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers
+from baco.compiler.network.prediction import group_cost, row_cost
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.steps import StepCost
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles import check_schedule, workspaces
+from baco.compiler.styles.realise import realise
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.schedules import schedule_costs
+from baco.exploration.objective import Objective
 
 __all__ = ["SearchedSchedules"]
 
@@ -32,7 +32,7 @@ _CHOICES = 4
 
 
 class SearchedSchedules:
-    """The schedules of a network's layers on a design; a `compiler.network.lowering.Scheduler`.
+    """The schedules of a network's layers on a design; a `baco.compiler.network.lowering.Scheduler`.
 
     What a layer's schedule adds to the objective of the whole program is estimated to first order: a change of the
     latency T and the energy E changes their product by E·dT + T·dE; both are those of the design.
@@ -77,7 +77,7 @@ class SearchedSchedules:
         self, names: tuple[str, ...], group: Group, between: RowCode | None
     ) -> tuple[GroupSchedule, float] | None:
         """The schedule of operators as one unit, and how much less it adds to the objective than the operators one by one; None
-        where it does not. A `compiler.network.groups.GroupScheduler`."""
+        where it does not. A `baco.compiler.network.groups.GroupScheduler`."""
         key = (group, between)
         if key not in self._groups:
             self._groups[key] = self._rated_group(group, between)

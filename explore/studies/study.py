@@ -5,7 +5,7 @@ Every batch is one transaction: its summary, the candidates worth keeping and th
 
 What is kept of the candidates: the best of a batch that improved the objective, and the members of the
 Pareto front in `Objective.front_metrics`. A front member dominated later loses its flag, and goes unless it
-was an improvement. A front of more than `FRONT_LIMIT` members is thinned evenly (`explore.front.thin`), the
+was an improvement. A front of more than `FRONT_LIMIT` members is thinned evenly (`baco.exploration.front.thin`), the
 best in each metric and in the objective always staying. So a study stays small however long the search is.
 
 Until there is a candidate, the designs nearest to feasible are kept instead.
@@ -22,15 +22,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from common.errors import BacoError, Location, StorageError
-from common.yaml import parse_yaml
-from explore._database import Closing, marks, row_digest
-from explore._json import Json, dump, load, to_json
-from explore.candidate import BatchSummary, Candidate, CostModelName
-from explore.front import nondominated, thin
-from explore.objective import Objective, metric
-from explore.records import (
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError, Location, StorageError
+from baco.common.yaml import parse_yaml
+from baco.exploration._database import Closing, marks, row_digest
+from baco.exploration._json import Json, dump, load, to_json
+from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
+from baco.exploration.front import nondominated, thin
+from baco.exploration.objective import Objective, metric
+from baco.exploration.records import (
     ProvenanceRecord,
     SessionRecord,
     SetupRecord,
@@ -38,19 +38,19 @@ from explore.records import (
     session_from_json,
     setup_from_json,
 )
-from explore.rest import RestBySettings, RestOfPrograms
-from explore.search.base import Searcher, State
-from explore.serialize import (
+from baco.exploration.rest import RestBySettings, RestOfPrograms
+from baco.exploration.search.base import Searcher, State
+from baco.exploration.serialize import (
     candidate_from_json,
     candidate_to_json,
     read_json,
     task_from_json,
     workload_from_json,
 )
-from explore.space import DesignSpace, read_space
-from explore.studies._snapshot import pack_arrays, unpack_arrays
-from explore.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
-from workloads.network import Task, Workload
+from baco.exploration.space import DesignSpace, read_space
+from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
+from baco.exploration.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
+from baco.workloads.network import Task, Workload
 
 _T = TypeVar("_T")
 
@@ -74,7 +74,7 @@ _CANDIDATE = (
     "objective, improved, front"
 )
 _NEW_CANDIDATE = f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(_CANDIDATE.split(', '))}, ?)"
-#: Keys in `meta` of rests of programs (`explore.rest.RestBySettings`), and the line of spaces that have them.
+#: Keys in `meta` of rests of programs (`baco.exploration.rest.RestBySettings`), and the line of spaces that have them.
 _REST, _SETTINGS = "rest ", "\nsettings: "
 #: Rows that are no candidates, but the designs nearest to feasible.
 _NEAREST = "WHERE improved = 0 AND front = 0"
@@ -102,7 +102,7 @@ class Study(Closing):
     Attributes:
         path: the file.
         provenance: where the study comes from: versions, seed, hashes, command.
-        setup: what determines the result (see `explore.studies.engine.describe_setup`).
+        setup: what determines the result (see `baco.exploration.studies.engine.describe_setup`).
         tasks: the workload's unique problems, as searched.
         objective: what is minimised.
         batches: number of batches recorded.

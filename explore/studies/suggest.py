@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from explore.constraints import Constraints
-from explore.cost.infeasible import PREFIX, bounds, suggested
-from explore.search.base import SearchSetup, make_searcher
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost.infeasible import PREFIX, bounds, suggested
+from baco.exploration.search.base import SearchSetup, make_searcher
 
 __all__ = ["tried_bounds", "with_bounds"]
 
@@ -31,7 +31,7 @@ def tried_bounds(
     if no trial has seen any.
 
     Args:
-        nearest: details of a batch by the convention of `explore.cost.infeasible`.
+        nearest: details of a batch by the convention of `baco.exploration.cost.infeasible`.
         first: bounds to put in place to begin with, by path.
     """
     found = dict(first or {})

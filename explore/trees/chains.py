@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from common.errors import InputError, Location, did_you_mean
-from compiler.mapping.contraction import Contraction
-from explore.trees.dataflows import attention, convolutions
-from workloads.problem import Problem
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.compiler.mapping.contraction import Contraction
+from baco.exploration.trees.dataflows import attention, convolutions
+from baco.workloads.problem import Problem
 
 __all__ = ["parse_chain"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from common.errors import InfeasibleError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.machine import Machine
-from compiler.mapping.text import format_tree
-from explore.trees.dataflows import dataflow, dataflow_names
-from explore.trees.genetic import search_trees
-from explore.trees.sizes import SizedTree, search_sizes
+from baco.common.errors import InfeasibleError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.machine import Machine
+from baco.compiler.mapping.text import format_tree
+from baco.exploration.trees.dataflows import dataflow, dataflow_names
+from baco.exploration.trees.genetic import search_trees
+from baco.exploration.trees.sizes import SizedTree, search_sizes
 
 __all__ = ["SEARCHED", "compare_trees", "trees_table"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from common.errors import InputError, did_you_mean
-from compiler.mapping.contraction import Access, Contraction, convolution
-from compiler.mapping.expression import variable
-from compiler.mapping.machine import Machine
-from explore.trees.structure import Gene, TreeStructure
-from workloads.problem import Problem
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.mapping.contraction import Access, Contraction, convolution
+from baco.compiler.mapping.expression import variable
+from baco.compiler.mapping.machine import Machine
+from baco.exploration.trees.structure import Gene, TreeStructure
+from baco.workloads.problem import Problem
 
 __all__ = ["attention", "convolutions", "dataflow", "dataflow_names"]
 

@@ -1,7 +1,7 @@
 """Tile sizes of a structure by gradient descent: the search of this project, over trees.
 
-As for mappings of one operator (`explore.search.gradient`), factors are relaxed to positive numbers whose logarithms are
-variables, many starts in one batch, and what analyses say of them (`compiler.mapping.tree_cost`, `compiler.mapping.footprint`, which
+As for mappings of one operator (`baco.exploration.search.gradient`), factors are relaxed to positive numbers whose logarithms are
+variables, many starts in one batch, and what analyses say of them (`baco.compiler.mapping.tree_cost`, `baco.compiler.mapping.footprint`, which
 take tensors) falls along its gradient: the logarithm of the cycles, and what tiles hold beyond a memory, or loops run beyond a
 dimension or its instances. Where a start ends, sizes are rounded one after the other to the nearest that may still follow.
 """
@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from common import portable, tensors
-from common.errors import BacoError
-from compiler.mapping.footprint import footprint
-from compiler.mapping.slices import product
-from compiler.mapping.tree_cost import tree_cost
-from explore.trees.sizes import SizedTree, rated
-from explore.trees.structure import Choice, TreeStructure
+from baco.common import portable, tensors
+from baco.common.errors import BacoError
+from baco.compiler.mapping.footprint import footprint
+from baco.compiler.mapping.slices import product
+from baco.compiler.mapping.tree_cost import tree_cost
+from baco.exploration.trees.sizes import SizedTree, rated
+from baco.exploration.trees.structure import Choice, TreeStructure
 
 __all__ = ["descend_sizes"]
 

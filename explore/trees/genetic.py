@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.machine import Machine
-from explore.trees.sizes import SizedTree, SizeSearch, search_sizes
-from explore.trees.structure import Gene, TreeStructure, check_chain, genes
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.machine import Machine
+from baco.exploration.trees.sizes import SizedTree, SizeSearch, search_sizes
+from baco.exploration.trees.structure import Gene, TreeStructure, check_chain, genes
 
 __all__ = ["search_trees"]
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from common import portable
-from common.errors import InfeasibleError, InputError
-from compiler.mapping.footprint import shortfalls
-from compiler.mapping.tree import Tile
-from compiler.mapping.tree_cost import TreeCost, tree_cost
-from explore.trees.structure import Choice, TreeStructure
+from baco.common import portable
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.mapping.footprint import shortfalls
+from baco.compiler.mapping.tree import Tile
+from baco.compiler.mapping.tree_cost import TreeCost, tree_cost
+from baco.exploration.trees.structure import Choice, TreeStructure
 
 __all__ = ["SizeSearch", "SizedTree", "all_sizes", "rated", "search_sizes"]
 

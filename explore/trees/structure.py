@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from common.errors import InputError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.machine import Machine
-from compiler.mapping.slices import product
-from compiler.mapping.tree import Loop, Relation, Residency, Tile
-from explore.search.exact_factors import divisors
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.machine import Machine
+from baco.compiler.mapping.slices import product
+from baco.compiler.mapping.tree import Loop, Relation, Residency, Tile
+from baco.exploration.search.exact_factors import divisors
 
 __all__ = ["Choice", "Gene", "TreeStructure", "check_chain", "genes", "structures"]
 
@@ -33,7 +33,7 @@ class Gene:
         level: of the memory through which it gets that one's results; main memory: they are no group.
         relation: to that one, in a group.
         innermost: the dimension whose loop is innermost around a group that ends here.
-        online: of a softmax that the next operator of its group reads: its rows may come in blocks (`compiler.mapping.rows`).
+        online: of a softmax that the next operator of its group reads: its rows may come in blocks (`baco.compiler.mapping.rows`).
     """
 
     level: int

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.choice.choose import choose
-from compiler.choice.gemmini import gemmini_schedule
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from compiler.styles import check_schedule
-from explore.cost.model import CostModel
-from explore.reference_machine import reference_machine
-from explore.space import DesignSpace
-from explore.validate.design import Design, design_of_schedules
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.choose import choose
+from baco.compiler.choice.gemmini import gemmini_schedule
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles import check_schedule
+from baco.exploration.cost.model import CostModel
+from baco.exploration.reference_machine import reference_machine
+from baco.exploration.space import DesignSpace
+from baco.exploration.validate.design import Design, design_of_schedules
+from baco.workloads.network import Task
 
 __all__ = ["baseline_design", "baseline_schedules"]
 
@@ -24,7 +24,7 @@ __all__ = ["baseline_design", "baseline_schedules"]
 def baseline_design(
     space: DesignSpace, tasks: Sequence[Task], layers: Sequence[Layer], model: CostModel
 ) -> Design:
-    """The reference machine with what Gemmini's library would run on it (`compiler.choice.gemmini`).
+    """The reference machine with what Gemmini's library would run on it (`baco.compiler.choice.gemmini`).
 
     Convolutions of one pixel are matrix products, as in the ResNet-50 that comes with Gemmini; as convolutions they would
     take up to three times as long. Layers that the library's macros cannot express run as this compiler chooses, which the

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explore.candidate import Candidate
-from explore.front import farthest
-from explore.objective import Objective, metric
+from baco.exploration.candidate import Candidate
+from baco.exploration.front import farthest
+from baco.exploration.objective import Objective, metric
 
 __all__ = ["MOST_LATENCY", "Chosen", "by_accelerator", "choose_candidates"]
 
@@ -48,7 +48,7 @@ def choose_candidates(
         candidates: those that a study keeps, in the order they were found.
         best: so many by the objective. Of several on one accelerator the best comes first, the others only when there
             are too few accelerators: what a search last improved differs by less than any model can tell.
-        spread: so many more from the front, each the farthest from those before it (`explore.front.farthest`, in the
+        spread: so many more from the front, each the farthest from those before it (`baco.exploration.front.farthest`, in the
             metrics of the front), and at most `MOST_LATENCY` times as slow as the best.
     """
     first, rest = by_accelerator(candidates, objective)

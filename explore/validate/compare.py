@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explore.objective import Objective
-from explore.validate.result import ValidatedDesign
+from baco.exploration.objective import Objective
+from baco.exploration.validate.result import ValidatedDesign
 
 __all__ = ["BaselineComparison", "best_measured", "comparisons"]
 
@@ -19,7 +19,7 @@ class BaselineComparison:
 
     Attributes:
         design: its name.
-        role: of the design, see `explore.validate.design.Role`.
+        role: of the design, see `baco.exploration.validate.design.Role`.
         objective_factor: objective of the baseline over that of the design.
         edp_factor, latency_factor, energy_factor: the same for these.
         area_mm2, baseline_area_mm2: of both.

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from accel.config import Accelerator
-from accel.verilog.generate import check_rtl
-from common.errors import BacoError, InfeasibleError
-from common.provenance import stable_hash
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.network.plan import Plan
-from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
-from compiler.styles import check_schedule
-from compiler.styles.realise import realise
-from explore._json import Amount, Count, Json, from_json, reader, to_json
-from explore.candidate import Candidate, Cost, LayerCost
-from explore.cost.model import CostModel
-from explore.cost.schedules import schedule_costs
-from explore.measure.job import MeasurementJob
-from explore.measure.program import ProgramJob
-from explore.objective import Objective
-from explore.validate.whole import PlannedProgram, predicted_cost
-from workloads.network import Task
+from baco.accel.config import Accelerator
+from baco.accel.verilog.generate import check_rtl
+from baco.common.errors import BacoError, InfeasibleError
+from baco.common.provenance import stable_hash
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.network.plan import Plan
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from baco.compiler.styles import check_schedule
+from baco.compiler.styles.realise import realise
+from baco.exploration._json import Amount, Count, Json, from_json, reader, to_json
+from baco.exploration.candidate import Candidate, Cost, LayerCost
+from baco.exploration.cost.model import CostModel
+from baco.exploration.cost.schedules import schedule_costs
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.program import ProgramJob
+from baco.exploration.objective import Objective
+from baco.exploration.validate.whole import PlannedProgram, predicted_cost
+from baco.workloads.network import Task
 
 __all__ = [
     "Design",
@@ -49,7 +49,7 @@ class PlannedLayer:
 
     Attributes:
         key: of its measurement; empty when nothing can be measured.
-        layer, schedule: as `compiler.schedules.text` writes them; `schedule` is empty when there is none.
+        layer, schedule: as `baco.compiler.schedules.text` writes them; `schedule` is empty when there is none.
         reason: why it cannot be compiled; empty when it can.
         predicted_cycles, predicted_energy_pj: of one run; None where nothing predicts it.
     """
@@ -116,7 +116,7 @@ class Design:
     @classmethod
     @reader("a validated design")
     def from_json(cls, data: Json) -> Design:
-        """Inverse of `explore._json.to_json`. Raises InputError for anything else."""
+        """Inverse of `baco.exploration._json.to_json`. Raises InputError for anything else."""
         found = from_json(cls, data)
         for one in found.programs:
             if one.plan is not None:

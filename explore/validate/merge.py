@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explore.candidate import Candidate
-from explore.front import nondominated
-from explore.objective import Objective, metric
-from explore.validate.design import candidate_identity
-from explore.validate.result import ValidatedDesign
+from baco.exploration.candidate import Candidate
+from baco.exploration.front import nondominated
+from baco.exploration.objective import Objective, metric
+from baco.exploration.validate.design import candidate_identity
+from baco.exploration.validate.result import ValidatedDesign
 
 __all__ = ["Merged", "merge"]
 

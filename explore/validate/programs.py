@@ -6,18 +6,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.errors import InfeasibleError
-from common.files import atomic_write, output_folder
-from compiler.codegen.layer_program import layer_program
-from compiler.layers.reference import draw_tensors, layer_result
-from compiler.network.plan import Plan
-from compiler.schedules.text import parse_layer, parse_schedule
-from explore.measure.program import compile_plan
-from explore.studies.study import Study
-from explore.validate.compare import best_measured
-from explore.validate.design import Design
-from explore.validate.run import validated_designs
-from workloads.network import Task
+from baco.common.errors import InfeasibleError
+from baco.common.files import atomic_write, output_folder
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.layers.reference import draw_tensors, layer_result
+from baco.compiler.network.plan import Plan
+from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.exploration.measure.program import compile_plan
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.compare import best_measured
+from baco.exploration.validate.design import Design
+from baco.exploration.validate.run import validated_designs
+from baco.workloads.network import Task
 
 __all__ = ["write_best", "write_programs"]
 

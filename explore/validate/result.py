@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from common import portable
-from explore.candidate import Cost
-from explore.measure.measurement import Measurement
-from explore.validate.design import Design, PlannedLayer
-from explore.validate.whole import PlannedProgram
-from workloads.network import Task
+from baco.common import portable
+from baco.exploration.candidate import Cost
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.validate.design import Design, PlannedLayer
+from baco.exploration.validate.whole import PlannedProgram
+from baco.workloads.network import Task
 
 __all__ = [
     "Estimate",

@@ -15,18 +15,18 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Protocol
 
-from common.errors import InfeasibleError, InputError, Location
-from explore._json import to_json
-from explore.executors.base import Finished, gather
-from explore.executors.engine import LOCAL, ExecutorChoice
-from explore.measure.job import Measurable
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore
-from explore.studies._store import STUDY
-from explore.studies.study import Study
-from explore.validate.design import Design, jobs_of, programs_of
-from explore.validate.result import ValidatedDesign
-from workloads.network import Task
+from baco.common.errors import InfeasibleError, InputError, Location
+from baco.exploration._json import to_json
+from baco.exploration.executors.base import Finished, gather
+from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.measure.job import Measurable
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.studies._store import STUDY
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.design import Design, jobs_of, programs_of
+from baco.exploration.validate.result import ValidatedDesign
+from baco.workloads.network import Task
 
 __all__ = [
     "DEFAULT_SPREAD",
@@ -54,7 +54,7 @@ class ValidationOptions:
     """How much to measure.
 
     Attributes:
-        best, spread: see `explore.validate.choose.choose_candidates`.
+        best, spread: see `baco.exploration.validate.choose.choose_candidates`.
         engine: who measures.
         cycle_limit: simulated cycles of a design, as predicted. None: whole programs, as far as that is possible. With a
             limit, layers are taken by the cycles they contribute to the network, the most first, until the next one would

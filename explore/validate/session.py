@@ -6,27 +6,27 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from common.errors import BacoError
-from common.files import output_folder
-from compiler.layers.layer import Layer
-from explore.cost.model import CostModel, make_cost_model
-from explore.layers import layers_of_tasks
-from explore.reference_machine import reference_machine, reference_space
-from explore.space import DesignSpace
-from explore.studies.engine import run_exploration
-from explore.studies.study import Study
-from explore.validate.baseline import baseline_design
-from explore.validate.choose import choose_candidates
-from explore.validate.design import Design, as_programs, design_of_candidate
-from explore.validate.programs import write_best
-from explore.validate.run import (
+from baco.common.errors import BacoError
+from baco.common.files import output_folder
+from baco.compiler.layers.layer import Layer
+from baco.exploration.cost.model import CostModel, make_cost_model
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.reference_machine import reference_machine, reference_space
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.baseline import baseline_design
+from baco.exploration.validate.choose import choose_candidates
+from baco.exploration.validate.design import Design, as_programs, design_of_candidate
+from baco.exploration.validate.programs import write_best
+from baco.exploration.validate.run import (
     ValidationOptions,
     ValidationOutcome,
     ValidationProgress,
     no_design,
     validate_designs,
 )
-from explore.validate.whole import MOST_CYCLES, whole_networks
+from baco.exploration.validate.whole import MOST_CYCLES, whole_networks
 
 __all__ = ["BASELINE_FOLDER", "validate_file"]
 
@@ -50,7 +50,7 @@ def validate_file(
         baseline_samples: budget of that search; by default that of the study.
 
     Raises InfeasibleError for a study without any feasible design, StorageError for one that is missing, damaged or
-    being written, and as `explore.validate.run.validate_designs` does.
+    being written, and as `baco.exploration.validate.run.validate_designs` does.
     """
     with Study.open(path) as study:
         workload = study.workload()

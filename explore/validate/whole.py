@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from common.errors import BacoError, InfeasibleError
-from compiler.network.graph import QuantisedNetwork
-from compiler.network.groups import GroupScheduler
-from compiler.network.lowered import Scheduler
-from compiler.network.lowering import lower_network
-from compiler.network.plan import Plan
-from compiler.network.program import scheduler
-from compiler.network.quantise import quantise
-from explore._json import Amount, Json
-from explore.candidate import Candidate, Cost
-from explore.cost.program import ProgramCost, program_cost
-from explore.measure.program import ProgramJob
-from explore.objective import Objective
-from explore.studies.plan import SearchedSchedules
-from workloads.inputs.load import load_again
-from workloads.network import Workload
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError, InfeasibleError
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.groups import GroupScheduler
+from baco.compiler.network.lowered import Scheduler
+from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.plan import Plan
+from baco.compiler.network.program import scheduler
+from baco.compiler.network.quantise import quantise
+from baco.exploration._json import Amount, Json
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.cost.program import ProgramCost, program_cost
+from baco.exploration.measure.program import ProgramJob
+from baco.exploration.objective import Objective
+from baco.exploration.studies.plan import SearchedSchedules
+from baco.workloads.inputs.load import load_again
+from baco.workloads.network import Workload
 
 __all__ = ["MOST_CYCLES", "PlannedProgram", "WholeNetworks", "predicted_cost", "whole_networks"]
 

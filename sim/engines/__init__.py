@@ -1,1 +1,1 @@
-"""What can run a program: one engine a file, behind the interface of `sim.engines.base`."""
+"""What can run a program: one engine a file, behind the interface of `baco.sim.engines.base`."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import Literal, Protocol
 
-from accel.config import TIMINGS
-from common.errors import InputError, did_you_mean
-from sim.job import Job, Simulation
+from baco.accel.config import TIMINGS
+from baco.common.errors import InputError, did_you_mean
+from baco.sim.job import Job, Simulation
 
 #: Engines that count the cycles of our Verilog.
 CycleEngine = Literal["rtl", "timed"]
@@ -31,14 +31,14 @@ class Engine(Protocol):
 
 #: name -> (module, class, one-line description). A new engine is one file and one line here.
 ENGINES: dict[str, tuple[str, str, str]] = {
-    "rtl": ("sim.engines.rtl", "RtlEngine", "the accelerator's Verilog, cycle by cycle (Verilator)"),
+    "rtl": ("baco.sim.engines.rtl", "RtlEngine", "the accelerator's Verilog, cycle by cycle (Verilator)"),
     "timed": (
-        "sim.engines.timed",
+        "baco.sim.engines.timed",
         "TimedEngine",
         "the cycles of the Verilog by a model of its units; no Verilator",
     ),
     "functional": (
-        "sim.engines.functional",
+        "baco.sim.engines.functional",
         "FunctionalEngine",
         "what commands compute, without timing; fast",
     ),
@@ -46,9 +46,9 @@ ENGINES: dict[str, tuple[str, str, str]] = {
 
 #: The same, for engines that run a simulator which the user has built (`Job.simulator`).
 EXTERNAL_ENGINES: dict[str, tuple[str, str, str]] = {
-    "spike": ("sim.engines.spike", "SpikeEngine", "Spike with Gemmini's extension: results only"),
+    "spike": ("baco.sim.engines.spike", "SpikeEngine", "Spike with Gemmini's extension: results only"),
     "chipyard": (
-        "sim.engines.chipyard",
+        "baco.sim.engines.chipyard",
         "ChipyardEngine",
         "a simulator that Chipyard built (Verilator, VCS)",
     ),

@@ -25,9 +25,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from accel.chipyard import chipyard_gaps
-from common.errors import InfeasibleError
-from sim.engines.external import (
+from baco.accel.chipyard import chipyard_gaps
+from baco.common.errors import InfeasibleError
+from baco.sim.engines.external import (
     Outcome,
     failed,
     find_simulator,
@@ -37,7 +37,7 @@ from sim.engines.external import (
     run_external,
     unsaid,
 )
-from sim.job import Job, Simulation, SimulationError
+from baco.sim.job import Job, Simulation, SimulationError
 
 VARIABLE = "BACO_CHIPYARD_SIMULATOR"
 _WHAT = "a simulator built with Chipyard (simulator-chipyard... or simv-chipyard...)"

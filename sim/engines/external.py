@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-from common.errors import InputError, Location
-from sim.elf import ElfProgram
-from sim.engines.native import load_program
-from sim.job import Job, MainMemory, Simulation, SimulationError
+from baco.common.errors import InputError, Location
+from baco.sim.elf import ElfProgram
+from baco.sim.engines.native import load_program
+from baco.sim.job import Job, MainMemory, Simulation, SimulationError
 
 __all__ = ["Outcome", "Watcher", "find_simulator", "load_for", "result_of", "run_external", "unsaid"]
 

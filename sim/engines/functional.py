@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from common.errors import InfeasibleError, InputError
-from sim.build import functional_simulator
-from sim.engines.native import load_program, run_simulator
-from sim.job import Job, Simulation
-from sim.toolchain import toolchain
+from baco.common.errors import InfeasibleError, InputError
+from baco.sim.build import functional_simulator
+from baco.sim.engines.native import load_program, run_simulator
+from baco.sim.job import Job, Simulation
+from baco.sim.toolchain import toolchain
 
 
 class FunctionalEngine:

@@ -18,16 +18,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from accel.config import Accelerator
-from accel.isa import find_command_type
-from accel.verilog.generate import config_lines
-from common.errors import BacoError, InputError, Location
-from common.files import open_in_place, read_input, storage_error
-from common.scratch import scratch_folder
-from sim.elf import ElfProgram, load_elf
-from sim.failure import describe
-from sim.job import Job, Mark, Recording, Simulation, SimulationError
-from sim.toolchain import Toolchain
+from baco.accel.config import Accelerator
+from baco.accel.isa import find_command_type
+from baco.accel.verilog.generate import config_lines
+from baco.common.errors import BacoError, InputError, Location
+from baco.common.files import open_in_place, read_input, storage_error
+from baco.common.scratch import scratch_folder
+from baco.sim.elf import ElfProgram, load_elf
+from baco.sim.failure import describe
+from baco.sim.job import Job, Mark, Recording, Simulation, SimulationError
+from baco.sim.toolchain import Toolchain
 
 #: What the simulator may map beyond main memory: the model, buffers, the system's libraries.
 _EXTRA_BYTES = 8 << 30
@@ -63,9 +63,9 @@ def load_program(job: Job) -> ElfProgram | None:
 def run_simulator(
     simulator: Path, engine: str, job: Job, elf: ElfProgram | None, tools: Toolchain, *, build_seconds: float
 ) -> Simulation:
-    """Run a job in a simulator that `sim.build` made; `elf` is what `load_program` gave.
+    """Run a job in a simulator that `baco.sim.build` made; `elf` is what `load_program` gave.
 
-    Raises as `sim.engines.base.Engine.run`.
+    Raises as `baco.sim.engines.base.Engine.run`.
     """
     with scratch_folder() as folder, _recordings(job.recording, folder) as recording_arguments:
         (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
@@ -201,7 +201,7 @@ def _limit_arguments(job: Job) -> list[str]:
 @contextmanager
 def _recordings(recording: Recording, folder: Path) -> Iterator[list[str]]:
     """The simulator's arguments for what it records. Files it writes itself; what goes to a stream (see
-    `common.files.open_in_place`) is written to `folder` and copied at the end, whatever that is."""
+    `baco.common.files.open_in_place`) is written to `folder` and copied at the end, whatever that is."""
     arguments: list[str] = []
     with ExitStack() as copies:
         for name, path in (("--trace", recording.waves), ("--log", recording.log)):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from common.errors import InputError, did_you_mean
-from common.scratch import scratch_folder
-from sim.engines.base import run_job
-from sim.job import Job, Limits, MainMemory, Recording, Simulation, Watchpoint
+from baco.common.errors import InputError, did_you_mean
+from baco.common.scratch import scratch_folder
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, Watchpoint
 
 if TYPE_CHECKING:
-    from compiler.codegen.buffer import Buffer
-    from compiler.codegen.program import Program
+    from baco.compiler.codegen.buffer import Buffer
+    from baco.compiler.codegen.program import Program
 
 __all__ = ["run_program"]
 
@@ -44,12 +44,12 @@ def run_program(
         inputs: new contents of buffers by name, of each buffer's shape and type; the others start with their data.
         engine: functional or rtl.
         memory: timing of main memory; it is enlarged where the program needs more.
-        timing: whose cycles the engine rtl counts, one of `accel.config.TIMINGS`; by default the accelerator's.
+        timing: whose cycles the engine rtl counts, one of `baco.accel.config.TIMINGS`; by default the accelerator's.
         read_all: give back every buffer, workspaces too, not only outputs.
         watches: instructions at which counters are noted, for `Simulation.marks`.
 
     Returns the buffers of role output and inout by name, and what was measured. An exit code other than 0 is in the
-    result. Raises InputError for inputs that do not fit, and as `sim.engines.base.Engine.run`.
+    result. Raises InputError for inputs that do not fit, and as `baco.sim.engines.base.Engine.run`.
     """
     buffers = {one.name: one for one in program.buffers}
     images = []

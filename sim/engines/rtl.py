@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from accel.config import Accelerator
-from accel.verilog.generate import check_rtl, verilog
-from common.errors import InfeasibleError, InputError
-from sim.build import Waves, functional_simulator, rtl_simulator
-from sim.engines.functional import check_functional
-from sim.engines.native import load_program, run_simulator
-from sim.job import Job, MainMemory, Simulation
-from sim.toolchain import toolchain
+from baco.accel.config import Accelerator
+from baco.accel.verilog.generate import check_rtl, verilog
+from baco.common.errors import InfeasibleError, InputError
+from baco.sim.build import Waves, functional_simulator, rtl_simulator
+from baco.sim.engines.functional import check_functional
+from baco.sim.engines.native import load_program, run_simulator
+from baco.sim.job import Job, MainMemory, Simulation
+from baco.sim.toolchain import toolchain
 
 #: What the original's ExecuteController demands of its queue, and lines of the inclusive cache.
 _VISIBLE_COMMANDS, _LINE_BYTES = 3, 64

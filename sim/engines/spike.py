@@ -18,8 +18,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from common.errors import InfeasibleError
-from sim.engines.external import (
+from baco.common.errors import InfeasibleError
+from baco.sim.engines.external import (
     failed,
     find_simulator,
     fingerprint,
@@ -28,7 +28,7 @@ from sim.engines.external import (
     run_external,
     unsaid,
 )
-from sim.job import Job, Simulation
+from baco.sim.job import Job, Simulation
 
 VARIABLE = "BACO_SPIKE"
 _WHAT = "a Spike with Gemmini's extension"

@@ -3,7 +3,7 @@
 The program is not changed for it: the simulator copies memory between two instructions. An operator's result is
 copied at the first place where it is certain to be complete, and nothing has replaced it yet: what the host core
 writes is there when the next step begins; what the accelerator writes is there behind the next fence, and whatever
-overwrites it waits at a fence, too (`compiler.network.fences`).
+overwrites it waits at a fence, too (`baco.compiler.network.fences`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError
-from compiler.network.program import NetworkProgram
-from compiler.network.steps import ByteRange, ValueAddress, itemsize, region
-from compiler.network.views import View
+from baco.common.errors import InputError
+from baco.compiler.network.program import NetworkProgram
+from baco.compiler.network.steps import ByteRange, ValueAddress, itemsize, region
+from baco.compiler.network.views import View
 
 __all__ = ["Boundary", "Mismatch", "boundaries", "compare"]
 
@@ -119,7 +119,7 @@ def compare(
 
     Args:
         found: boundaries with the bytes of their regions.
-        reference: every value that an operator writes, of the value's shape (`compiler.network.reference`).
+        reference: every value that an operator writes, of the value's shape (`baco.compiler.network.reference`).
 
     Raises InputError for a value that the reference lacks.
     """

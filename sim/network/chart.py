@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import InputError
-from common.figure import drawing, figure_text, new_figure
-from common.files import atomic_write
-from common.page import html_cards, html_table, page
-from common.text import html_text
-from compiler.network.program import NetworkProgram
-from sim.network.profile import Measured, OperatorProfile
-from sim.network.run import NetworkRun
-from sim.network.table import COLUMNS, kind_of, table_rows
-from sim.trace.chart import colours_of
-from sim.trace.image import label_lanes, save_figure
+from baco.common.errors import InputError
+from baco.common.figure import drawing, figure_text, new_figure
+from baco.common.files import atomic_write
+from baco.common.page import html_cards, html_table, page
+from baco.common.text import html_text
+from baco.compiler.network.program import NetworkProgram
+from baco.sim.network.profile import Measured, OperatorProfile
+from baco.sim.network.run import NetworkRun
+from baco.sim.network.table import COLUMNS, kind_of, table_rows
+from baco.sim.trace.chart import colours_of
+from baco.sim.trace.image import label_lanes, save_figure
 
 __all__ = ["draw_network_html", "draw_network_image"]
 

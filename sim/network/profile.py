@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
-from compiler.network.lowered import step_kind
-from compiler.network.program import NetworkProgram
-from sim.job import Mark
+from baco.compiler.network.lowered import step_kind
+from baco.compiler.network.program import NetworkProgram
+from baco.sim.job import Mark
 
 __all__ = ["OperatorProfile", "StepProfile", "group_by_operator", "profile_steps"]
 
@@ -31,7 +31,7 @@ class Measured:
 
     Attributes:
         start, cycles: when it began, and how long until the next one began.
-        counters, activity: as in `sim.job.Simulation`, of these cycles only.
+        counters, activity: as in `baco.sim.job.Simulation`, of these cycles only.
     """
 
     start: int
@@ -62,7 +62,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class StepProfile(Measured):
-    """One step (`compiler.network.steps.Step`).
+    """One step (`baco.compiler.network.steps.Step`).
 
     Attributes:
         number: from 0.
@@ -109,7 +109,7 @@ def profile_steps(
     """A profile for every step.
 
     Args:
-        marks: of the labels of the program (`compiler.network.emission.step_labels`), each passed once, in order.
+        marks: of the labels of the program (`baco.compiler.network.emission.step_labels`), each passed once, in order.
         predicted: cycles of every step.
     """
     steps = built.lowered.steps

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from compiler.network.program import NetworkProgram
-from sim.engines.program import run_program
-from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watchpoint
-from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
-from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
+from baco.compiler.network.program import NetworkProgram
+from baco.sim.engines.program import run_program
+from baco.sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watchpoint
+from baco.sim.network.boundaries import Boundary, Mismatch, boundaries, compare
+from baco.sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 
 __all__ = ["NetworkRun", "run_network"]
 
@@ -61,13 +61,13 @@ def run_network(
     The boundaries between operators are copied from memory while it runs, without a cycle's difference.
 
     Args:
-        reference: every value that an operator writes (`compiler.network.reference`); None: nothing is compared.
+        reference: every value that an operator writes (`baco.compiler.network.reference`); None: nothing is compared.
         engine: functional or rtl.
         inputs: new contents of buffers by name.
-        timing: whose cycles the engine rtl counts, one of `accel.config.TIMINGS`; by default the accelerator's.
-        predicted: cycles of every step (`compiler.network.prediction`), kept beside the measured ones.
+        timing: whose cycles the engine rtl counts, one of `baco.accel.config.TIMINGS`; by default the accelerator's.
+        predicted: cycles of every step (`baco.compiler.network.prediction`), kept beside the measured ones.
 
-    Raises as `sim.engines.program.run_program`, with the operator in which a simulation was stopped; a program that ends
+    Raises as `baco.sim.engines.program.run_program`, with the operator in which a simulation was stopped; a program that ends
     early, with an exit code, raises nothing.
     """
     looked_at = boundaries(built) if reference is not None else []

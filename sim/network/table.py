@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.network.lowered import step_kind
-from compiler.network.program import NetworkProgram
-from sim.network.profile import Measured, OperatorProfile
-from sim.network.run import NetworkRun
+from baco.compiler.network.lowered import step_kind
+from baco.compiler.network.program import NetworkProgram
+from baco.sim.network.profile import Measured, OperatorProfile
+from baco.sim.network.run import NetworkRun
 
 __all__ = ["COLUMNS", "kind_errors", "run_to_dict", "table_rows"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from common.errors import InputError
-from sim.trace.log import UNITS, Log, LogEntry
+from baco.common.errors import InputError
+from baco.sim.trace.log import UNITS, Log, LogEntry
 
 __all__ = ["COLOURS", "Bar", "Chart", "busy_spans", "colours_of", "make_chart"]
 

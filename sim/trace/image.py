@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.errors import InputError
-from common.figure import drawing, figure_bytes, new_figure
-from common.files import atomic_write
-from sim.trace.chart import colours_of, make_chart
-from sim.trace.log import Log
+from baco.common.errors import InputError
+from baco.common.figure import drawing, figure_bytes, new_figure
+from baco.common.files import atomic_write
+from baco.sim.trace.chart import colours_of, make_chart
+from baco.sim.trace.log import Log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

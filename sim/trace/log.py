@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.isa import disassemble, find_command_type
-from common.errors import InputError, Location
-from common.numbers import WHOLE, whole_number
-from common.table import read_table_text
+from baco.accel.isa import disassemble, find_command_type
+from baco.common.errors import InputError, Location
+from baco.common.numbers import WHOLE, whole_number
+from baco.common.table import read_table_text
 
 __all__ = ["UNITS", "Log", "LogEntry", "read_log"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common.files import atomic_write
-from common.page import html_cards, page
-from common.text import html_text
-from sim.trace.chart import Bar, Chart, busy_spans, colours_of, make_chart
-from sim.trace.log import UNITS, Log
+from baco.common.files import atomic_write
+from baco.common.page import html_cards, page
+from baco.common.text import html_text
+from baco.sim.trace.chart import Bar, Chart, busy_spans, colours_of, make_chart
+from baco.sim.trace.log import UNITS, Log
 
 __all__ = ["draw_html"]
 

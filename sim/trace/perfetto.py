@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from common.files import atomic_write
-from sim.trace.chart import Chart, busy_spans, make_chart
-from sim.trace.log import UNITS, Log
+from baco.common.files import atomic_write
+from baco.sim.trace.chart import Chart, busy_spans, make_chart
+from baco.sim.trace.log import UNITS, Log
 
 __all__ = ["write_perfetto"]
 

@@ -16,44 +16,50 @@ from typing import Any, get_args
 
 import numpy as np
 
-import accel
-from accel.chipyard import scala_config
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, Dataflow
-from accel.verilog.generate import verilog
-from bench.exhaustive import enumerate_all
-from bench.optimality import small_space
-from common.errors import BacoError
-from compiler.choice.explicit import explicit_mappings
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.contraction import convolution
-from compiler.mapping.footprint import footprint
-from compiler.mapping.machine import machine_of
-from compiler.mapping.nest import requirement
-from compiler.mapping.text import format_mapping, format_tree, mapping_text, parse_mapping_text, parse_tree
-from compiler.mapping.tree import mapping_of, tree_from_json, tree_of, tree_to_json
-from compiler.styles.explicit.plan import make_plan
-from explore.cost.bound import capacity_bound, compulsory_bound
-from explore.cost.certificate import certify
-from explore.cost.exact import LayerSolver
-from explore.cost.genome import FLOW, FLOWS, ProblemSet, needs, tighten, to_mapping
-from explore.cost.limits import limits_of
-from explore.cost.predicted import InstructionModel
-from explore.cost.reference import access_counts
-from explore.cost.tiles import Region
-from explore.objective import Objective
-from explore.search import base
-from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space
+import baco.accel
+from baco.accel.chipyard import scala_config
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, Dataflow
+from baco.accel.verilog.generate import verilog
+from baco.bench.exhaustive import enumerate_all
+from baco.bench.optimality import small_space
+from baco.common.errors import BacoError
+from baco.compiler.choice.explicit import explicit_mappings
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.contraction import convolution
+from baco.compiler.mapping.footprint import footprint
+from baco.compiler.mapping.machine import machine_of
+from baco.compiler.mapping.nest import requirement
+from baco.compiler.mapping.text import (
+    format_mapping,
+    format_tree,
+    mapping_text,
+    parse_mapping_text,
+    parse_tree,
+)
+from baco.compiler.mapping.tree import mapping_of, tree_from_json, tree_of, tree_to_json
+from baco.compiler.styles.explicit.plan import make_plan
+from baco.exploration.cost.bound import capacity_bound, compulsory_bound
+from baco.exploration.cost.certificate import certify
+from baco.exploration.cost.exact import LayerSolver
+from baco.exploration.cost.genome import FLOW, FLOWS, ProblemSet, needs, tighten, to_mapping
+from baco.exploration.cost.limits import limits_of
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.cost.reference import access_counts
+from baco.exploration.cost.tiles import Region
+from baco.exploration.objective import Objective
+from baco.exploration.search import base
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 from tests.compiler.mapping.test_tree_movement import compare, draw_mapping
 from tests.explore import searcher_conformance as conformance
 from tests.explore.cost.test_exact import WEIGHINGS, brute_edp, random_problem, small_tasks, tiny_points
 from tests.explore.genome_helpers import random_rows
 from tests.explore.nest_oracle import walk
 from tests.explore.study_helpers import small_workload
-from workloads.network import Task
-from workloads.problem import Problem
 
 NEW: tuple[Any, ...] = ("WR", "OQ")
 ALL: tuple[Dataflow, ...] = get_args(Dataflow)
@@ -229,7 +235,7 @@ def check_numbers() -> None:
 
 def main() -> None:
     """Print what is wrong with each check."""
-    found = {"where": str(Path(accel.__file__).parent)}
+    found = {"where": str(Path(baco.accel.__file__).parent)}
     for name, check in sorted(globals().items()):
         if name.startswith("check_"):
             try:

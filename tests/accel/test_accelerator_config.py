@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from accel.config import Accelerator, Features
-from accel.energy import EnergyTable
-from accel.presets import load_accelerator, preset_names
-from common.errors import InputError
+from baco.accel.config import Accelerator, Features
+from baco.accel.energy import EnergyTable
+from baco.accel.presets import load_accelerator, preset_names
+from baco.common.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST: dict[str, Any] = {"dim": 16, "scratchpad_kib": 256, "accumulator_kib": 64}
@@ -168,9 +168,7 @@ def test_hash_ignores_name_and_field_order() -> None:
 
 
 def test_hash_is_equal_in_another_process() -> None:
-    code = (
-        "from accel.presets import load_accelerator; print(load_accelerator('gemmini-default').config_hash)"
-    )
+    code = "from baco.accel.presets import load_accelerator; print(load_accelerator('gemmini-default').config_hash)"
     found = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,

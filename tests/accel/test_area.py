@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.area import AREA, area_mm2
-from accel.config import Accelerator
-from bench.fit import area as fit_area
+from baco.accel.area import AREA, area_mm2
+from baco.accel.config import Accelerator
+from baco.bench.fit import area as fit_area
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "timeloop-mappings.csv.gz"
 needs_data = pytest.mark.skipif(
@@ -70,7 +70,7 @@ def test_committed_coefficients_are_what_the_command_writes(tmp_path: Path) -> N
     out = tmp_path / "area.json"
     assert fit_area.main([str(PUBLISHED), "--out", str(out)]) == 0
     fresh = json.loads(out.read_text())
-    committed = json.loads(resources.files("accel").joinpath("area.json").read_text())
+    committed = json.loads(resources.files("baco.accel").joinpath("area.json").read_text())
     assert fresh["command"] == committed["command"]
     for name, values in committed["errors"].items():
         # versions of the linear-programme solver may end at another of nearly equal optima

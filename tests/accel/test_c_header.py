@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.c_header import c_header
-from accel.config import Accelerator
-from accel.presets import load_accelerator
+from baco.accel.c_header import c_header
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
 
 
 def _macros(accelerator: Accelerator) -> dict[str, str]:

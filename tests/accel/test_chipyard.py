@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from accel.chipyard import chipyard_notes, scala_config, scala_name
-from accel.config import Accelerator
-from accel.presets import load_accelerator, preset_names
-from common.errors import InfeasibleError
+from baco.accel.chipyard import chipyard_notes, scala_config, scala_name
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator, preset_names
+from baco.common.errors import InfeasibleError
 
 
 def _values(accelerator: Accelerator) -> dict[str, str]:

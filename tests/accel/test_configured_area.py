@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.area import AREA, CELLS_UM2, area_mm2, logic_scale
-from accel.config import Accelerator, Features
-from accel.presets import load_accelerator
-from accel.structure_law import structure_law
+from baco.accel.area import AREA, CELLS_UM2, area_mm2, logic_scale
+from baco.accel.config import Accelerator, Features
+from baco.accel.presets import load_accelerator
+from baco.accel.structure_law import structure_law
 
 KIB = st.integers(1, 4096)
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from accel.dataflows import DATAFLOWS, RELEVANT, offered, setting_of, stationary
-from common.errors import InputError
+from baco.accel.dataflows import DATAFLOWS, RELEVANT, offered, setting_of, stationary
+from baco.common.errors import InputError
 from tests.accel import more_dataflows
+from tests.test_imports import package_files
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("accel", "baco", "common", "compiler", "explore", "sim", "workloads")
 #: Files outside the RTL that are changed for a dataflow, and in each what replaces what.
 CHANGES = {
-    "accel/dataflows.py": {
+    "baco/accel/dataflows.py": {
         'Literal["WS", "OS"]': 'Literal["WS", "OS", "WR", "OQ"]',
         "}\n#: Those of them": '    "WR": stationary("WR", "W", "R"),\n    "OQ": stationary("OQ", "O", "Q"),\n}\n#: Those of them',
     }
@@ -32,11 +32,9 @@ CHECKS = sorted(name for name in vars(more_dataflows) if name.startswith("check_
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """By check, what is wrong with the new dataflows in a copy of the product that has them."""
     copy = tmp_path_factory.mktemp("product")
-    for folder in (*PRODUCT, "bench", "tests"):
-        if any(path.startswith(folder + "/") for path in CHANGES):
-            shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            (copy / folder).symlink_to(ROOT / folder)
+    # the folders that the package's links lead to become folders of the copy's own
+    shutil.copytree(ROOT / "baco", copy / "baco", ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "tests").symlink_to(ROOT / "tests")
     for path, changes in CHANGES.items():
         text = (copy / path).read_text()
         for old, new in changes.items():
@@ -50,7 +48,7 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    assert found.pop("where") == str(copy / "accel"), "the checks must run on the copy"
+    assert found.pop("where") == str(copy / "baco" / "accel"), "the checks must run on the copy"
     return found
 
 
@@ -67,13 +65,12 @@ def test_few_files_tell_dataflows_apart_by_name() -> None:
     word = re.compile(r"""["'](WS|OS)["']""")
     naming = {
         path.relative_to(ROOT).as_posix()
-        for folder in PRODUCT
-        for path in (ROOT / folder).rglob("*.py")
-        if word.search(path.read_text(encoding="utf-8"))
+        for path in package_files()
+        if "bench" not in path.parts and word.search(path.read_text(encoding="utf-8"))
     }
-    rtl = {"accel/verilog/generate.py", "accel/legality/language.py", "accel/legality/cpp.py"}
-    assert naming == {"accel/dataflows.py"} | rtl
-    learned = (ROOT / "bench/learned").rglob("*.py")
+    rtl = {f"baco/accel/{name}.py" for name in ("verilog/generate", "legality/language", "legality/cpp")}
+    assert naming == {"baco/accel/dataflows.py"} | rtl
+    learned = package_files("bench/learned")
     assert not [path.name for path in learned if word.search(path.read_text(encoding="utf-8"))]
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from accel.energy import EnergyTable
+from baco.accel.energy import EnergyTable
 
 SPEC = Path(__file__).resolve().parents[2].parent / "shared" / "spec" / "baco.md"
 

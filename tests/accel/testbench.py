@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from accel.legality.document import verilog_constants
+from baco.accel.legality.document import verilog_constants
 
-RTL = Path(__file__).parents[2] / "accel" / "rtl"
+RTL = Path(__file__).parents[2] / "baco" / "accel" / "rtl"
 BENCHES = Path(__file__).parent / "benches"
 FLAGS = ["-std=c++17", "-O1", "-w", "-DVL_TIME_CONTEXT"]
 #: Macros that the sources use, as the generated file defines them.

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import baco.main
-from baco.cli.startup import PACKAGES, shadowed
 from baco.display.console import amount, duration
 from baco.display.progress import PlainProgress, Standing, bar, make_progress
+from baco.exploration.candidate import BatchSummary
+from baco.exploration.studies.engine import Budget
 from baco.main import run
-from explore.candidate import BatchSummary
-from explore.studies.engine import Budget
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -142,9 +141,9 @@ def test_explore_writes_a_report(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from baco.api.explore import default_folder
-    from explore.objective import Objective
-    from explore.studies.study import FILE_NAME
-    from workloads.network import Network, Workload
+    from baco.exploration.objective import Objective
+    from baco.exploration.studies.study import FILE_NAME
+    from baco.workloads.network import Network, Workload
 
     monkeypatch.chdir(tmp_path)
     workload, goal = Workload.of([Network("../a b/ß"), Network("c")]), Objective.parse("latency,energy")
@@ -160,7 +159,7 @@ def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_workload_of_the_space_file(tmp_path: Path) -> None:
     from baco.api.explore import prepared_search
-    from explore.space import load_space
+    from baco.exploration.space import load_space
 
     path = tmp_path / "s.yaml"
     path.write_text(
@@ -217,28 +216,6 @@ def test_failures_of_the_surroundings(
     assert (found, out) == (code, "")
     assert words in err
     assert err.startswith("error: ")
-
-
-def test_shadowed_packages_are_named(tmp_path: Path) -> None:
-    (tmp_path / "common").mkdir()
-    (tmp_path / "common" / "__init__.py").write_text("")
-    code = "import sys; from baco.main import run; sys.exit(run('baco', ['networks']))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; {code}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert f"the package 'common' resolves to {tmp_path}" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
-def test_nothing_is_shadowed_here() -> None:
-    assert shadowed() == []
-    assert "baco" in PACKAGES
 
 
 def test_output_to_a_closed_pipe() -> None:

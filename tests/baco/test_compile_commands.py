@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.ir.text import Level, read_ir
 from baco.main import run
-from compiler.dialects.context import all_dialects
-from compiler.ir.text import Level, read_ir
 
 KERNEL = '''\
 """A kernel for tests."""
@@ -212,7 +212,7 @@ def test_opt_removes_and_shows(copy_text: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_opt_lists_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    from compiler.passes import PASSES, pass_named
+    from baco.compiler.passes import PASSES, pass_named
 
     out = good(capsys, "opt", "--list")
     for name in PASSES:

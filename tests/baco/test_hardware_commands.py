@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import accel.verilog.generate
-from accel.legality.document import reference, verilog_header
-from accel.presets import load_accelerator
-from accel.verilog.generate import TOP
+import baco.accel.verilog.generate
+from baco.accel.legality.document import reference, verilog_header
+from baco.accel.presets import load_accelerator
+from baco.accel.verilog.generate import TOP
 from baco.main import run
 
 SOURCE = """module baco_accelerator #(parameter DIM = `BACO_DIM) (input wire clock, input wire [DIM-1:0] d, output reg [DIM-1:0] q);
@@ -30,7 +30,9 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A design that is quick to look at in place of the real one."""
-    monkeypatch.setattr(accel.verilog.generate, "_source", lambda file, sources: {f"{TOP}.v": SOURCE}[file])
+    monkeypatch.setattr(
+        baco.accel.verilog.generate, "_source", lambda file, sources: {f"{TOP}.v": SOURCE}[file]
+    )
 
 
 @pytest.mark.usefixtures("small")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from baco.common.figure import figure_bytes, figure_text
 from baco.display.console import FitConsole
 from baco.main import run
-from common.figure import figure_bytes, figure_text
+from baco.workloads.inputs.tables import COLUMNS
 from tests.baco.hostile import ODD_NAMES, processor_seconds
-from workloads.inputs.tables import COLUMNS
 
 #: Bytes of a file's name: not UTF-8, a line break, a sequence for terminals, a mark of direction.
 FILE = os.fsdecode(b"m\xf6d\x1b[31m\nerror: forged\xe2\x80\xae")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from baco.main import run
+from baco.workloads.inputs.tables import COLUMNS
 from tests.baco.hostile import NO_NAMES, NO_WHOLE_NUMBERS, Case, CheckAll, check_message
-from workloads.inputs.tables import COLUMNS
 
 ALL_COLUMNS = (*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count")
 LAYER = dict(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 from tests.baco.hostile import NO_NAMES, NO_WHOLE_NUMBERS, Case, CheckAll, product, quoted
 
 SIZES = {"dim": "4", "scratchpad_kib": "16", "accumulator_kib": "8"}

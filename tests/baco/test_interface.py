@@ -16,9 +16,9 @@ import torch
 
 import baco
 from baco.api.sources import workload
-from common.errors import InfeasibleError, InputError, StorageError
-from explore.objective import metric
-from explore.validate.merge import merge
+from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.exploration.objective import metric
+from baco.exploration.validate.merge import merge
 from tests.golden.document import pages
 
 ROOT = Path(__file__).resolve().parents[2]

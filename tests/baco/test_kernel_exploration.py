@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 from baco.api.kernel_arguments import kernel_search
 from baco.api.kernels import KernelSearch, kernel_verdict
 from baco.api.result import Result
 from baco.cli.kernel_exploration import kernel_arguments
+from baco.common.errors import InfeasibleError
+from baco.compiler.language.cost import predicted_cycles
+from baco.exploration.space import load_space
 from baco.main import run
-from common.errors import InfeasibleError
-from compiler.language.cost import predicted_cycles
-from explore.space import load_space
 
 KERNEL = '''
 """A layer: x w + bias, ReLU, requantised."""

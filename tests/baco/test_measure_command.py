@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from baco.exploration.report.summary import SCHEMA_PATH
 from baco.main import run
-from explore.report.summary import SCHEMA_PATH
 from tests.baco.test_validate_command import SPACE, TABLE
 
 

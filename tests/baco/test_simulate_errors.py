@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 from baco.main import run
 from tests.sim.accel_programs import build_source
 from tests.sim.harness_helpers import SMALL
@@ -224,12 +224,12 @@ def test_a_build_on_a_full_disk(
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("BACO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("sim.build._free_bytes", lambda folder: 4096)
+    monkeypatch.setattr("baco.sim.build._free_bytes", lambda folder: 4096)
     code, said = simulate(capsys, tmp_path, elf, "functional", "--tools", "system")
     assert code == 2
     assert "the disk is full" in said
     assert "set BACO_CACHE to another folder" in said
-    monkeypatch.setattr("sim.build._free_bytes", lambda folder: 1 << 40)
+    monkeypatch.setattr("baco.sim.build._free_bytes", lambda folder: 1 << 40)
     code, said = simulate(capsys, tmp_path, elf, "functional", "--tools", "system")
     assert code == 2
     assert "signal 6" in said

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from baco.api.explore import explore, prepared_search
+from baco.common.errors import InputError
 from baco.main import run
-from common.errors import InputError
 
 ROWS = "prob.R,prob.S,prob.P,prob.Q,prob.C,prob.K,prob.N,arch.meshX,arch.mem1_entries,arch.mem2_entries,mapping.mapping\n"
 

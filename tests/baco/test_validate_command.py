@@ -11,9 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from accel.verilog.generate import TOP
+from baco.accel.verilog.generate import TOP
+from baco.exploration.report.summary import SCHEMA_PATH
 from baco.main import run
-from explore.report.summary import SCHEMA_PATH
 
 TABLE = """
 name: small

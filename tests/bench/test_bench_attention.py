@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.attention import attention
+from baco.bench.attention import attention
 
 
 def test_attention_takes_little_longer_than_its_products(tmp_path: Path) -> None:

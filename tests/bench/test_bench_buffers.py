@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bench.buffers import buffers
+from baco.bench.buffers import buffers
 
 
 def test_larger_buffers_take_more_groups_and_every_other_one_has_a_reason(tmp_path: Path) -> None:

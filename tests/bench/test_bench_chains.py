@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chain_network, chains
+from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chain_network, chains
 
 
 def test_one_unit_is_as_fast_moves_what_must_move_and_as_much_as_predicted(tmp_path: Path) -> None:

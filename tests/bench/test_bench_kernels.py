@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from bench.hand_scheduled import HAND_SCHEDULED, HandSchedule, hand_scheduled_program
-from bench.kernels import PRODUCTS, kernels
-from common.errors import InfeasibleError, InputError
-from sim.engines.program import run_program
+from baco.accel.presets import load_accelerator
+from baco.bench.hand_scheduled import HAND_SCHEDULED, HandSchedule, hand_scheduled_program
+from baco.bench.kernels import PRODUCTS, kernels
+from baco.common.errors import InfeasibleError, InputError
+from baco.sim.engines.program import run_program
 
 
 def test_a_kernel_is_as_fast_as_the_layer_path(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.timing import bench_timing
-from common.errors import InputError
-from sim.engines.base import run_job
-from sim.job import Job
+from baco.bench.timing import bench_timing
+from baco.common.errors import InputError
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
 from tests.sim.harness_helpers import SMALL
 from tests.sim.riscv_programs import compile_program
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from baco.bench.trees import TREE_CHAINS, trees_page
+from baco.exploration.trees import compare
+from baco.exploration.trees.chains import parse_chain
 from baco.main import run
-from bench.trees import TREE_CHAINS, trees_page
-from explore.trees import compare
-from explore.trees.chains import parse_chain
 
 
 def test_every_chain_is_one() -> None:

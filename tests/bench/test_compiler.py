@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.compiler import bench_compiler, geometric_mean, layer_program, report_text, write_report
-from bench.layer_shapes import layer_shapes
-from common.errors import InputError
-from compiler.choice.choose import choose
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopWsSchedule
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.compiler import bench_compiler, geometric_mean, layer_program, report_text, write_report
+from baco.bench.layer_shapes import layer_shapes
+from baco.common.errors import InputError
+from baco.compiler.choice.choose import choose
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopWsSchedule
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 

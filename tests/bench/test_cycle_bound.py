@@ -5,11 +5,11 @@ import random
 
 import numpy as np
 
-from accel.presets import load_accelerator
-from bench.cycle_bound import bound, pass_cycles
-from compiler.layers.layer import Layer
+from baco.accel.presets import load_accelerator
+from baco.bench.cycle_bound import bound, pass_cycles
+from baco.compiler.layers.layer import Layer
+from baco.workloads.problem import Problem
 from tests.compiler.styles.random_layers import draw_convolution
-from workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import importance as bench
-from bench.runs import RunKey, SearchRun
-from common.errors import InputError
+from baco.bench import importance as bench
+from baco.bench.runs import RunKey, SearchRun
+from baco.common.errors import InputError
 
 
 def run(searcher: str, seed: int, *curve: tuple[int, float, float]) -> SearchRun:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import large_space as bench
-from bench.large_space_peers import PEERS, HardwareSearch, Place, TrustRegion
-from bench.runs import RunKey, SearchRun
-from common.portable import Floats
-from explore.candidate import Candidate
-from explore.cost.model import make_cost_model
-from explore.cost.predicted import instruction_costs
-from explore.search.archive import Archive, Hardware
+from baco.bench import large_space as bench
+from baco.bench.large_space_peers import PEERS, HardwareSearch, Place, TrustRegion
+from baco.bench.runs import RunKey, SearchRun
+from baco.common.portable import Floats
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.predicted import instruction_costs
+from baco.exploration.search.archive import Archive, Hardware
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.search.test_settings import TINY, setup_of
 from tests.explore.search.test_units import LAYERS

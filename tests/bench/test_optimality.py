@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import optimality
-from bench.optimality import bench_optimality
-from workloads.problem import Problem
+from baco.bench import optimality
+from baco.bench.optimality import bench_optimality
+from baco.workloads.problem import Problem
 
 TABLE = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
 tiny,3,3,14,14,32,48,1,1,1,1,1,2

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.model import bench_model, random_batch
-from bench.runs import RunKey, RunTask, SearchRun
-from bench.search import bench_search, compare, geometric_mean, log_points
-from common.errors import InputError
-from compiler.mapping.batch import AXES
-from explore.executors.engine import HERE, ExecutorChoice
-from workloads.inputs.load import load_network
+from baco.bench.model import bench_model, random_batch
+from baco.bench.runs import RunKey, RunTask, SearchRun
+from baco.bench.search import bench_search, compare, geometric_mean, log_points
+from baco.common.errors import InputError
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.workloads.inputs.load import load_network
 
 LAYERS = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
 tiny,3,3,8,8,16,32,1,1,1,1,1,2
@@ -35,7 +35,7 @@ def run(searcher: str, seed: int, spent: int, *curve: tuple[int, float, float]) 
 
 
 def test_throughput_has_the_documented_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.model._SIZES", {"cpu": (64, 256)})
+    monkeypatch.setattr("baco.bench.model._SIZES", {"cpu": (64, 256)})
     result = bench_model(seconds=0.05, device="cpu", seed=1)
     for name in ("forward", "gradient"):
         assert 0 < result[f"{name}_median_per_s"] <= result[f"{name}_per_s"] < 1e12

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from accel.presets import load_accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.fusion import fusion_table
+from baco.bench.whole_programs import ProgramRow, program_cost, whole_programs_table
+from baco.common.errors import BacoError
+from baco.exploration.cost.program import ProgramCost
+from baco.exploration.measure.measurement import Measurement, OperatorMeasurement, Status
+from baco.exploration.validate.design import Design
+from baco.exploration.validate.result import ProgramResult, ValidatedDesign
+from baco.exploration.validate.whole import PlannedProgram
 from baco.main import run
-from bench.fusion import fusion_table
-from bench.whole_programs import ProgramRow, program_cost, whole_programs_table
-from common.errors import BacoError
-from explore.cost.program import ProgramCost
-from explore.measure.measurement import Measurement, OperatorMeasurement, Status
-from explore.validate.design import Design
-from explore.validate.result import ProgramResult, ValidatedDesign
-from explore.validate.whole import PlannedProgram
 
 DEFAULT = load_accelerator("gemmini-default")
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-import common.cache
-from common.cache import KEEP_SECONDS, Cache, cache_folder
-from common.errors import StorageError
+import baco.common.cache
+from baco.common.cache import KEEP_SECONDS, Cache, cache_folder
+from baco.common.errors import StorageError
 
 KEY, OTHER = "thing-0123456789abcdef", "thing-fedcba9876543210"
 
@@ -28,10 +28,10 @@ def _new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    for descriptor in common.cache._uses.values():
+    for descriptor in baco.common.cache._uses.values():
         os.close(descriptor)
-    common.cache._uses.clear()
-    monkeypatch.setattr(common.cache, "_verified", {})
+    baco.common.cache._uses.clear()
+    monkeypatch.setattr(baco.common.cache, "_verified", {})
 
 
 def fill(folder: Path) -> None:
@@ -132,7 +132,7 @@ def test_only_what_is_ours_and_old_goes(tmp_path: Path, monkeypatch: pytest.Monk
 _USER = """
 import os, sys, time
 from pathlib import Path
-from common.cache import Cache
+from baco.common.cache import Cache
 def make(folder):
     (folder / "program").write_text("x")
     print("making", flush=True)
@@ -149,7 +149,7 @@ def other_process(folder: Path, seconds: float, key: str) -> "subprocess.Popen[s
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(common.cache.__file__).parents[1],
+        cwd=Path(baco.common.cache.__file__).resolve().parents[1],
     )
 
 
@@ -166,7 +166,7 @@ def test_a_wrong_clock_takes_nothing_from_a_live_process(
     try:
         assert (said(user), said(user), said(maker)) == ("making", "made", "making")
         now = time.time()
-        monkeypatch.setattr(common.cache.time, "time", lambda: now + 400 * 24 * 3600)
+        monkeypatch.setattr(baco.common.cache.time, "time", lambda: now + 400 * 24 * 3600)
         cache = Cache(tmp_path)
         cache.entry("third-0123456789abcdef", fill)
         assert cache.find(KEY)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import common.figure
+import baco.common.figure
 from tests.hostile_folder import hostile_folder
 
-ROOT = Path(common.figure.__file__).parents[1]
+ROOT = Path(baco.common.figure.__file__).resolve().parents[1]
 LOG = "# baco command log 1, dim 16\nunit,id,funct,rs1,rs2,allocated,issued,done\nload,0,2,0x0,0x0,1,2,3\n"
 #: What draws, by the files that it writes.
 _COMMANDS = {
@@ -58,7 +58,7 @@ def test_the_folder_is_put_back(tmp_path: Path) -> None:
     """Also where it has gone; and what others set stays theirs."""
     code = """
 import os, sys
-from common.figure import drawing, figure_bytes, new_figure
+from baco.common.figure import drawing, figure_bytes, new_figure
 os.mkdir("gone"); os.chdir("gone"); os.rmdir(os.getcwd())
 with drawing({"font.size": 3}):
     import matplotlib

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from common import files
-from common.errors import InputError, StorageError
-from common.files import atomic_write, output_folder, read_input, read_input_text
+from baco.common import files
+from baco.common.errors import InputError, StorageError
+from baco.common.files import atomic_write, output_folder, read_input, read_input_text
 
 
 def test_atomic_write_and_read(tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_standard_output_is_written_after_what_was_printed(tmp_path: Path, name:
     if not os.path.lexists(os.path.normpath(name)):
         pytest.skip(f"this system has no {name}")
     script = (
-        "from common.files import atomic_write\n"
+        "from baco.common.files import atomic_write\n"
         f"print('before'); atomic_write({name!r}, 'content\\n'); print('after')\n"
     )
-    root = Path(files.__file__).parents[1]
+    root = Path(files.__file__).resolve().parents[1]
     command = [sys.executable, "-c", script]
     if where == "file":
         with open(tmp_path / "out", "wb") as out:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from common.errors import InputError, Location
-from common.numbers import EXACT, any_base_number, hexadecimal_number, real_number, whole_number
+from baco.common.errors import InputError, Location
+from baco.common.numbers import EXACT, any_base_number, hexadecimal_number, real_number, whole_number
 
 NONE = (
     "",

@@ -9,7 +9,7 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from common import portable
+from baco.common import portable
 
 getcontext().prec = 50
 RNG = np.random.default_rng(1)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import common.processes
-from common.processes import python_children
+import baco.common.processes
+from baco.common.processes import python_children
 from tests.hostile_folder import hostile_folder
 
-ROOT = Path(common.processes.__file__).parents[1]
+ROOT = Path(baco.common.processes.__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ import sys
 sys.path.insert(0, {str(ROOT)!r})
 import multiprocessing, os
 from concurrent.futures import ProcessPoolExecutor
-from common.processes import python_children
+from baco.common.processes import python_children
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
     with python_children(), ProcessPoolExecutor(2, mp_context=context) as pool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.provenance import Provenance, canonical_json, command_line, stable_hash, versions
+from baco.common.provenance import Provenance, canonical_json, command_line, stable_hash, versions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,7 @@ def test_hash_is_the_documented_one() -> None:
 def test_hash_does_not_depend_on_order_or_process() -> None:
     value = {"x": 1, "y": {"q": [1.5, "t"], "p": None}}
     assert stable_hash(value) == stable_hash({"y": {"p": None, "q": [1.5, "t"]}, "x": 1})
-    code = "from common.provenance import stable_hash; print(stable_hash({'y': {'p': None, 'q': [1.5, 't']}, 'x': 1}))"
+    code = "from baco.common.provenance import stable_hash; print(stable_hash({'y': {'p': None, 'q': [1.5, 't']}, 'x': 1}))"
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -54,7 +54,7 @@ def test_versions_do_not_import_what_they_name() -> None:
     found = versions()
     assert found["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
     assert {"numpy", "torch"} <= set(found)
-    code = "import sys; from common.provenance import versions; versions(); assert 'torch' not in sys.modules"
+    code = "import sys; from baco.common.provenance import versions; versions(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import common.scratch
-from common.errors import StorageError
-from common.scratch import scratch_folder
+import baco.common.scratch
+from baco.common.errors import StorageError
+from baco.common.scratch import scratch_folder
 
 _HOLDER = """
 import sys, time
-from common.scratch import scratch_folder
+from baco.common.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "file").write_text("x")
     print(folder, flush=True)
@@ -30,9 +30,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of temporary files of one's own, and a process that has not tidied it yet."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    common.scratch._remove_stale.cache_clear()
+    baco.common.scratch._remove_stale.cache_clear()
     yield tmp_path
-    common.scratch._remove_stale.cache_clear()
+    baco.common.scratch._remove_stale.cache_clear()
 
 
 def holder() -> "tuple[subprocess.Popen[str], Path]":
@@ -41,7 +41,7 @@ def holder() -> "tuple[subprocess.Popen[str], Path]":
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(common.scratch.__file__).parents[1],
+        cwd=Path(baco.common.scratch.__file__).resolve().parents[1],
     )
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())

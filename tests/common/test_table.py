@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import InputError
-from common.table import MAX_COLUMNS, MAX_FIELD, MAX_ROW, csv_text, read_rows, read_table_text
+from baco.common.errors import InputError
+from baco.common.table import MAX_COLUMNS, MAX_FIELD, MAX_ROW, csv_text, read_rows, read_table_text
 
 _field = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import BacoError, InputError, Location, did_you_mean
-from common.provenance import command_line
-from common.text import (
+from baco.common.errors import BacoError, InputError, Location, did_you_mean
+from baco.common.provenance import command_line
+from baco.common.text import (
     MAX_NAME,
     file_label,
     html_text,

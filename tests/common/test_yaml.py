@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from common.document import MAX_DEPTH, MAX_NODES, path_text
-from common.errors import InputError
-from common.yaml import YamlDoc, load_yaml, parse_model, parse_yaml
+from baco.common.document import MAX_DEPTH, MAX_NODES, path_text
+from baco.common.errors import InputError
+from baco.common.yaml import YamlDoc, load_yaml, parse_model, parse_yaml
 
 
 def load(text: str) -> Any:

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.mapping.nest import Mapping, requirement
-from explore.candidate import Candidate, Cost
-from explore.cost.infeasible import nearest_details, violation
-from explore.search.base import BatchResult, SearchSetup, State
-from workloads.network import Task
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.compiler.mapping.nest import Mapping, requirement
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.cost.infeasible import nearest_details, violation
+from baco.exploration.search.base import BatchResult, SearchSetup, State
+from baco.workloads.network import Task
+from baco.workloads.problem import DIMS
 
 
 def toy_mapping(task: Task, dim: int, tile: int) -> Mapping:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from explore._database import row_digest
+from baco.exploration._database import row_digest
 
 #: Columns under the checksum of each table, the first of them the key.
 COLUMNS = {

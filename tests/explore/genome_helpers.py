@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.cost.genome import (
+from baco.exploration.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,

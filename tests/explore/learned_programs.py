@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import parse_mapping
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import parse_mapping
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=8, scratchpad_kib=64, accumulator_kib=16)
 WIDE = Accelerator(name="wide", dim=16, scratchpad_kib=128, accumulator_kib=32, dram_bytes_per_cycle=16.0)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from accel.dataflows import RELEVANT
-from compiler.mapping.nest import Mapping
-from workloads.problem import DIMS, Problem
+from baco.accel.dataflows import RELEVANT
+from baco.compiler.mapping.nest import Mapping
+from baco.workloads.problem import DIMS, Problem
 
 Loop = tuple[str, int, int]  # dimension, factor, extent of the dimension inside the loop
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import torch
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import Mapping, requirement
-from explore.candidate import BatchSummary, Candidate, Cost, LayerCost
-from explore.cost.detail import layer_details
-from explore.cost.reference import access_counts, energy_terms, latency_terms
-from explore.objective import Objective
-from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord
-from workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
-from workloads.problem import DIMS, Problem
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import Mapping, requirement
+from baco.exploration.candidate import BatchSummary, Candidate, Cost, LayerCost
+from baco.exploration.cost.detail import layer_details
+from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms
+from baco.exploration.objective import Objective
+from baco.exploration.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord
+from baco.workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
+from baco.workloads.problem import DIMS, Problem
 
 PROBLEMS = (
     Problem(R=7, S=7, P=112, Q=112, C=3, K=64, stride_w=2, stride_h=2),

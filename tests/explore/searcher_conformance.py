@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import Requirement, requirement
-from explore.candidate import Candidate, Cost
-from explore.constraints import Constraints
-from explore.cost.infeasible import PREFIX, bounds
-from explore.cost.reference import access_counts, energy_terms, latency_terms
-from explore.search.base import BatchResult, Searcher, SearchSetup
-from explore.space import DesignSpace
-from explore.studies._snapshot import pack_arrays, unpack_arrays
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import Requirement, requirement
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost.infeasible import PREFIX, bounds
+from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms
+from baco.exploration.search.base import BatchResult, Searcher, SearchSetup
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
+from baco.workloads.network import Task
 from tests.explore.study_helpers import equal_states
-from workloads.network import Task
 
 Make = Callable[[SearchSetup], Searcher]
 Recompute = Callable[[Candidate], Cost]

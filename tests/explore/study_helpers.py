@@ -13,19 +13,19 @@ from unittest import mock
 
 import numpy as np
 
-from accel.presets import load_accelerator
-from explore.candidate import BatchSummary, Candidate
-from explore.constraints import Constraints
-from explore.objective import Objective
-from explore.records import ProvenanceRecord
-from explore.search import base, finish, gradient, tiling_finish
-from explore.search.base import SearchSetup
-from explore.space import DesignSpace
-from explore.studies.engine import describe_setup
-from explore.studies.study import Study
+from baco.accel.presets import load_accelerator
+from baco.exploration.candidate import BatchSummary, Candidate
+from baco.exploration.constraints import Constraints
+from baco.exploration.objective import Objective
+from baco.exploration.records import ProvenanceRecord
+from baco.exploration.search import base, finish, gradient, tiling_finish
+from baco.exploration.search.base import SearchSetup
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.engine import describe_setup
+from baco.exploration.studies.study import Study
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.fake_searcher import FakeSearch
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
 
 FAKE = ("tests.explore.fake_searcher", "FakeSearch", "for tests")
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from explore.combine import chain, lower_hull
+from baco.exploration.combine import chain, lower_hull
 
 
 def layers(seed: int) -> tuple[list[np.ndarray], list[np.ndarray], list[float]]:

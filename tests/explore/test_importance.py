@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explore.cost.bound import compulsory_bound, compulsory_costs
-from explore.importance import ImportanceEstimator
-from explore.objective import Objective
-from explore.search.base import SearchSetup
-from explore.search.gradient import GradientSearch
-from explore.space import load_space
+from baco.exploration.cost.bound import compulsory_bound, compulsory_costs
+from baco.exploration.importance import ImportanceEstimator
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import SearchSetup
+from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.space import load_space
+from baco.workloads.inputs.load import load_network
 from tests.explore.study_helpers import small_workload
-from workloads.inputs.load import load_network
 
 
 def observed() -> ImportanceEstimator:

@@ -6,26 +6,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.network.program import compile_network
-from compiler.network.quantise import quantise, sketch
-from explore.cost.rest import rest_costs, rest_in_space, rest_of_programs
-from explore.hardware import with_units
-from explore.importance import ImportanceEstimator
-from explore.measure.energy import counted_energy
-from explore.objective import Objective
-from explore.report.study_report import report_data
-from explore.report.summary import network_totals
-from explore.rest import RestOfPrograms
-from explore.space import load_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import Study
-from explore.validate.run import ValidationOptions
-from explore.validate.session import validate_file
-from sim.network.run import run_network
-from workloads.inputs.load import load_network
-from workloads.network import Network, Workload
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.network.program import compile_network
+from baco.compiler.network.quantise import quantise, sketch
+from baco.exploration.cost.rest import rest_costs, rest_in_space, rest_of_programs
+from baco.exploration.hardware import with_units
+from baco.exploration.importance import ImportanceEstimator
+from baco.exploration.measure.energy import counted_energy
+from baco.exploration.objective import Objective
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.summary import network_totals
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.run import ValidationOptions
+from baco.exploration.validate.session import validate_file
+from baco.sim.network.run import run_network
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Network, Workload
 
 DEFAULT = load_accelerator("gemmini-default")
 SMALL = "bert_base:seq=16"

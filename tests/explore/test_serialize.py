@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.mapping.nest import REGISTER_DIMS, Mapping
-from explore import serialize as s
-from explore._json import to_json
-from explore.candidate import BatchSummary, Candidate, Cost
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.mapping.nest import REGISTER_DIMS, Mapping
+from baco.exploration import serialize as s
+from baco.exploration._json import to_json
+from baco.exploration.candidate import BatchSummary, Candidate, Cost
+from baco.workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
+from baco.workloads.problem import DIMS, Problem
 from tests.explore.fake_searcher import toy_mapping
 from tests.explore.study_helpers import small_workload
-from workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
-from workloads.problem import DIMS, Problem
 
 
 def through_text(data: Any) -> Any:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from accel.area import area_mm2
-from accel.config import Accelerator, Features
-from accel.dataflows import Dataflow
-from common.errors import InfeasibleError
-from explore.constraints import Constraints
-from explore.cost.certificate import _Grid
-from explore.search.hardware_choice import HardwareChoice
-from explore.shortfall import check_feasible
-from explore.space import DesignSpace, load_space
+from baco.accel.area import area_mm2
+from baco.accel.config import Accelerator, Features
+from baco.accel.dataflows import Dataflow
+from baco.common.errors import InfeasibleError
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost.certificate import _Grid
+from baco.exploration.search.hardware_choice import HardwareChoice
+from baco.exploration.shortfall import check_feasible
+from baco.exploration.space import DesignSpace, load_space
 
 #: Changes to gemmini-default, and whether an accelerator is larger with them.
 LARGER = [

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from explore.layers import layer_of_task, layers_of_tasks, result_scale
-from explore.serialize import workload_from_json, workload_to_json
-from workloads.builder import GraphBuilder
-from workloads.inputs.load import load_network
-from workloads.network import Network, Operator, Task, Tensor, Workload
-from workloads.problem import Problem
+from baco.exploration.layers import layer_of_task, layers_of_tasks, result_scale
+from baco.exploration.serialize import workload_from_json, workload_to_json
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Network, Operator, Task, Tensor, Workload
+from baco.workloads.problem import Problem
 
 
 def _workload() -> Workload:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from accel.presets import load_accelerator
-from explore.executors.base import Executor, Finished, Progress
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore
-from explore.objective import Objective
-from explore.space import DesignSpace
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.exploration.executors.base import Executor, Finished, Progress
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.objective import Objective
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 
 #: Array and memories of `tests.sim.harness_helpers.SMALL`, whose simulator other tests build as well.
 SIZES = {"dim": (4,), "scratchpad_kib": (16,), "accumulator_kib": (8,)}
@@ -91,7 +91,7 @@ def made_up(job: MeasurementJob) -> Measurement:
 def fake_measuring(
     measure: Callable[[MeasurementJob], Measurement] = made_up, log: list[str] | None = None
 ) -> Callable[..., list[Measurement]]:
-    """Takes the place of `explore.executors.base.gather`; `log` gets the names of jobs measured."""
+    """Takes the place of `baco.exploration.executors.base.gather`; `log` gets the names of jobs measured."""
 
     def gather(
         executor: Executor,

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import baco
-from common.files import atomic_write, output_folder
+from baco.common.files import atomic_write, output_folder
 
 __all__ = ["PAGES", "pages"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from accel.c_header import c_header
-from accel.config import Accelerator
-from sim.toolchain import toolchain
+from baco.accel.c_header import c_header
+from baco.accel.config import Accelerator
+from baco.sim.toolchain import toolchain
 
 FOLDER = Path(__file__).parents[1] / "programs"
 SHARED = ("crt.S", "runtime.c")

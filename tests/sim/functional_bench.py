@@ -12,10 +12,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from accel.legality.cpp import cpp_sources
+from baco.accel.legality.cpp import cpp_sources
 from tests.sim.numpy_gemmini import GemminiConfig
 
-SOURCES = Path(__file__).parents[2] / "sim" / "cpp"
+SOURCES = Path(__file__).parents[2] / "baco" / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"
 PARTS = (
     "functional functional_counters functional_move functional_rows normaliser functional_matmul functional_loop_ws functional_loop_conv"

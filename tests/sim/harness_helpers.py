@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from accel.config import Accelerator
-from accel.isa import encode
-from sim.build import Waves, rtl_simulator
-from sim.engines.native import run_simulator
-from sim.job import Job, Simulation
-from sim.toolchain import toolchain
+from baco.accel.config import Accelerator
+from baco.accel.isa import encode
+from baco.sim.build import Waves, rtl_simulator
+from baco.sim.engines.native import run_simulator
+from baco.sim.job import Job, Simulation
+from baco.sim.toolchain import toolchain
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 BASE = 0x80000000

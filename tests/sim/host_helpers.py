@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 from elftools.elf.elffile import ELFFile
 
 HERE = Path(__file__).parent
-CPP = HERE.parents[1] / "sim" / "cpp"
+CPP = HERE.parents[1] / "baco" / "sim" / "cpp"
 SOURCES = (
     *("host.cpp", "host_csr.cpp", "host_execute.cpp", "host_float.cpp", "htif.cpp", "softfloat.cpp"),
     *("riscv_decode.cpp", "riscv_compressed.cpp", "memory.cpp"),

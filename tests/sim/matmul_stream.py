@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accel.isa import GARBAGE, IDENTITY_SCALE, Command, encode
+from baco.accel.isa import GARBAGE, IDENTITY_SCALE, Command, encode
 
 BASE = 0x80000000
 ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from sim.toolchain import toolchain
+from baco.sim.toolchain import toolchain
 
 FOLDER = Path(__file__).parent / "programs"
 #: Bare metal, everything in one file, no library; no build identifier so that equal sources give equal files.

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import GARBAGE, is_garbage, local_address_bits
-from bench.cosim.run import random_stream
-from sim.engines.base import run_job
-from sim.job import Job, Recording, Simulation
-from sim.trace import LogEntry, read_log
+from baco.accel.config import Accelerator
+from baco.accel.isa import GARBAGE, is_garbage, local_address_bits
+from baco.sim.cosim.run import random_stream
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, Recording, Simulation
+from baco.sim.trace import LogEntry, read_log
 from tests.sim.harness_helpers import BASE, SMALL, command
 
 ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import sim.build
-import sim.toolchain
-from common.cache import Cache
-from common.errors import InputError, StorageError
-from sim.build import BuildError, functional_simulator, rtl_simulator
-from sim.toolchain import Toolchain, toolchain
+import baco.sim.build
+import baco.sim.toolchain
+from baco.common.cache import Cache
+from baco.common.errors import InputError, StorageError
+from baco.sim.build import BuildError, functional_simulator, rtl_simulator
+from baco.sim.toolchain import Toolchain, toolchain
 from tests.sim.harness_helpers import stub_verilog
 
 
@@ -34,9 +34,9 @@ def test_the_second_build_is_the_first_one(tmp_path: Path) -> None:
 def test_a_change_of_the_harness_leaves_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the harness is compiled again."""
     first = rtl_simulator(stub_verilog(64), toolchain())
-    sources = sim.build._sources()
+    sources = baco.sim.build._sources()
     changed = sources | {"rtl.cpp": sources["rtl.cpp"] + "// changed\n"}
-    monkeypatch.setattr(sim.build, "_sources", lambda: changed)
+    monkeypatch.setattr(baco.sim.build, "_sources", lambda: changed)
     said: list[str] = []
     second = rtl_simulator(stub_verilog(64), toolchain(), report=said.append)
     assert second != first
@@ -53,14 +53,14 @@ def test_verilog_that_is_wrong(tmp_path: Path) -> None:
 def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="tools of the kind 'sytem'"):
         toolchain("sytem")
-    monkeypatch.setattr(sim.toolchain.shutil, "which", lambda _: None)
-    sim.toolchain._find.cache_clear()
+    monkeypatch.setattr(baco.sim.toolchain.shutil, "which", lambda _: None)
+    baco.sim.toolchain._find.cache_clear()
     try:
         with pytest.raises(InputError, match=r"C\+\+ compiler is missing") as caught:
             toolchain("system")
         assert "BACO_TOOLS" in str(caught.value)
     finally:
-        sim.toolchain._find.cache_clear()
+        baco.sim.toolchain._find.cache_clear()
     without = Toolchain("package", "", "", ("c++",), {})
     with pytest.raises(InputError, match="Verilator is missing"):
         rtl_simulator("", without)
@@ -70,8 +70,8 @@ def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_cache_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a shell, nor make, nor a list of arguments in a file takes parts of it for anything else."""
     for flags in ("_FAST", "_SLOW"):
-        monkeypatch.setattr(sim.build, flags, ["-O0"])
-    monkeypatch.setattr(sim.build, "_CXX_FLAGS", [*sim.build._CXX_FLAGS, "-O0"])
+        monkeypatch.setattr(baco.sim.build, flags, ["-O0"])
+    monkeypatch.setattr(baco.sim.build, "_CXX_FLAGS", [*baco.sim.build._CXX_FLAGS, "-O0"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BACO_CACHE", "$(touch pwned) `touch pwned` \n'a' \"b\" \\;#%${HOME} -o \u00e9")
     first = rtl_simulator(stub_verilog(128), toolchain())

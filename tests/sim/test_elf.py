@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.elf_note import note_bytes, read_note
-from common.errors import InputError
-from sim.elf import ElfProgram, Segment, load_elf
-from sim.engines.base import run_job
-from sim.job import Job
+from baco.accel.elf_note import note_bytes, read_note
+from baco.common.errors import InputError
+from baco.sim.elf import ElfProgram, Segment, load_elf
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
 from tests.sim.elf_builder import BASE, GOOD, elf_bytes
 from tests.sim.harness_helpers import SMALL
 from tests.sim.riscv_programs import compile_program

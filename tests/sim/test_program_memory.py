@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.codegen.program import Buffer, build_program
-from compiler.ir.emit import Emitter
-from sim.elf import symbol_range
-from sim.engines.base import run_job
-from sim.engines.external import load_for
-from sim.job import Job
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.codegen.program import Buffer, build_program
+from baco.compiler.ir.emit import Emitter
+from baco.sim.elf import symbol_range
+from baco.sim.engines.base import run_job
+from baco.sim.engines.external import load_for
+from baco.sim.job import Job
 
 GEMMINI = load_accelerator("gemmini-default")
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from workloads.inputs.tables import COLUMNS
+from baco.workloads.inputs.tables import COLUMNS
 
 EXPLORE = ("explore", "--out", "{out}", "--search", "none")
 SPACE = """\

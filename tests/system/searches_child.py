@@ -19,21 +19,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 import torch
 
-from accel.presets import load_accelerator
-from compiler.choice.choose import choices
-from compiler.layers.layer import Layer
-from compiler.styles.realise import mapping_of
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measured.alternatives import MachineAlternatives
-from explore.measured.search import MeasuredSearch
-from explore.measured.session import learned_prior
-from explore.objective import Objective
-from explore.search.base import SEARCHERS
-from explore.studies.engine import run_exploration
+from baco.accel.presets import load_accelerator
+from baco.compiler.choice.choose import choices
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.realise import mapping_of
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measured.alternatives import MachineAlternatives
+from baco.exploration.measured.search import MeasuredSearch
+from baco.exploration.measured.session import learned_prior
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import SEARCHERS
+from baco.exploration.studies.engine import run_exploration
+from baco.workloads.network import Network, Operator, Task, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.study_helpers import GEMMINI, REFERENCE, content, early_phases, small_workload
-from workloads.network import Network, Operator, Task, Tensor, Workload
-from workloads.problem import Problem
 
 #: By name: space, cost model, samples of searchers that have phases.
 MODELS = {

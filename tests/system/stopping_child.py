@@ -16,8 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from baco.exploration.studies.study import Study
 from baco.main import run
-from explore.studies.study import Study
 
 NUMBERS = {"stop": signal.SIGINT, "kill": signal.SIGKILL}
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-import common.cache
-import explore.validate.run as running
+import baco.common.cache
+import baco.exploration.validate.run as running
+from baco.common.cache import Cache
+from baco.common.errors import StorageError
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.summary import summary_json
+from baco.exploration.validate.run import STORE_NAME
 from baco.main import run
-from common.cache import Cache
-from common.errors import StorageError
-from explore.report.study_report import report_data
-from explore.report.summary import summary_json
-from explore.validate.run import STORE_NAME
 from tests.explore.validate_helpers import explored, fake_measuring, products
 
 KEY = "thing-0123456789abcdef"
@@ -125,7 +125,7 @@ def _entries(folder: Path, rng: random.Random, trials: int) -> None:
     entry = Cache(folder, note=lambda _: None).entry(KEY, make)
     for _ in range(trials):
         changed = damage(entry / rng.choice(["program", "object.o", "manifest.json"]), rng)
-        common.cache._verified.clear()  # as another process would see it
+        baco.common.cache._verified.clear()  # as another process would see it
         cache = Cache(folder, note=lambda _: None)
         assert changed or cache.find(KEY)
         again = cache.entry(KEY, make)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explore.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, Study
 from tests.explore.study_helpers import content
 
 CHILD = Path(__file__).with_name("explore_child.py")

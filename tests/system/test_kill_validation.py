@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explore.measure.store import MeasurementStore
-from explore.studies.study import Study
-from explore.validate.run import STORE_NAME, validated_designs
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.run import STORE_NAME, validated_designs
 from tests.explore.validate_helpers import explored, products
 
 CHILD = Path(__file__).with_name("validate_child.py")

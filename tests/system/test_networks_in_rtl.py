@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
 from baco.api.network_unit import NetworkRequest, prepare_network
-from compiler.network.prediction import predict_steps
-from sim.network.run import NetworkRun, run_network
+from baco.compiler.network.prediction import predict_steps
+from baco.sim.network.run import NetworkRun, run_network
 
 #: Minutes on idle cores, more where others compute or simulators have to be built first.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explore.measure.store import MeasurementStore
-from explore.studies.study import FILE_NAME, Study
-from explore.validate.run import STORE_NAME
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.validate.run import STORE_NAME
 from tests.baco.test_validate_command import SPACE, TABLE
 from tests.explore.study_helpers import content
 from tests.system import searches_child

@@ -10,13 +10,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.errors import BacoError
-from explore.executors.engine import ExecutorChoice
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.studies import study as study_module
-from explore.validate.run import ValidationOptions
-from explore.validate.session import validate_file
+from baco.common.errors import BacoError
+from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.studies import study as study_module
+from baco.exploration.validate.run import ValidationOptions
+from baco.exploration.validate.session import validate_file
 from tests.system.durable_log import DurableLog
 
 #: Small, so that folding the log in is killed as well.

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from common.errors import InputError
-from workloads.builder import GraphBuilder
-from workloads.einsum import contraction
-from workloads.network import Tensor
-from workloads.problem import Problem
-from workloads.shapes import broadcast, window_count
+from baco.common.errors import InputError
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.einsum import contraction
+from baco.workloads.network import Tensor
+from baco.workloads.problem import Problem
+from baco.workloads.shapes import broadcast, window_count
 
 
 def meta(*shape):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from common.errors import InputError
-from workloads.builder import GraphBuilder
-from workloads.expand import expand
-from workloads.inputs.load import load_network, network_names
-from workloads.network import Tensor
-from workloads.problem import Problem
-from workloads.semantics import Parameter
-from workloads.views import fits
+from baco.common.errors import InputError
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.expand import expand
+from baco.workloads.inputs.load import load_network, network_names
+from baco.workloads.network import Tensor
+from baco.workloads.problem import Problem
+from baco.workloads.semantics import Parameter
+from baco.workloads.views import fits
 
 
 def check_graph(network):

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
-from common.errors import InputError, did_you_mean
-from common.numbers import whole_number
-from workloads.network import Network
-from workloads.networks import NETWORKS
-from workloads.options import LARGEST, split_options
-from workloads.weights.checkpoint import with_weights
+from baco.common.errors import InputError, did_you_mean
+from baco.common.numbers import whole_number
+from baco.workloads.network import Network
+from baco.workloads.networks import NETWORKS
+from baco.workloads.options import LARGEST, split_options
+from baco.workloads.weights.checkpoint import with_weights
 
 _FILE = re.compile(
     r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
@@ -42,7 +42,7 @@ def load_network(spec: str) -> Network:
     """The network that `spec` names.
 
     Forms: `NAME[:OPTION=VALUE,...]` for built-in networks (transformers take `weights=FILE.safetensors`, or a folder of
-    such files: `workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,dim.NAME=N]`,
+    such files: `baco.workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,dim.NAME=N]`,
     `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`.
 
     Raises:
@@ -137,9 +137,9 @@ def _unknown(spec: str, name: str) -> InputError:
 def _loader(suffix: str) -> Callable[[str, str | None], Network]:
     # onnx and torch take up to seconds to import: only when such a file is asked for.
     module, function = {
-        "onnx": ("workloads.onnx.graph", "load_onnx"),
-        "py": ("workloads.torch.graph", "load_torch"),
-        "csv": ("workloads.inputs.tables", "load_csv"),
-    }.get(suffix, ("workloads.inputs.tables", "load_yaml_table"))
+        "onnx": ("baco.workloads.onnx.graph", "load_onnx"),
+        "py": ("baco.workloads.torch.graph", "load_torch"),
+        "csv": ("baco.workloads.inputs.tables", "load_csv"),
+    }.get(suffix, ("baco.workloads.inputs.tables", "load_yaml_table"))
     loader: Callable[[str, str | None], Network] = getattr(importlib.import_module(module), function)
     return loader

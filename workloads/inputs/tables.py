@@ -23,15 +23,15 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from common.errors import BacoError, InputError, Location, did_you_mean
-from common.numbers import whole_number
-from common.table import read_rows, read_table_text
-from common.text import file_label, name_problem
-from common.yaml import Name, YamlDoc, load_yaml, parse_model
-from workloads.builder import GraphBuilder
-from workloads.network import Network
-from workloads.options import LARGEST
-from workloads.problem import Problem
+from baco.common.errors import BacoError, InputError, Location, did_you_mean
+from baco.common.numbers import whole_number
+from baco.common.table import read_rows, read_table_text
+from baco.common.text import file_label, name_problem
+from baco.common.yaml import Name, YamlDoc, load_yaml, parse_model
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network
+from baco.workloads.options import LARGEST
+from baco.workloads.problem import Problem
 
 _BOUNDS = ("R", "S", "P", "Q", "C", "K", "N")
 _FACTORS = ("stride_h", "stride_w", "dilation_h", "dilation_w", "groups", "count")

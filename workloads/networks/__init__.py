@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workloads.network import Network
-from workloads.networks.bert import bert_base
-from workloads.networks.deepbench import deepbench_face, deepbench_ocr
-from workloads.networks.gpt import gpt2
-from workloads.networks.llama import llama2_7b, tinyllama_1b
-from workloads.networks.mobilenet import mobilenet_v2
-from workloads.networks.resnet import resnet18, resnet50
-from workloads.networks.retinanet import retinanet
-from workloads.networks.unet import unet
-from workloads.networks.vit import vit_b16
+from baco.workloads.network import Network
+from baco.workloads.networks.bert import bert_base
+from baco.workloads.networks.deepbench import deepbench_face, deepbench_ocr
+from baco.workloads.networks.gpt import gpt2
+from baco.workloads.networks.llama import llama2_7b, tinyllama_1b
+from baco.workloads.networks.mobilenet import mobilenet_v2
+from baco.workloads.networks.resnet import resnet18, resnet50
+from baco.workloads.networks.retinanet import retinanet
+from baco.workloads.networks.unet import unet
+from baco.workloads.networks.vit import vit_b16
 
 NETWORKS: dict[str, Callable[..., Network]] = {
     "resnet50": resnet50,

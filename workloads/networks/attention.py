@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from workloads.builder import GraphBuilder
-from workloads.network import Tensor
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Tensor
 
 #: Of a decoder: many tokens at once, or one more behind those whose keys and values are kept.
 Phase = Literal["prefill", "decode"]

@@ -6,9 +6,9 @@ longest that its position table holds is 512.
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
-from workloads.networks.attention import attend, split_heads
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
+from baco.workloads.networks.attention import attend, split_heads
 
 LAYERS, WIDTH, HEADS, HIDDEN, VOCABULARY, POSITIONS = 12, 768, 12, 3072, 30522, 512
 

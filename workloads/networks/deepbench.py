@@ -8,8 +8,8 @@ of the first face kernel; DOSA's list, which published results refer to, has it 
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
 
 
 def _layer(b: GraphBuilder, x: Tensor, channels: int, number: int, stride: int = 1) -> Tensor:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
-from workloads.networks.attention import Phase, Tokens, attend, split_heads
-from workloads.semantics import Parameter
-from workloads.views import Transpose
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
+from baco.workloads.networks.attention import Phase, Tokens, attend, split_heads
+from baco.workloads.semantics import Parameter
+from baco.workloads.views import Transpose
 
 LAYERS, WIDTH, HEADS, VOCABULARY, POSITIONS = 12, 768, 12, 50257, 1024
 

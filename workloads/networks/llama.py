@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
-from workloads.networks.attention import Phase, Tokens, attend, split_heads
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
+from baco.workloads.networks.attention import Phase, Tokens, attend, split_heads
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
 
 #: Table 2 of the paper: expansion, output channels, repetitions, first stride.
 STAGES = (

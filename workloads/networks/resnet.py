@@ -6,8 +6,8 @@ DOSA: 4,089,184,256 MACs for ResNet-50 at 224x224.
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
 
 
 def conv_bn(

@@ -9,10 +9,10 @@ network and the true repetitions.
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
-from workloads.networks.resnet import features
-from workloads.semantics import Parameter
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
+from baco.workloads.networks.resnet import features
+from baco.workloads.semantics import Parameter
 
 WIDTH, ANCHORS, CLASSES = 256, 9, 80
 

@@ -8,8 +8,8 @@ those of the published list of DOSA.
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
 
 
 def _double(b: GraphBuilder, x: Tensor, channels: int) -> Tensor:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
-from workloads.networks.attention import attend, split_heads
-from workloads.semantics import Parameter, Semantics
-from workloads.views import Expand
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
+from baco.workloads.networks.attention import attend, split_heads
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.views import Expand
 
 LAYERS, WIDTH, HEADS, HIDDEN, PATCH = 12, 768, 12, 3072, 16
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import onnx
 
-from common.errors import InputError, Location
-from common.text import name_problem
+from baco.common.errors import InputError, Location
+from baco.common.text import name_problem
 
 __all__ = ["check_names", "check_order"]
 

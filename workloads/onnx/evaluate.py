@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import onnx
 
-from workloads.onnx.external import is_external
+from baco.workloads.onnx.external import is_external
 
 __all__ = ["STANDARD_DOMAINS", "evaluate_node"]
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import onnx
 
-from common.errors import InputError
+from baco.common.errors import InputError
 
 __all__ = ["is_external", "read_external"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from workloads.onnx.evaluate import STANDARD_DOMAINS, evaluate_node
-from workloads.onnx.external import is_external
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS, evaluate_node
+from baco.workloads.onnx.external import is_external
 
 #: Larger values are data, not shapes.
 SMALL = 1024

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import onnx
 import onnx.inliner
 
-from common.errors import InputError, Location
+from baco.common.errors import InputError, Location
 
 __all__ = ["MOST_NODES", "check_size", "inline_functions"]
 

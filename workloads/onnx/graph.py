@@ -1,12 +1,12 @@
-"""ONNX models as networks. What each operator becomes is in `workloads.onnx.operators`."""
+"""ONNX models as networks. What each operator becomes is in `baco.workloads.onnx.operators`."""
 
 from __future__ import annotations
 
-from common.errors import InputError, Location
-from workloads.network import Network, UnsupportedNodeError
-from workloads.onnx.load import LoadedModel, load_model
-from workloads.onnx.node import OnnxNode
-from workloads.onnx.operators import HANDLERS
+from baco.common.errors import InputError, Location
+from baco.workloads.network import Network, UnsupportedNodeError
+from baco.workloads.onnx.load import LoadedModel, load_model
+from baco.workloads.onnx.node import OnnxNode
+from baco.workloads.onnx.operators import HANDLERS
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
 DOMAINS = ("", "ai.onnx", "com.microsoft")

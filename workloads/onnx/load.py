@@ -14,15 +14,15 @@ import onnx
 import onnx.checker
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from common.errors import InputError, Location, did_you_mean
-from common.files import read_input
-from common.numbers import whole_number
-from workloads.onnx.checks import check_names, check_order
-from workloads.onnx.evaluate import STANDARD_DOMAINS
-from workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value
-from workloads.onnx.functions import check_size, inline_functions
-from workloads.onnx.shapes import infer_shapes, known_shape
-from workloads.options import LARGEST, split_options
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import read_input
+from baco.common.numbers import whole_number
+from baco.workloads.onnx.checks import check_names, check_order
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
+from baco.workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value
+from baco.workloads.onnx.functions import check_size, inline_functions
+from baco.workloads.onnx.shapes import infer_shapes, known_shape
+from baco.workloads.options import LARGEST, split_options
 
 #: protobuf cannot hold more.
 MAX_BYTES = 2**31 - 1

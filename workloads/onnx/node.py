@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 
-from common.errors import InputError, Location
-from common.text import file_label
-from workloads.builder import GraphBuilder
-from workloads.network import Tensor, Unsupported, UnsupportedNodeError
-from workloads.onnx.fold import FoldedTensor, roots_of, stored_value
-from workloads.onnx.load import LoadedModel, tensor_shape
-from workloads.onnx.values import OnnxValues
+from baco.common.errors import InputError, Location
+from baco.common.text import file_label
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
+from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
+from baco.workloads.onnx.load import LoadedModel, tensor_shape
+from baco.workloads.onnx.values import OnnxValues
 
 
 class OnnxNode:
-    """A cursor over the graph, `imp` to the handlers of `workloads.onnx.operators`.
+    """A cursor over the graph, `imp` to the handlers of `baco.workloads.onnx.operators`.
 
     Attributes:
         builder: where operators go.

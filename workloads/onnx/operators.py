@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from workloads.onnx.node import Handler, OnnxNode
-from workloads.onnx.semantics import PLAIN_OPERATORS, meaning, skip_norm
-from workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
-from workloads.onnx.views import view_steps
+from baco.workloads.onnx.node import Handler, OnnxNode
+from baco.workloads.onnx.semantics import PLAIN_OPERATORS, meaning, skip_norm
+from baco.workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
+from baco.workloads.onnx.views import view_steps
 
 # Elementwise
 

@@ -1,4 +1,4 @@
-"""What ONNX operators compute, as far as networks can be run: `workloads.semantics` from the node at hand.
+"""What ONNX operators compute, as far as networks can be run: `baco.workloads.semantics` from the node at hand.
 
 An operator without an entry here, or with attributes that are not covered, can be explored but not run.
 """
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import onnx.defs
 
-from common.errors import InputError
-from workloads.network import Tensor, UnsupportedNodeError
-from workloads.onnx.node import OnnxNode
-from workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics
+from baco.common.errors import InputError
+from baco.workloads.network import Tensor, UnsupportedNodeError
+from baco.workloads.onnx.node import OnnxNode
+from baco.workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics
 
 #: Operators of one input that are a function of each element, without attributes, by the function.
 PLAIN_OPERATORS = {name.capitalize(): name for name in PLAIN_FUNCTIONS if onnx.defs.has(name.capitalize())}

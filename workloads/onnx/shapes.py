@@ -9,9 +9,9 @@ import onnx
 import onnx.checker
 import onnx.shape_inference
 
-from common.errors import InputError, Location
-from workloads.onnx.evaluate import STANDARD_DOMAINS
-from workloads.onnx.fold import SMALL, FoldedTensor, Root, evaluate, roots_of
+from baco.common.errors import InputError, Location
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
+from baco.workloads.onnx.fold import SMALL, FoldedTensor, Root, evaluate, roots_of
 
 
 def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:

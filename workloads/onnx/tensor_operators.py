@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from workloads.einsum import contraction
-from workloads.network import Tensor, UnsupportedNodeError
-from workloads.onnx.node import OnnxNode
-from workloads.onnx.semantics import operand, parameter
-from workloads.semantics import Parameter, Semantics
-from workloads.tensor_builder import Operand, Trained
-from workloads.views import Expand, Reshape, Transpose, Unknown
+from baco.workloads.einsum import contraction
+from baco.workloads.network import Tensor, UnsupportedNodeError
+from baco.workloads.onnx.node import OnnxNode
+from baco.workloads.onnx.semantics import operand, parameter
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.tensor_builder import Operand, Trained
+from baco.workloads.views import Expand, Reshape, Transpose, Unknown
 
 # Convolutions
 

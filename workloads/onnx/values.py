@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 import onnx
 
-from common.errors import InputError, Location
-from common.files import read_input
-from workloads.onnx.evaluate import evaluate_node
-from workloads.onnx.external import is_external, read_external
+from baco.common.errors import InputError, Location
+from baco.common.files import read_input
+from baco.workloads.onnx.evaluate import evaluate_node
+from baco.workloads.onnx.external import is_external, read_external
 
 #: Deepest row of nodes between stored tensors and a constant.
 _DEPTH = 200

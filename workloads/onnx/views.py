@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from workloads.onnx.node import OnnxNode
-from workloads.views import (
+from baco.workloads.onnx.node import OnnxNode
+from baco.workloads.views import (
     Expand,
     Reshape,
     Slice,

@@ -1,4 +1,4 @@
-"""PyTorch models as networks, through `torch.export`. What each operator becomes is in `workloads.torch.operators`."""
+"""PyTorch models as networks, through `torch.export`. What each operator becomes is in `baco.workloads.torch.operators`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, GraphModule, Node
 
-from common.errors import InputError, Location
-from workloads.network import Network, Tensor, UnsupportedNodeError
-from workloads.torch.load import export, export_module, quiet
-from workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
-from workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
+from baco.common.errors import InputError, Location
+from baco.workloads.network import Network, Tensor, UnsupportedNodeError
+from baco.workloads.torch.load import export, export_module, quiet
+from baco.workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
+from baco.workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
 
 
 def load_torch(path: str, function: str | None = None) -> Network:

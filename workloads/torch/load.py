@@ -18,8 +18,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from common.errors import InputError, Location, did_you_mean
-from common.files import read_input_text
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import read_input_text
 
 _RETURNS = "it must return (torch.nn.Module, example_inputs)"
 _INPUTS = "give a tensor, a tuple of positional or a dict of keyword arguments"

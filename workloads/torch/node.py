@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from common.errors import InputError, Location
-from workloads.builder import GraphBuilder
-from workloads.network import Tensor, Unsupported, UnsupportedNodeError
-from workloads.semantics import Fill, Parameter
+from baco.common.errors import InputError, Location
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
+from baco.workloads.semantics import Fill, Parameter
 
 #: A tensor's elements, or whatever else a constant node gives.
 Load = Callable[[], Any]
@@ -56,7 +56,7 @@ def node_shapes(node: Node) -> list[tuple[int, ...]]:
 
 
 class TorchNode:
-    """A cursor over an exported graph, `imp` to the handlers of `workloads.torch.operators`.
+    """A cursor over an exported graph, `imp` to the handlers of `baco.workloads.torch.operators`.
 
     Attributes:
         builder: where operators go.

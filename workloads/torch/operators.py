@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from workloads.builder import causal_mask
-from workloads.einsum import contraction
-from workloads.network import Tensor, UnsupportedNodeError
-from workloads.semantics import Parameter, Semantics
-from workloads.tensor_builder import Trained
-from workloads.torch.node import FixedTensor, Handler, TorchNode
-from workloads.torch.semantics import meaning, operand_of
-from workloads.torch.views import view_steps
-from workloads.views import Expand, Reshape, Transpose, Unknown
+from baco.workloads.builder import causal_mask
+from baco.workloads.einsum import contraction
+from baco.workloads.network import Tensor, UnsupportedNodeError
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.tensor_builder import Trained
+from baco.workloads.torch.node import FixedTensor, Handler, TorchNode
+from baco.workloads.torch.semantics import meaning, operand_of
+from baco.workloads.torch.views import view_steps
+from baco.workloads.views import Expand, Reshape, Transpose, Unknown
 
 # Convolutions
 

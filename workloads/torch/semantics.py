@@ -1,4 +1,4 @@
-"""What PyTorch operators compute, as far as networks can be run: `workloads.semantics` from the node at hand.
+"""What PyTorch operators compute, as far as networks can be run: `baco.workloads.semantics` from the node at hand.
 
 An operator without an entry here, or with arguments that are not covered, can be explored but not run.
 """
@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from workloads.network import Tensor, UnsupportedNodeError
-from workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics, constant
-from workloads.torch.node import TorchNode
-from workloads.views import Reshape
+from baco.workloads.network import Tensor, UnsupportedNodeError
+from baco.workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics, constant
+from baco.workloads.torch.node import TorchNode
+from baco.workloads.views import Reshape
 
 Rule = Callable[[TorchNode], Semantics | None]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workloads.torch.node import TorchNode, node_shapes
-from workloads.views import (
+from baco.workloads.torch.node import TorchNode, node_shapes
+from baco.workloads.views import (
     Expand,
     Reshape,
     Slice,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.errors import InputError, Location, did_you_mean
-from workloads.network import Network, Operator
-from workloads.semantics import Parameter, Semantics
-from workloads.weights.safetensors import SafetensorsFile, StoredTensor
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.workloads.network import Network, Operator
+from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.weights.safetensors import SafetensorsFile, StoredTensor
 
 __all__ = ["with_weights"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import InputError, Location
+from baco.common.errors import InputError, Location
 
 __all__ = ["SafetensorsFile", "StoredTensor"]
 

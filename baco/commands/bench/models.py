@@ -26,7 +26,7 @@ def model(
     ] = False,
 ) -> None:
     """Evaluations per second of the cost model in float64, random mappings of mixed loop orders."""
-    from bench.model import bench_model
+    from baco.bench.model import bench_model
 
     print_values(bench_model(seconds=seconds, device=device, seed=seed), json)
 
@@ -51,10 +51,10 @@ def measurements(
 
     Finished measurements are kept and not repeated: an interrupted collection goes on where it was.
     """
+    from baco.bench.sets.accelerators import SETS
+    from baco.bench.sets.collect import collect
+    from baco.common.errors import InputError, did_you_mean
     from baco.display.console import stderr
-    from bench.sets.accelerators import SETS
-    from bench.sets.collect import collect
-    from common.errors import InputError, did_you_mean
 
     name = next((one for one in SETS if one == which), None)
     if name is None:
@@ -100,9 +100,9 @@ def timing(
     """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
     from baco.api.sources import accelerator as find
     from baco.api.sources import with_timing
+    from baco.bench.fit.original import cross_validate, cross_validation_text
+    from baco.bench.timing import bench_timing
     from baco.display.console import print_json, stderr, stdout
-    from bench.fit.original import cross_validate, cross_validation_text
-    from bench.timing import bench_timing
 
     machine = find(accelerator)
     result = bench_timing(
@@ -130,7 +130,7 @@ def latency(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias."""
-    from bench.latency import bench_latency, report_text, write_report
+    from baco.bench.latency import bench_latency, report_text, write_report
 
     result = bench_latency(which, seconds)
     if out is not None:

@@ -72,8 +72,8 @@ def paper(
     Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
     run goes on where it was.
     """
+    from baco.bench.paper.run import PARTS, PaperOptions, bench_paper
     from baco.display.console import print_json, stderr
-    from bench.paper.run import PARTS, PaperOptions, bench_paper
 
     options = PaperOptions(
         parts=tuple(only or PARTS),

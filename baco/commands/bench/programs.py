@@ -26,8 +26,8 @@ def rtl(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
+    from baco.bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
     from baco.display.console import stderr
-    from bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
 
     console = stderr()
     result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line))
@@ -50,9 +50,9 @@ def compiler(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
-    from accel.presets import load_accelerator
+    from baco.accel.presets import load_accelerator
+    from baco.bench.compiler import bench_compiler, report_text, write_report
     from baco.display.console import stderr
-    from bench.compiler import bench_compiler, report_text, write_report
 
     console = stderr()
     result = bench_compiler(
@@ -85,8 +85,8 @@ def programs(
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
+    from baco.bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
     from baco.display.validation import make_display
-    from bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
 
     rows = whole_programs(network or NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display())
     show(rows, whole_programs_table, json)
@@ -127,14 +127,14 @@ def fusion(
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
+    from baco.bench.fusion import FUSION_NETWORKS, fusion_table
+    from baco.bench.fusion import fusion as run_fusion
     from baco.display.console import stderr
     from baco.display.validation import make_display
-    from bench.fusion import FUSION_NETWORKS, fusion_table
-    from bench.fusion import fusion as run_fusion
 
     if buffers:
-        from bench.buffers import buffers as run_buffers
-        from bench.buffers import buffers_table
+        from baco.bench.buffers import buffers as run_buffers
+        from baco.bench.buffers import buffers_table
 
         console = stderr()
         found = run_buffers(
@@ -167,9 +167,9 @@ def chains(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted."""
+    from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
+    from baco.bench.chains import chains as run_chains
     from baco.display.console import stderr
-    from bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
-    from bench.chains import chains as run_chains
 
     known = [*PRODUCT_CHAINS, *CONVOLUTION_CHAINS]
     check_names(chain, known, "chain")
@@ -204,10 +204,10 @@ def kernels(
 
     Finished stages are kept in the output folder's files: those that run replace their own figures only.
     """
+    from baco.bench.attention import ATTENTION, CAUSAL, attention, attention_page
+    from baco.bench.kernels import STAGES, kernels_page
+    from baco.bench.kernels import kernels as run_kernels
     from baco.display.console import stderr
-    from bench.attention import ATTENTION, CAUSAL, attention, attention_page
-    from bench.kernels import STAGES, kernels_page
-    from bench.kernels import kernels as run_kernels
 
     console = stderr()
 
@@ -244,9 +244,9 @@ def trees(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees."""
+    from baco.bench.trees import TREE_CHAINS, trees_page
+    from baco.bench.trees import trees as run_trees
     from baco.display.console import stderr
-    from bench.trees import TREE_CHAINS, trees_page
-    from bench.trees import trees as run_trees
 
     console = stderr()
     rows = run_trees(
@@ -272,8 +272,8 @@ def intrinsics(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Operators without a rule of their own on the RTL: cycles against a bound, and how well matchings are ranked."""
+    from baco.bench.intrinsics.run import bench_intrinsics, intrinsics_page
     from baco.display.console import stderr
-    from bench.intrinsics.run import bench_intrinsics, intrinsics_page
 
     console = stderr()
     result = bench_intrinsics(
@@ -295,8 +295,8 @@ def pipelining(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Kernels with loads one to four rounds ahead of loops on the RTL: cycles, and those that the model of stages predicts."""
+    from baco.bench.pipelining import KERNELS, bench_pipelining, pipelining_page
     from baco.display.console import stderr
-    from bench.pipelining import KERNELS, bench_pipelining, pipelining_page
 
     check_names(kernel, KERNELS, "kernel")
     console = stderr()

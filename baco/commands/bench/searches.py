@@ -41,8 +41,8 @@ def search(
 
     Finished runs are kept in the output folder and not repeated: an interrupted benchmark goes on where it was.
     """
+    from baco.bench.search import bench_search
     from baco.display.console import print_json, stderr, stdout
-    from bench.search import bench_search
 
     result = bench_search(
         networks=network,
@@ -88,9 +88,9 @@ def executors(
 
     Finished stages are kept in the output folder's files: those that run replace their own figures only.
     """
+    from baco.bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
     from baco.display.console import stderr
-    from bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
-    from explore.executors.engine import ExecutorChoice
+    from baco.exploration.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
     for name in chosen:
@@ -132,8 +132,8 @@ def importance(
 
     Finished runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
+    from baco.bench.importance import MODELS, bench_importance, importance_page, to_json
     from baco.display.console import print_json, stderr, stdout
-    from bench.importance import MODELS, bench_importance, importance_page, to_json
 
     console = stderr()
     rows = bench_importance(
@@ -176,8 +176,8 @@ def optimality(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Prove how near the optimum of the space the designs found by the main searcher are."""
+    from baco.bench.optimality import bench_optimality
     from baco.display.console import stderr
-    from bench.optimality import bench_optimality
 
     console = stderr()
     result = bench_optimality(
@@ -221,10 +221,10 @@ def loop(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measured searches against searches without measurements, at equal budgets of simulated cycles."""
+    from baco.bench.measured import NETWORKS, bench_loop, report_text
     from baco.commands.explore import cycles_of
     from baco.display.console import stderr
     from baco.display.measured import MeasuredDisplay
-    from bench.measured import NETWORKS, bench_loop, report_text
 
     budget = cycles_of(cycles, "--cycles")
     console = stderr()

@@ -31,7 +31,7 @@ def check_names(given: Iterable[str] | None, known: Iterable[str], option: str, 
     """Raise InputError for a name given to `--option` that is not known; `what` it should be, by default the option's name."""
     for name in given or ():
         if name not in known:
-            from common.errors import InputError, Location, did_you_mean
+            from baco.common.errors import InputError, Location, did_you_mean
 
             raise InputError(
                 f"there is no {what or option} '{name}'",

@@ -47,9 +47,9 @@ def sketches(
     """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings."""
     from dataclasses import asdict
 
+    from baco.bench.paper.shapes import KINDS
+    from baco.bench.programs.sketches import bench_sketches, sketches_page
     from baco.display.console import stderr
-    from bench.paper.shapes import KINDS
-    from bench.programs.sketches import bench_sketches, sketches_page
 
     check_names(kind, KINDS, "kind", "kind of operator")
     console = stderr()
@@ -107,9 +107,9 @@ def defaults(
     """
     from dataclasses import asdict
 
+    from baco.bench.paper.shapes import KINDS
+    from baco.bench.programs.defaults import bench_defaults, defaults_page
     from baco.display.console import stderr
-    from bench.paper.shapes import KINDS
-    from bench.programs.defaults import bench_defaults, defaults_page
 
     check_names(kind, KINDS, "kind", "kind of operator")
     console = stderr()
@@ -136,8 +136,8 @@ def directions(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Schedules by directions: evaluations that Q-learning needs, against all directions and random ones."""
+    from baco.bench.directions import bench_directions, directions_page
     from baco.display.console import stderr
-    from bench.directions import bench_directions, directions_page
 
     console = stderr()
     result = bench_directions(
@@ -156,10 +156,10 @@ def guided(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Tuning with few measurements: how near the fastest schedule each method is after 1 to 50 trials, on a measured set."""
+    from baco.bench.learned.guided import bench_guided, guided_page
+    from baco.bench.learned.measured_set import measured_set
+    from baco.bench.sets.dataset import read_dataset
     from baco.display.console import stderr
-    from bench.learned.guided import bench_guided, guided_page
-    from bench.learned.measured_set import measured_set
-    from bench.sets.dataset import read_dataset
 
     console = stderr()
     result = bench_guided(

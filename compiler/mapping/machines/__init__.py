@@ -1,4 +1,4 @@
-"""Machines as files: YAML with the fields of `compiler.mapping.machine.Machine`."""
+"""Machines as files: YAML with the fields of `baco.compiler.mapping.machine.Machine`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from common.document import Path_, YamlDoc, load_yaml, path_text
-from common.errors import InputError, did_you_mean
-from compiler.mapping.machine import Machine
+from baco.common.document import Path_, YamlDoc, load_yaml, path_text
+from baco.common.errors import InputError, did_you_mean
+from baco.compiler.mapping.machine import Machine
 
 __all__ = ["load_machine", "machine_names"]
 

@@ -13,23 +13,23 @@ from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS
-from common.errors import InfeasibleError
-from compiler.ir.counting import Advance, following
-from compiler.ir.emit import Cell, Condition, Emitter, Number
-from compiler.layers.layer import Layer, Layout
-from compiler.layers.operands import Operands
-from compiler.mapping.nest import Mapping
-from compiler.styles.explicit.jobs import MoveJob, Pace, Turns
-from compiler.styles.explicit.loads import InputLoads, WeightLoads
-from compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
-from compiler.styles.explicit.passes import Passes
-from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import ExplicitPlan, make_plan
-from compiler.styles.explicit.pool import UNPOOLED, check_pool, emit_pool, pools_on_the_way
-from compiler.styles.explicit.results import PARTIAL_SUMS, Results, spill_bytes
-from compiler.styles.explicit.weights import TRANSPOSED, emit_transposed
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.counting import Advance, following
+from baco.compiler.ir.emit import Cell, Condition, Emitter, Number
+from baco.compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.operands import Operands
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.styles.explicit.jobs import MoveJob, Pace, Turns
+from baco.compiler.styles.explicit.loads import InputLoads, WeightLoads
+from baco.compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
+from baco.compiler.styles.explicit.passes import Passes
+from baco.compiler.styles.explicit.place import Place
+from baco.compiler.styles.explicit.plan import ExplicitPlan, make_plan
+from baco.compiler.styles.explicit.pool import UNPOOLED, check_pool, emit_pool, pools_on_the_way
+from baco.compiler.styles.explicit.results import PARTIAL_SUMS, Results, spill_bytes
+from baco.compiler.styles.explicit.weights import TRANSPOSED, emit_transposed
 
 __all__ = ["Preparation", "buffered", "emit_explicit", "explicit_workspaces", "prepare"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compiler.ir.emit import Cell, Condition, Emitter, Number
+from baco.compiler.ir.emit import Cell, Condition, Emitter, Number
 
 __all__ = ["MoveJob", "Pace", "Turns"]
 

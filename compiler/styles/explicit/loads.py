@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.ir.emit import Condition, Emitter, Number
-from compiler.layers.operands import Operands
-from compiler.styles.explicit.jobs import MoveJob
-from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan, ImageAxis
+from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.layers.operands import Operands
+from baco.compiler.styles.explicit.jobs import MoveJob
+from baco.compiler.styles.explicit.place import Place
+from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan, ImageAxis
 
 __all__ = ["InputLoads", "WeightLoads"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.errors import InfeasibleError
-from compiler.styles.explicit.plan import ExplicitPlan
+from baco.common.errors import InfeasibleError
+from baco.compiler.styles.explicit.plan import ExplicitPlan
 
 __all__ = ["LocalMemory", "TileCopies", "allocate"]
 

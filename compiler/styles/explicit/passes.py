@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.dataflows import DATAFLOWS
-from accel.isa import GARBAGE
-from common.errors import InfeasibleError
-from compiler.ir.emit import Condition, Emitter, Number
-from compiler.styles.explicit.jobs import Pace
-from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan
+from baco.accel.dataflows import DATAFLOWS
+from baco.accel.isa import GARBAGE
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.styles.explicit.jobs import Pace
+from baco.compiler.styles.explicit.place import Place
+from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan
 
 __all__ = ["MOVES_IN_A_ROW", "UNINTERRUPTED", "Passes"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.ir.emit import Condition, Emitter, Number
-from compiler.styles.explicit.plan import GROUP, REDUCTION, ExplicitPlan
+from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.styles.explicit.plan import GROUP, REDUCTION, ExplicitPlan
 
 __all__ = ["Place"]
 

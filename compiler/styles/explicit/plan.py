@@ -13,13 +13,13 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from accel.config import Accelerator
-from accel.dataflows import RELEVANT, Dataflow, check_executable
-from common.errors import InfeasibleError
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
-from compiler.schedules.trip import Trip
-from workloads.problem import DIMS
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import RELEVANT, Dataflow, check_executable
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.trip import Trip
+from baco.workloads.problem import DIMS
 
 __all__ = [
     "GROUP",

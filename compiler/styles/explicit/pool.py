@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from common.errors import InfeasibleError
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer, Pooling
-from compiler.layers.operands import Operands
-from compiler.styles.explicit.jobs import MoveJob
-from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import ExplicitPlan
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.compiler.layers.operands import Operands
+from baco.compiler.styles.explicit.jobs import MoveJob
+from baco.compiler.styles.explicit.place import Place
+from baco.compiler.styles.explicit.plan import ExplicitPlan
 
 __all__ = ["UNPOOLED", "check_pool", "emit_pool", "pooled_tile", "pools_on_the_way"]
 

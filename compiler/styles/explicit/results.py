@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accel.isa import float32_bits
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.operands import Operands
-from compiler.styles.explicit.jobs import MoveJob
-from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import ExplicitPlan
-from compiler.styles.explicit.pool import pooled_tile
+from baco.accel.isa import float32_bits
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.operands import Operands
+from baco.compiler.styles.explicit.jobs import MoveJob
+from baco.compiler.styles.explicit.place import Place
+from baco.compiler.styles.explicit.plan import ExplicitPlan
+from baco.compiler.styles.explicit.pool import pooled_tile
 
 __all__ = ["PARTIAL_SUMS", "Results", "spill_bytes"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer
 
 __all__ = ["EXPANDED", "TRANSPOSED", "emit_expanded", "emit_transposed", "expanded_bytes"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.isa import GARBAGE
-from compiler.ir.emit import Emitter, Number
-from compiler.ir.emit import parts as divided
-from compiler.styles.fused.strip_moves import Leaving, block_columns
-from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripMemory
+from baco.accel.isa import GARBAGE
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.ir.emit import parts as divided
+from baco.compiler.styles.fused.strip_moves import Leaving, block_columns
+from baco.compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripMemory
 
 __all__ = ["Adding", "AdditionOperands"]
 

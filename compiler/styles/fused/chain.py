@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer
 
 __all__ = [
     "ChainMemory",

@@ -1,4 +1,4 @@
-"""A chain of convolutions by explicit commands, strip by strip (`compiler.styles.fused.strips`).
+"""A chain of convolutions by explicit commands, strip by strip (`baco.compiler.styles.fused.strips`).
 
 The sums of one block of channels are made in one part of the accumulator while those of the block before leave another, to the
 ring of the next convolution or to main memory, and biases of the block after come to a third.
@@ -13,22 +13,22 @@ from functools import partial
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.isa import GARBAGE
-from compiler.ir.emit import Cell, Emitter, Number, parts
-from compiler.layers.layer import Layer
-from compiler.styles.fused.adding import Adding, AdditionOperands
-from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strip_moves import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import GARBAGE
+from baco.compiler.ir.emit import Cell, Emitter, Number, parts
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.adding import Adding, AdditionOperands
+from baco.compiler.styles.fused.chain import multiplies_by
+from baco.compiler.styles.fused.strip_moves import (
     Arriving,
     ArrivingWeights,
     Leaving,
     block_columns,
     clear,
 )
-from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
-from compiler.styles.fused.strip_plans import Plans, TurnPlan
-from compiler.styles.fused.strips import (
+from baco.compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
+from baco.compiler.styles.fused.strip_plans import Plans, TurnPlan
+from baco.compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
     StripSchedule,

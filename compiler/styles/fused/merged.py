@@ -15,19 +15,19 @@ from typing import Literal
 
 import numpy as np
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.analysis.arrays import Values
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.layers.operands import Operands
-from compiler.schedules.schedule import LoopWsSchedule
-from compiler.schedules.trip import Trip
-from compiler.styles.fused.predict import ALIKE, UnitCost
-from compiler.styles.macros.cycles import MacroCycles
-from compiler.styles.macros.estimate import product_cycles
-from compiler.styles.macros.loop_ws import LoopWs, Product, check_loop_ws, product_rows
-from compiler.styles.macros.reuse import plan_reuse
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.analysis.arrays import Values
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.schedules.schedule import LoopWsSchedule
+from baco.compiler.schedules.trip import Trip
+from baco.compiler.styles.fused.predict import ALIKE, UnitCost
+from baco.compiler.styles.macros.cycles import MacroCycles
+from baco.compiler.styles.macros.estimate import product_cycles
+from baco.compiler.styles.macros.loop_ws import LoopWs, Product, check_loop_ws, product_rows
+from baco.compiler.styles.macros.reuse import plan_reuse
 
 __all__ = [
     "MergedProducts",

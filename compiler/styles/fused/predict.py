@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.analysis.profile import PROFILES
-from compiler.analysis.traffic import bytes_per_cycle, read_cycles
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.profile import PROFILES
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
 __all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain", "preferred"]
 

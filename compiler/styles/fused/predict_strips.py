@@ -7,16 +7,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.analysis.profile import PROFILES
-from compiler.analysis.traffic import bytes_per_cycle, read_cycles
-from compiler.ir.emit import parts
-from compiler.layers.layer import Layer
-from compiler.styles.fused.predict import UnitCost
-from compiler.styles.fused.strip_cycles import StripRound, StripWork, Turn, strip_costs, strip_cycles
-from compiler.styles.fused.strip_placement import StripWeights, is_depthwise, is_unrolled
-from compiler.styles.fused.strips import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.profile import PROFILES
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from baco.compiler.ir.emit import parts
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.predict import UnitCost
+from baco.compiler.styles.fused.strip_cycles import StripRound, StripWork, Turn, strip_costs, strip_cycles
+from baco.compiler.styles.fused.strip_placement import StripWeights, is_depthwise, is_unrolled
+from baco.compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
     StripMemory,

@@ -14,19 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from accel.isa import GARBAGE
-from compiler.ir.emit import Condition, Emitter, Number, parts
-from compiler.layers.layer import Layer
-from compiler.styles.fused.chain import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import GARBAGE
+from baco.compiler.ir.emit import Condition, Emitter, Number, parts
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.chain import (
     ChainSchedule,
     ProductChain,
     multiplies_by,
     place_chain,
     stored,
 )
-from compiler.styles.fused.right_operand import RightOperand
-from compiler.styles.fused.row_unit import begin_softmax, end_function
+from baco.compiler.styles.fused.right_operand import RightOperand
+from baco.compiler.styles.fused.row_unit import begin_softmax, end_function
 
 __all__ = ["ChainOperands", "emit_chain"]
 

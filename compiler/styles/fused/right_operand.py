@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.styles.fused.chain import Stored
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.chain import Stored
 
 __all__ = ["RightOperand"]
 

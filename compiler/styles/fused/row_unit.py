@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.ir.emit import Emitter, Number, parts
+from baco.accel.config import Accelerator
+from baco.compiler.ir.emit import Emitter, Number, parts
 
 __all__ = [
     "FUNCTIONS",
@@ -62,7 +62,7 @@ def begin_softmax(
     """Stores softmax whole rows from here on, with the table that was loaded last, until `end_function`.
 
     Args:
-        numerator, shift: `compiler.row_functions.numerator_parts`.
+        numerator, shift: `baco.compiler.row_functions.numerator_parts`.
         valid: of a causal softmax, elements of the first row that take part, one more in every further row; None: all do.
         apart: rows from one block of columns to the next in the accumulator; 0: the array's side.
     """

@@ -10,7 +10,7 @@ image. It runs a few passes ahead of the array, so over a block of results the s
 cycles, or as long as weights take that come again. A round takes as long as its turns, or as what main memory moves in it, or as the moves between accumulator and scratchpad.
 Before the first round come the loads that it needs, and code that runs for the first time waits for main memory.
 
-The constants are in `strip_costs.json`, fitted by `python -m bench.fit.strips`.
+The constants are in `strip_costs.json`, fitted by `python -m baco.bench.fit.strips`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class StripWork:
 @functools.cache
 def strip_costs() -> Mapping[str, float]:
     """The constants by name, in cycles."""
-    text = (resources.files("compiler") / "styles" / "fused" / COSTS_FILE).read_text(encoding="utf-8")
+    text = (resources.files("baco.compiler") / "styles" / "fused" / COSTS_FILE).read_text(encoding="utf-8")
     return {name: float(value) for name, value in json.loads(text)["costs"].items()}
 
 

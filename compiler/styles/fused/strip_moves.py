@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.ir.emit import Cell, Condition, Emitter, Number, parts
-from compiler.layers.layer import Layer
-from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
-from compiler.styles.fused.strips import MOST_ROWS
+from baco.compiler.ir.emit import Cell, Condition, Emitter, Number, parts
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
+from baco.compiler.styles.fused.strips import MOST_ROWS
 
 __all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear", "next_row"]
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
 
 __all__ = [
     "Image",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.errors import InfeasibleError
-from compiler.ir.emit import Cell, Emitter, Number
-from compiler.styles.fused.strip_moves import next_row
-from compiler.styles.fused.strip_placement import Image
-from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, rows_by_round
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.emit import Cell, Emitter, Number
+from baco.compiler.styles.fused.strip_moves import next_row
+from baco.compiler.styles.fused.strip_placement import Image
+from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, rows_by_round
 
 __all__ = ["Plans", "TurnPlan"]
 

@@ -5,18 +5,18 @@ number of slots, and no row is computed twice. Weights stay in the scratchpad, o
 through *rounds*; in each, every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
 the convolution whose results it reads, so that these are there.
 
-An image may be added to the last results (`compiler.styles.fused.adding`).
+An image may be added to the last results (`baco.compiler.styles.fused.adding`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer
-from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strip_placement import (
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.chain import multiplies_by
+from baco.compiler.styles.fused.strip_placement import (
     Image,
     StripWeights,
     channels,
@@ -25,7 +25,7 @@ from compiler.styles.fused.strip_placement import (
     place_scratchpad,
     wide_load,
 )
-from workloads.problem import Problem
+from baco.workloads.problem import Problem
 
 __all__ = [
     "MOST_ROWS",

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from common.errors import InputError
-from compiler.styles.fused.chain import ChainSchedule
-from compiler.styles.fused.merged import MergedSchedule
-from compiler.styles.fused.strips import StripSchedule
+from baco.common.errors import InputError
+from baco.compiler.styles.fused.chain import ChainSchedule
+from baco.compiler.styles.fused.merged import MergedSchedule
+from baco.compiler.styles.fused.strips import StripSchedule
 
 __all__ = ["parse_group_schedule"]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import MachineRates, Moved, loaded, store_bytes, stored
-from compiler.styles.macros.runs import (
+from baco.compiler.analysis.arrays import Arrays, Values
+from baco.compiler.analysis.traffic import MachineRates, Moved, loaded, store_bytes, stored
+from baco.compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
     MacroCycles,
@@ -109,7 +109,7 @@ def product_macro(
     blocks_j, trips_j = parts(a, layer.columns, tile.columns, in_blocks)
     blocks_k, trips_k = parts(a, layer.depth, tile.depth, in_blocks)
 
-    # how often each operand is loaded: what fits twice between its uses stays (`compiler.styles.macros.reuse`)
+    # how often each operand is loaded: what fits twice between its uses stays (`baco.compiler.styles.macros.reuse`)
     j_outside = tile.columns_outside > 0.5
     one = layer.rows * 0.0 + 1.0
     k_in_j = a.where(j_outside, tile.depth_outside < 1.5, tile.depth_outside < 0.5)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
-from compiler.analysis.arrays import NUMPY, Values
-from compiler.analysis.traffic import MachineRates
-from compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.cycles import (
+from baco.accel.config import Accelerator
+from baco.compiler.analysis.arrays import NUMPY, Values
+from baco.compiler.analysis.traffic import MachineRates
+from baco.compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
     MacroCycles,
@@ -23,9 +23,9 @@ from compiler.styles.macros.cycles import (
     macro_runs,
     product_macro,
 )
-from compiler.styles.macros.first_run import with_first_run
-from compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
-from compiler.styles.macros.loop_ws import Product, check_loop_ws
+from baco.compiler.styles.macros.first_run import with_first_run
+from baco.compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import Product, check_loop_ws
 
 __all__ = [
     "conv_cycles",

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.analysis.arrays import NUMPY, Values
-from compiler.analysis.traffic import MachineRates
-from compiler.styles.macros.cycles import ConvLayer, ConvTile
-from compiler.styles.macros.runs import MacroCycles
+from baco.compiler.analysis.arrays import NUMPY, Values
+from baco.compiler.analysis.traffic import MachineRates
+from baco.compiler.styles.macros.cycles import ConvLayer, ConvTile
+from baco.compiler.styles.macros.runs import MacroCycles
 
 __all__ = ["with_first_run"]
 

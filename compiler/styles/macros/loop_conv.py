@@ -8,13 +8,13 @@ channels run inside all others.
 
 from __future__ import annotations
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from compiler.ir.emit import Condition, Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.layers.operands import Operands
-from compiler.schedules.schedule import LoopConvSchedule
-from compiler.styles.macros.loop_conv_check import AXES, ConvPlan, plan_loop_conv
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.schedules.schedule import LoopConvSchedule
+from baco.compiler.styles.macros.loop_conv_check import AXES, ConvPlan, plan_loop_conv
 
 __all__ = ["emit_loop_conv"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from accel.dataflows import MACRO_DATAFLOW
-from common.errors import InfeasibleError
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopConvSchedule
-from compiler.schedules.trip import Trip
-from compiler.styles.macros.loop_ws import check_epilogue, check_halves
-from compiler.styles.macros.reuse import Reuse, plan_reuse
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import MACRO_DATAFLOW
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule
+from baco.compiler.schedules.trip import Trip
+from baco.compiler.styles.macros.loop_ws import check_epilogue, check_halves
+from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
 
 __all__ = ["AXES", "ConvPlan", "plan_loop_conv"]
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from accel.dataflows import MACRO_DATAFLOW
-from accel.isa import float32_bits
-from common.errors import InfeasibleError
-from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.layers.operands import Operands
-from compiler.schedules.schedule import LoopWsSchedule
-from compiler.schedules.trip import Trip
-from compiler.styles.macros.reuse import Reuse, plan_reuse
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import MACRO_DATAFLOW
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.schedules.schedule import LoopWsSchedule
+from baco.compiler.schedules.trip import Trip
+from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
 
 __all__ = [
     "PARTIAL_SUMS",
@@ -144,7 +144,7 @@ def emit_loop_ws(
 
 class LoopWs:
     """Writes the runs of one layer; several layers of one left operand may share their loop over its rows
-    (`compiler.styles.fused.merged`).
+    (`baco.compiler.styles.fused.merged`).
 
     Attributes:
         trips: tiles by axis.

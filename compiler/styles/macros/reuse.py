@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.ir.emit import Emitter, Number
-from compiler.schedules.trip import Trip
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.schedules.trip import Trip
 
 __all__ = ["Reuse", "plan_reuse"]
 

@@ -1,6 +1,6 @@
 """What the cycles of both loop macros are made of: their fitted constants, loads of tiles, and runs that overlap.
 
-See `compiler.styles.macros.cycles`.
+See `baco.compiler.styles.macros.cycles`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 
-from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import MachineRates, Moved, held_cycles, load_rows
+from baco.compiler.analysis.arrays import Arrays, Values
+from baco.compiler.analysis.traffic import MachineRates, Moved, held_cycles, load_rows
 
 __all__ = [
     "CONSTANTS",
@@ -72,11 +72,11 @@ class MacroConstants:
 
 
 def _fitted() -> dict[str, MacroConstants]:
-    text = resources.files("compiler.styles.macros").joinpath("constants.json").read_text("utf-8")
+    text = resources.files("baco.compiler.styles.macros").joinpath("constants.json").read_text("utf-8")
     return {timing: MacroConstants(**values) for timing, values in json.loads(text).items()}
 
 
-#: By timing (`accel.config.TIMINGS`), those that `python -m bench.fit.macro` wrote.
+#: By timing (`baco.accel.config.TIMINGS`), those that `python -m baco.bench.fit.macro` wrote.
 CONSTANTS = _fitted()
 
 

@@ -9,11 +9,11 @@ from typing import Protocol
 
 import torch
 
-from accel.config import Accelerator
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from compiler.mapping.nest import Mapping
-from explore.cost.learned.protocol import Floats
+from baco.accel.config import Accelerator
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.learned.protocol import Floats
 
 __all__ = ["Base", "BasePrediction", "instruction_base"]
 
@@ -50,11 +50,11 @@ def instruction_base(
     styles: Sequence[str],
 ) -> BasePrediction:
     """The instruction-aware model, with its terms, and the counts and times that they are made of."""
-    from compiler.latency.batch import HardwareBatch, LayerBatch
-    from compiler.latency.commands import count_commands
-    from compiler.latency.host import HOST_FEATURES, host_features
-    from compiler.latency.model import constants, latency, measure_work
-    from compiler.latency.tiling import Rounding, make_tiling
+    from baco.compiler.latency.batch import HardwareBatch, LayerBatch
+    from baco.compiler.latency.commands import count_commands
+    from baco.compiler.latency.host import HOST_FEATURES, host_features
+    from baco.compiler.latency.model import constants, latency, measure_work
+    from baco.compiler.latency.tiling import Rounding, make_tiling
 
     layer, mapping = LayerBatch.of(layers), MappingBatch.of(mappings)
     hardware = HardwareBatch.of(accelerators)

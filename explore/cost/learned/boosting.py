@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.cost.learned.protocol import Arrays, Floats
+from baco.exploration.cost.learned.protocol import Arrays, Floats
 
 __all__ = ["Booster", "BoostingOptions"]
 

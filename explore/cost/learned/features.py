@@ -13,17 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS, RELEVANT
-from common import portable
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import Mapping, packed_groups, requirement
-from compiler.styles.packed import packed_layer
-from explore.cost.learned.base import Base, instruction_base
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.reference import access_counts
-from workloads.problem import DIMS, Problem
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS, RELEVANT
+from baco.common import portable
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import Mapping, packed_groups, requirement
+from baco.compiler.styles.packed import packed_layer
+from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
+from baco.exploration.cost.reference import access_counts
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = [
     "FLAT",

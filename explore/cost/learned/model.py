@@ -9,10 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from common import portable
-from common.errors import InputError, Location
-from explore.cost.learned.protocol import Floats, ProgramFeatures, Residual, load_arrays, store_arrays
-from explore.cost.learned.registry import RESIDUALS
+from baco.common import portable
+from baco.common.errors import InputError, Location
+from baco.exploration.cost.learned.protocol import (
+    Floats,
+    ProgramFeatures,
+    Residual,
+    load_arrays,
+    store_arrays,
+)
+from baco.exploration.cost.learned.registry import RESIDUALS
 
 __all__ = ["SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
 

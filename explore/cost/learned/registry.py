@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from explore.cost.learned.protocol import Residual
-from explore.cost.learned.trees import TreeResidual
+from baco.exploration.cost.learned.protocol import Residual
+from baco.exploration.cost.learned.trees import TreeResidual
 
 __all__ = ["RESIDUALS"]
 

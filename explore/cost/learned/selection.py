@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from common import portable
-from explore.cost.learned.protocol import Floats
+from baco.common import portable
+from baco.exploration.cost.learned.protocol import Floats
 
 __all__ = ["MeasurementChoice", "Strategy", "expected_improvement", "select"]
 

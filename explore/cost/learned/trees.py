@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common import portable
-from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from baco.common import portable
+from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
+from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = ["TREES", "TreeResidual", "shrunk"]
 

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from accel.config import Features
-from accel.isa import (
+from baco.accel.config import Features
+from baco.accel.isa import (
     COMMANDS,
     FUNCT,
     GARBAGE,
@@ -21,8 +21,8 @@ from accel.isa import (
     is_garbage,
     local_address_bits,
 )
-from accel.presets import load_accelerator
-from common.errors import InputError
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
 
 #: Gemmini's function codes, written down a second time.
 CODES = {

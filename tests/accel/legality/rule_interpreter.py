@@ -7,14 +7,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.config import MOVE_BYTES, Accelerator, Features
-from accel.isa.address import local_address_bits
-from accel.isa.coding import find_command_type
-from accel.isa.command import Command
-from accel.legality.errors import ERRORS, ErrorCode
-from accel.legality.expression import RuleExpression
-from accel.legality.language import FUNCTIONS, STATE, Let, Refuse
-from accel.legality.rules import COMMON, RULES
+from baco.accel.config import MOVE_BYTES, Accelerator, Features
+from baco.accel.isa.address import local_address_bits
+from baco.accel.isa.coding import find_command_type
+from baco.accel.isa.command import Command
+from baco.accel.legality.errors import ERRORS, ErrorCode
+from baco.accel.legality.expression import RuleExpression
+from baco.accel.legality.language import FUNCTIONS, STATE, Let, Refuse
+from baco.accel.legality.rules import COMMON, RULES
 
 #: A number, or an array of them.
 Value = int | Sequence[int]

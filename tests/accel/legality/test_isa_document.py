@@ -2,9 +2,9 @@
 
 import re
 
-from accel.isa import COMMANDS
-from accel.legality.document import reference, verilog_constants, verilog_header
-from accel.legality.errors import ERRORS
+from baco.accel.isa import COMMANDS
+from baco.accel.legality.document import reference, verilog_constants, verilog_header
+from baco.accel.legality.errors import ERRORS
 
 
 def test_reference_names_every_command_and_field() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import Features
-from accel.isa import Command as IsaCommand
-from accel.isa import Field, command_type
+from baco.accel.config import Features
+from baco.accel.isa import Command as IsaCommand
+from baco.accel.isa import Field, command_type
 from tests.accel.command_interpreter import Interpreter
 from tests.accel.legality.rule_interpreter import Legality, Refusal
 from tests.accel.loop_conv_expansion import (

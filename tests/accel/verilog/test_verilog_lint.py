@@ -2,8 +2,8 @@
 
 import pytest
 
-from accel.verilog.lint import lint
-from sim.toolchain import toolchain
+from baco.accel.verilog.lint import lint
+from baco.sim.toolchain import toolchain
 
 
 def _lint(text: str) -> list[str]:

@@ -4,7 +4,12 @@ import itertools
 
 import pytest
 
-from accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros, without_comments
+from baco.accel.verilog.source import (
+    instantiated_modules,
+    resolve_conditionals,
+    used_macros,
+    without_comments,
+)
 
 TEXT = """a
 `ifdef BACO_X // why

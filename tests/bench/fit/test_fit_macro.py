@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.fit.macro import MacroSample, fit_macro, main, samples_of
-from bench.sets.dataset import read_dataset
-from compiler.styles.macros import runs
-from compiler.styles.macros.cycles import MacroConstants
+from baco.bench.fit.macro import MacroSample, fit_macro, main, samples_of
+from baco.bench.sets.dataset import read_dataset
+from baco.compiler.styles.macros import runs
+from baco.compiler.styles.macros.cycles import MacroConstants
 
 CONSTANTS = runs.CONSTANTS["baco"]
 

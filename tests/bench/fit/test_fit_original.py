@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from bench.fit import original
-from bench.fit.original import ProfileConstants, cross_validation_text, fit_profile, predict
-from bench.timing import TimedProgram, timing_accuracy
-from compiler.latency.model import constants
-from compiler.styles.macros.runs import CONSTANTS
+from baco.accel.presets import load_accelerator
+from baco.bench.fit import original
+from baco.bench.fit.original import ProfileConstants, cross_validation_text, fit_profile, predict
+from baco.bench.timing import TimedProgram, timing_accuracy
+from baco.compiler.latency.model import constants
+from baco.compiler.styles.macros.runs import CONSTANTS
 
 ORIGINAL = load_accelerator("gemmini-default").replace(timing="gemmini")
 COMMITTED = ProfileConstants(CONSTANTS["gemmini"], constants("gemmini"))

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.learned.learners import TreeLearner, grow
-from bench.learned.statements import StatementFeatures
-from common.errors import InputError
-from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.protocol import Correction, ProgramFeatures, load_arrays, store_arrays
-from explore.cost.learned.trees import TreeResidual
+from baco.bench.learned.learners import TreeLearner, grow
+from baco.bench.learned.statements import StatementFeatures
+from baco.common.errors import InputError
+from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
+from baco.exploration.cost.learned.protocol import Correction, ProgramFeatures, load_arrays, store_arrays
+from baco.exploration.cost.learned.trees import TreeResidual
 
 ALL = {"columns": 1.0, "penalty": 0.0, "rate": 1.0, "trees": 1}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.learned.guided import METHODS, Space, tune, tune_together
+from baco.bench.learned.guided import METHODS, Space, tune, tune_together
 
 
 def space(rows: int, operators: int, *, right: bool) -> Space:

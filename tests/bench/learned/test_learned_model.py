@@ -7,28 +7,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baco.bench.learned.compare import cross_validated, split_folds, stratum_scores
+from baco.bench.learned.learners import LawLearner, choose_doubt
+from baco.bench.learned.measured_set import MeasuredSet, joined
+from baco.bench.learned.process import GaussianProcess, ProcessResidual
+from baco.bench.learned.program_counts import PROGRAM_TERMS, counts_of_dataset, counts_of_programs
+from baco.bench.learned.published_transfer import split_factors
+from baco.bench.learned.reference_base import reference_base
+from baco.bench.learned.statements import STATEMENTS, TOKEN, described_statements
+from baco.bench.learned.train import LEARNERS, load_model, make_learner, train
+from baco.bench.learned.transfer import adapt, leave_one_machine_out
+from baco.bench.sets.dataset import read_dataset
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.text import parse_mapping
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.exploration.cost.learned.base import instruction_base
+from baco.exploration.cost.learned.features import program_features
+from baco.exploration.cost.learned.registry import RESIDUALS
+from baco.exploration.cost.learned.trees import shrunk
 from baco.main import run
-from bench.learned.compare import cross_validated, split_folds, stratum_scores
-from bench.learned.learners import LawLearner, choose_doubt
-from bench.learned.measured_set import MeasuredSet, joined
-from bench.learned.process import GaussianProcess, ProcessResidual
-from bench.learned.program_counts import PROGRAM_TERMS, counts_of_dataset, counts_of_programs
-from bench.learned.published_transfer import split_factors
-from bench.learned.reference_base import reference_base
-from bench.learned.statements import STATEMENTS, TOKEN, described_statements
-from bench.learned.train import LEARNERS, load_model, make_learner, train
-from bench.learned.transfer import adapt, leave_one_machine_out
-from bench.sets.dataset import read_dataset
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from compiler.mapping.text import parse_mapping
-from compiler.schedules.schedule import ExplicitSchedule
-from explore.cost.learned.base import instruction_base
-from explore.cost.learned.features import program_features
-from explore.cost.learned.registry import RESIDUALS
-from explore.cost.learned.trees import shrunk
+from baco.workloads.problem import Problem
 from tests.explore.learned_programs import SMALL, WIDE, programs
-from workloads.problem import Problem
 
 
 def measurements(count: int, seed: int = 0) -> MeasuredSet:
@@ -307,7 +307,7 @@ def test_commands_train_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixtu
         dataset = read_dataset("micro")
     except InputError:
         pytest.skip("the measured sets are not in this copy")
-    from bench.sets.dataset import write_dataset
+    from baco.bench.sets.dataset import write_dataset
 
     small = tmp_path / "small.csv.gz"
     write_dataset(small, dataset.rows[:150:2], dataset.configurations.values())
@@ -324,7 +324,7 @@ def test_commands_train_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_schedule_that_does_not_fit_is_said_so() -> None:
     layer = Layer(Problem(P=1024, C=1024, K=1024), scale=0.01)
     huge = parse_mapping("L3[WIO] N1 - L2[WI] N1 K8X - L1[O] C128 K128 C8X - L0[W] P1024")
-    from common.errors import InfeasibleError
+    from baco.common.errors import InfeasibleError
 
     with pytest.raises(InfeasibleError):
         counts_of_programs([layer], [ExplicitSchedule(huge)], [SMALL])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.learned.neural import (
+from baco.bench.learned.neural import (
     PUBLISHED,
     EncoderResidual,
     LstmResidual,
@@ -17,8 +17,8 @@ from bench.learned.neural import (
     negative_log_likelihood,
     rank_loss,
 )
-from bench.learned.statements import StatementFeatures
-from explore.cost.learned.protocol import load_arrays, store_arrays
+from baco.bench.learned.statements import StatementFeatures
+from baco.exploration.cost.learned.protocol import load_arrays, store_arrays
 
 QUICK = TrainingOptions(hidden=16, members=1, epochs=25, batch=64, rate=5e-3, dropout=0.0)
 

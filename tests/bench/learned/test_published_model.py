@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from baco.main import run
-from bench.learned.learners import fit_law
-from bench.learned.published import PublishedModel, cross_validate, measured_cycles
-from bench.learned.published_counts import (
+from baco.bench.learned.learners import fit_law
+from baco.bench.learned.published import PublishedModel, cross_validate, measured_cycles
+from baco.bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
     PRODUCT,
@@ -18,13 +17,14 @@ from bench.learned.published_counts import (
     product_counts,
     raw_features,
 )
-from bench.learned.published_timing import unfitted_cycles
-from bench.learned.resource_law import ResourceLaw
-from bench.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
-from common.errors import InputError
-from compiler.mapping.text import parse_mapping
-from explore.mapping_rows import read_mapping_table
-from workloads.problem import Problem
+from baco.bench.learned.published_timing import unfitted_cycles
+from baco.bench.learned.resource_law import ResourceLaw
+from baco.bench.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
+from baco.common.errors import InputError
+from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.mapping_rows import read_mapping_table
+from baco.main import run
+from baco.workloads.problem import Problem
 
 ROWS = Path(__file__).parents[4] / "shared" / "data" / "gemmini-firesim.csv.gz"
 needs_rows = pytest.mark.skipif(not ROWS.exists(), reason="needs the published rows in ../shared/data")

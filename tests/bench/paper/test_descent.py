@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.paper import descent, report
-from bench.runs import RunKey, SearchRun
-from workloads.inputs.load import load_network
+from baco.bench.paper import descent, report
+from baco.bench.runs import RunKey, SearchRun
+from baco.workloads.inputs.load import load_network
 
 
 def run(searcher: str, evaluations: int, seconds: float, *curve: tuple[int, float, float]) -> SearchRun:

@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-from accel.analytical import AnalyticalAccelerator, Axis, Memory, Store, analytical_names, load_analytical
-from bench.paper.nest import NEST_ORDERS, NestBatch, NestModel
-from bench.paper.nest_search import search_nests, search_network
-from common.errors import InputError
-from compiler.mapping.batch import AXES
-from explore.cost.certificate import certify
-from explore.cost.genome import (
+from baco.accel.analytical import (
+    AnalyticalAccelerator,
+    Axis,
+    Memory,
+    Store,
+    analytical_names,
+    load_analytical,
+)
+from baco.bench.paper.nest import NEST_ORDERS, NestBatch, NestModel
+from baco.bench.paper.nest_search import search_nests, search_network
+from baco.common.errors import InputError
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.certificate import certify
+from baco.exploration.cost.genome import (
     COLUMNS,
     INNER_ORDER,
     ORDER,
@@ -27,10 +34,10 @@ from explore.cost.genome import (
     tighten,
     trivial,
 )
-from explore.cost.reference import energy_terms, latency_terms
-from explore.space import load_space
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.exploration.cost.reference import energy_terms, latency_terms
+from baco.exploration.space import load_space
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 ALL = tuple("RSPQCKN")
 

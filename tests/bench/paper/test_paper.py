@@ -7,26 +7,26 @@ import math
 import numpy as np
 import pytest
 
-from bench.paper import networks as paper_networks
-from bench.paper import operators as paper_operators
-from bench.paper import report
-from bench.paper.accuracy import log_correlation, predictions, score_table
-from bench.paper.cache import RecordCache
-from bench.paper.charts import accuracy_chart, networks_chart, operators_chart
-from bench.paper.designs import NetworkLayers, make_design, predicted
-from bench.paper.efficiency import ratio_at
-from bench.paper.operators import Case, summarise
-from bench.paper.published import OPERATOR_RATIOS
-from bench.paper.run import PaperOptions, bench_paper
-from bench.paper.shapes import Shape
-from bench.paper.systems import SYSTEMS, SystemCost, evaluate_system
-from bench.sets.dataset import read_dataset
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from explore.cost.layers import layer_costs
-from explore.cost.schedules import schedule_costs
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.bench.paper import networks as paper_networks
+from baco.bench.paper import operators as paper_operators
+from baco.bench.paper import report
+from baco.bench.paper.accuracy import log_correlation, predictions, score_table
+from baco.bench.paper.cache import RecordCache
+from baco.bench.paper.charts import accuracy_chart, networks_chart, operators_chart
+from baco.bench.paper.designs import NetworkLayers, make_design, predicted
+from baco.bench.paper.efficiency import ratio_at
+from baco.bench.paper.operators import Case, summarise
+from baco.bench.paper.published import OPERATOR_RATIOS
+from baco.bench.paper.run import PaperOptions, bench_paper
+from baco.bench.paper.shapes import Shape
+from baco.bench.paper.systems import SYSTEMS, SystemCost, evaluate_system
+from baco.bench.sets.dataset import read_dataset
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.schedules import schedule_costs
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 
 def found(edp: float) -> SystemCost:
@@ -187,15 +187,17 @@ def test_designs_of_stages_by_the_reference_model():
 def test_a_killed_run_loses_no_finished_piece(tmp_path):
     path = tmp_path / "parts" / "x.jsonl"
     cache = RecordCache(path)
-    assert cache.get({"a": 1}, "explore.objective", lambda: {"v": 2}) == {"v": 2}
+    assert cache.get({"a": 1}, "baco.exploration.objective", lambda: {"v": 2}) == {"v": 2}
     with path.open("a", encoding="utf-8") as file:
         file.write('{"key": "torn", "rec')  # as a kill in the middle of writing leaves it
     again = RecordCache(path)
-    assert again.get({"a": 1}, "explore.objective", lambda: pytest.fail("made again")) == {"v": 2}
-    assert again.get({"a": 2}, "explore.objective", lambda: {"v": 3}) == {"v": 3}
+    assert again.get({"a": 1}, "baco.exploration.objective", lambda: pytest.fail("made again")) == {"v": 2}
+    assert again.get({"a": 2}, "baco.exploration.objective", lambda: {"v": 3}) == {"v": 3}
     # what other code made is not taken
-    assert RecordCache(path).get({"a": 1}, "explore.front", lambda: {"v": 4}) == {"v": 4}
-    assert RecordCache(path).get({"a": 2}, "explore.objective", lambda: pytest.fail("lost")) == {"v": 3}
+    assert RecordCache(path).get({"a": 1}, "baco.exploration.front", lambda: {"v": 4}) == {"v": 4}
+    assert RecordCache(path).get({"a": 2}, "baco.exploration.objective", lambda: pytest.fail("lost")) == {
+        "v": 3
+    }
 
 
 @pytest.fixture
@@ -203,7 +205,7 @@ def small(monkeypatch):
     """One tiny shape instead of the list."""
     shapes = [Shape("Conv2D", "range", True, Problem(R=3, S=3, P=6, Q=6, C=4, K=8))]
     monkeypatch.setattr(paper_operators, "read_shapes", lambda: shapes)
-    monkeypatch.setattr("bench.paper.run._QUICK_SAMPLES", 20)
+    monkeypatch.setattr("baco.bench.paper.run._QUICK_SAMPLES", 20)
 
 
 def test_operators_part_writes_page_numbers_and_figure(tmp_path, small, monkeypatch):

@@ -3,7 +3,7 @@
 import collections
 import re
 
-from bench.paper.shapes import (
+from baco.bench.paper.shapes import (
     CONVOLUTIONS,
     PRODUCTS,
     SEED,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.paper.shapes import read_shapes
-from bench.programs import defaults
-from bench.programs.defaults import bench_defaults
+from baco.bench.paper.shapes import read_shapes
+from baco.bench.programs import defaults
+from baco.bench.programs.defaults import bench_defaults
 
 
 def test_operators_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

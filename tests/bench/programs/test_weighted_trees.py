@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bench.learned.scores import pairwise_accuracy
-from bench.programs.weighted import (
+from baco.bench.learned.scores import pairwise_accuracy
+from baco.bench.programs.weighted import (
     grow_weighted,
     own_samples,
     program_scores,
@@ -12,7 +12,7 @@ from bench.programs.weighted import (
     throughputs,
     weighted_loss,
 )
-from explore.cost.learned.boosting import Booster, BoostingOptions
+from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 
 
 def test_loss_by_hand() -> None:

@@ -4,24 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from accel.presets import load_accelerator
-from accel.verilog.generate import verilog
+from baco.accel.presets import load_accelerator
+from baco.accel.verilog.generate import verilog
 from baco.api.simulate import simulate
-from bench.rtl.execute_facts import EXECUTE_FACTS
-from bench.rtl.facts import Fact, MeasuredFact, measure
-from bench.rtl.hollow import hollow_verilog
-from bench.rtl.layers import LayerStream, Matmul, PlainConvolution
-from bench.rtl.load_facts import LOAD_FACTS
-from bench.rtl.probe import FAST_MEMORY, Probe
-from bench.rtl.program import matmul_program
-from bench.rtl.rtl import bench_rtl, report_text, write_report
-from bench.rtl.speed import shares, timed_layer
-from bench.rtl.store_facts import STORE_FACTS
-from bench.rtl.stream import StreamText
-from common.errors import BacoError, InfeasibleError, InputError
-from compiler.choice.gemmini import gemmini_matmul_tile
-from sim.build import rtl_simulator
-from sim.job import MainMemory
+from baco.bench.rtl.execute_facts import EXECUTE_FACTS
+from baco.bench.rtl.facts import Fact, MeasuredFact, measure
+from baco.bench.rtl.hollow import hollow_verilog
+from baco.bench.rtl.layers import LayerStream, Matmul, PlainConvolution
+from baco.bench.rtl.load_facts import LOAD_FACTS
+from baco.bench.rtl.probe import FAST_MEMORY, Probe
+from baco.bench.rtl.program import matmul_program
+from baco.bench.rtl.rtl import bench_rtl, report_text, write_report
+from baco.bench.rtl.speed import shares, timed_layer
+from baco.bench.rtl.store_facts import STORE_FACTS
+from baco.bench.rtl.stream import StreamText
+from baco.common.errors import BacoError, InfeasibleError, InputError
+from baco.compiler.choice.gemmini import gemmini_matmul_tile
+from baco.sim.build import rtl_simulator
+from baco.sim.job import MainMemory
 from tests.sim.harness_helpers import SMALL
 
 DIM = SMALL.dim

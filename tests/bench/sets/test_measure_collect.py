@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import bench.sets.collect as collecting
-from accel.config import Accelerator
+import baco.bench.sets.collect as collecting
+from baco.accel.config import Accelerator
+from baco.bench.sets.dataset import read_dataset
+from baco.bench.sets.sets import Sample
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.text import parse_mapping_text
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.exploration.executors.engine import ExecutorChoice
 from baco.main import run
-from bench.sets.dataset import read_dataset
-from bench.sets.sets import Sample
-from compiler.layers.layer import Layer
-from compiler.mapping.text import parse_mapping_text
-from compiler.schedules.schedule import ExplicitSchedule
-from explore.executors.engine import ExecutorChoice
-from workloads.problem import Problem
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 

@@ -8,14 +8,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bench.sets.accelerators import SETS, SetName, accelerators_of
-from bench.sets.dataset import Dataset, dataset_path, read_dataset
-from bench.sets.sets import RANKED, samples, set_of_shape
-from common.errors import InputError
-from compiler.mapping.text import mapping_text
-from compiler.schedules.text import layer_text, schedule_text
-from explore.measure.energy import counted_energy
-from explore.measure.layer import measure_layer, schedule_for
+from baco.bench.sets.accelerators import SETS, SetName, accelerators_of
+from baco.bench.sets.dataset import Dataset, dataset_path, read_dataset
+from baco.bench.sets.sets import RANKED, samples, set_of_shape
+from baco.common.errors import InputError
+from baco.compiler.mapping.text import mapping_text
+from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.exploration.measure.energy import counted_energy
+from baco.exploration.measure.layer import measure_layer, schedule_for
 
 _LEAST_ROWS: dict[SetName, int] = {
     "micro": 300, "train": 1000, "test": 1000, "packed": 300, "packed-test": 200,

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
-from bench.sets.accelerators import SETS, accelerators_of
-from bench.sets.dataset import MeasuredRow, measured_stratum, read_dataset, write_dataset
-from bench.sets.micro import probes
-from bench.sets.sample import draw_mapping, guess
-from bench.sets.sets import samples, set_of_shape
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from compiler.mapping.text import parse_mapping_text
-from compiler.schedules.schedule import (
+from baco.accel.config import Accelerator
+from baco.bench.sets.accelerators import SETS, accelerators_of
+from baco.bench.sets.dataset import MeasuredRow, measured_stratum, read_dataset, write_dataset
+from baco.bench.sets.micro import probes
+from baco.bench.sets.sample import draw_mapping, guess
+from baco.bench.sets.sets import samples, set_of_shape
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.text import parse_mapping_text
+from baco.compiler.schedules.schedule import (
     ExplicitSchedule,
 )
-from explore.measure.layer import measure_layer
-from explore.measure.measurement import Measurement
-from workloads.problem import Problem
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.measure.measurement import Measurement
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 PRODUCT = Layer(Problem(P=9, C=7, K=6), bias=True, scale=0.01)

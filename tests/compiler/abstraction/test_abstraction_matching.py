@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import TensorType, i8, i32
 from xdsl.dialects.linalg.ops import MatmulOp
 from xdsl.dialects.tensor import EmptyOp
 
-from bench.intrinsics.operators import KINDS, Kind
-from common.errors import InputError
-from compiler.abstraction import (
+from baco.bench.intrinsics.operators import KINDS, Kind
+from baco.common.errors import InputError
+from baco.compiler.abstraction import (
     Intrinsic,
     MemoryStatement,
     contraction_of,
@@ -23,11 +23,11 @@ from compiler.abstraction import (
     match,
     matchings,
 )
-from compiler.abstraction.intrinsic import Scope
-from compiler.abstraction.matching import accepts, matching_of
-from compiler.mapping.contraction import Access, Contraction, convolution, matmul
-from compiler.mapping.expression import variable
-from workloads.problem import Problem
+from baco.compiler.abstraction.intrinsic import Scope
+from baco.compiler.abstraction.matching import accepts, matching_of
+from baco.compiler.mapping.contraction import Access, Contraction, convolution, matmul
+from baco.compiler.mapping.expression import variable
+from baco.workloads.problem import Problem
 
 
 def dot_product(lanes: int) -> Intrinsic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.analysis.pipelined import LoopTimes, loop_cycles, round_cycles
+from baco.compiler.analysis.pipelined import LoopTimes, loop_cycles, round_cycles
 
 
 def walked(load: int, use: int, rounds: int, stages: int) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from accel.config import Accelerator
-from compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import build_program
-from compiler.dialects.baco import GRID
-from compiler.language.jit import stored
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import build_program
+from baco.compiler.dialects.baco import GRID
+from baco.compiler.language.jit import stored
+from baco.sim.engines.program import run_program
 from tests.compiler.blocks.block_kernels import Case
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.layer import Layer, Layout
 
 __all__ = ["layer_text"]
 

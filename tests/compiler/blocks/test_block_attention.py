@@ -9,14 +9,14 @@ import pytest
 from xdsl.dialects import func
 
 import baco
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.blocks.attention import TiledAttention, attention_to_instgem, tiled_attention
-from compiler.codegen.block_program import lower_block_program
-from compiler.dialects.context import all_dialects
-from compiler.language.cost import predicted_cycles
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from compiler.styles.fused.chain import ProductChain
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.blocks.attention import TiledAttention, attention_to_instgem, tiled_attention
+from baco.compiler.codegen.block_program import lower_block_program
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.language.cost import predicted_cycles
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.compiler.styles.fused.chain import ProductChain
 from tests.compiler.blocks.block_kernels import Case, int8s, saturated
 from tests.compiler.blocks.block_run import execute, machine
 

@@ -8,7 +8,7 @@ import random
 import pytest
 from xdsl.dialects import memref, scf
 
-from compiler.blocks.disjoint import writes_once
+from baco.compiler.blocks.disjoint import writes_once
 from tests.compiler.ir.ir_helpers import parsed
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.choice.choose import choose
-from compiler.codegen.block_program import with_workspace
-from compiler.codegen.layer_program import layer_buffers
-from compiler.codegen.program import build_program
-from compiler.dialects.context import all_dialects
-from compiler.ir.text import read_ir
-from compiler.layers.layer import Layer, Pooling
-from compiler.layers.reference import draw_tensors, layer_result
-from compiler.passes.linalg_to_instgem import lower_block_functions
-from compiler.styles import workspaces
-from sim.engines.program import run_program
+from baco.compiler.choice.choose import choose
+from baco.compiler.codegen.block_program import with_workspace
+from baco.compiler.codegen.layer_program import layer_buffers
+from baco.compiler.codegen.program import build_program
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.ir.text import read_ir
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.compiler.layers.reference import draw_tensors, layer_result
+from baco.compiler.passes.linalg_to_instgem import lower_block_functions
+from baco.compiler.styles import workspaces
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 from tests.compiler.blocks.block_run import machine
 from tests.compiler.blocks.layer_linalg import layer_text
-from workloads.problem import Problem
 
 LAYERS = [
     Layer(Problem(P=9, C=14, K=7), bias=True, relu=True, scale=0.01),

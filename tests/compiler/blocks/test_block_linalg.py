@@ -8,13 +8,13 @@ from xdsl.dialects import memref, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg.ops import GenericOp, MatmulOp
 
-from common.errors import BacoError, InfeasibleError, InputError
-from compiler.blocks.indexing import bounds_of
-from compiler.codegen.block_program import lower_block_program
-from compiler.dialects.context import all_dialects
-from compiler.ir.text import check_level, read_ir, write_ir
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from compiler.passes.linalg_to_instgem import LinalgToInstGem
+from baco.common.errors import BacoError, InfeasibleError, InputError
+from baco.compiler.blocks.indexing import bounds_of
+from baco.compiler.codegen.block_program import lower_block_program
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.ir.text import check_level, read_ir, write_ir
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.compiler.passes.linalg_to_instgem import LinalgToInstGem
 from tests.compiler.blocks.block_kernels import CASES, gemm
 from tests.compiler.blocks.block_run import machine
 from tests.compiler.ir.ir_helpers import parsed

@@ -10,12 +10,12 @@ from xdsl.dialects import func, scf
 from xdsl.ir import BlockArgument
 
 import baco
-from accel.config import Accelerator
-from compiler.blocks.analysis import Analysis
-from compiler.blocks.pipelining import PipelinedLoad, mark, pipelined_loads
-from compiler.dialects.context import all_dialects
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from compiler.passes.pipeline_loads import PipelineLoads
+from baco.accel.config import Accelerator
+from baco.compiler.blocks.analysis import Analysis
+from baco.compiler.blocks.pipelining import PipelinedLoad, mark, pipelined_loads
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.compiler.passes.pipeline_loads import PipelineLoads
 from tests.compiler.blocks.block_kernels import CASES, Case, dot, gemm, int8s
 from tests.compiler.blocks.block_run import execute, machine
 

@@ -9,13 +9,14 @@ import pytest
 from xdsl.dialects import func
 
 import baco
-from common.errors import InputError
-from compiler.blocks.products import TiledProduct, tiled_product
-from compiler.choice.choose import choices
-from compiler.dialects.context import all_dialects
-from compiler.layers.layer import Layer, Layout
-from compiler.passes.baco_to_linalg import BacoToLinalg
-from compiler.schedules.schedule import LoopWsSchedule
+from baco.common.errors import InputError
+from baco.compiler.blocks.products import TiledProduct, tiled_product
+from baco.compiler.choice.choose import choices
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.layers.layer import Layer, Layout
+from baco.compiler.passes.baco_to_linalg import BacoToLinalg
+from baco.compiler.schedules.schedule import LoopWsSchedule
+from baco.workloads.problem import Problem
 from tests.compiler.blocks.block_kernels import (
     CASES,
     Case,
@@ -30,7 +31,6 @@ from tests.compiler.blocks.block_kernels import (
 )
 from tests.compiler.blocks.block_run import execute, machine
 from tests.compiler.blocks.test_block_results import SHAPES
-from workloads.problem import Problem
 
 
 def product_of(launcher: Any, arguments: tuple[Any, ...]) -> TiledProduct:

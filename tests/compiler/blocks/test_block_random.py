@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InfeasibleError
+from baco.common.errors import InfeasibleError
 from tests.compiler.blocks.block_run import execute, machine
 from tests.compiler.blocks.random_blocks import random_case
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.choice.choose import choices, choose
-from compiler.choice.gemmini import gemmini_paths
-from compiler.latency import schedule_cycles
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopConvSchedule
-from compiler.schedules.text import parse_schedule
-from compiler.styles.macros.estimate import macro_choice_cycles
-from explore.measure.layer import measure_layer
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.compiler.choice.choose import choices, choose
+from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule
+from baco.compiler.schedules.text import parse_schedule
+from baco.compiler.styles.macros.estimate import macro_choice_cycles
+from baco.exploration.measure.layer import measure_layer
+from baco.workloads.problem import Problem
 
 MACHINE = load_accelerator("gemmini-default")
 

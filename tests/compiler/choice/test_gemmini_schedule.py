@@ -4,11 +4,16 @@ import math
 
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.choice.gemmini import gemmini_conv_tile, gemmini_matmul_tile, gemmini_paths, gemmini_schedule
-from compiler.layers.layer import Layer, Pooling
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.compiler.choice.gemmini import (
+    gemmini_conv_tile,
+    gemmini_matmul_tile,
+    gemmini_paths,
+    gemmini_schedule,
+)
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default")
 

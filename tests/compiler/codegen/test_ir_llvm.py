@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import COMMANDS, decode, encode
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.codegen.pipeline import run_passes
-from compiler.codegen.program import Buffer, build_program, lower_to_ir, program_assembly
-from compiler.ir.emit import Emitter
-from compiler.ir.text import check_level, read_ir, write_ir
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.accel.isa import COMMANDS, decode, encode
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.codegen.pipeline import run_passes
+from baco.compiler.codegen.program import Buffer, build_program, lower_to_ir, program_assembly
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.ir.text import check_level, read_ir, write_ir
+from baco.sim.engines.program import run_program
 from tests.compiler.ir.ir_helpers import function, parsed
 from tests.compiler.ir.ir_machine import Machine
 
@@ -356,7 +356,7 @@ b3:
 
 
 def test_the_llvm_level_goes_through_text() -> None:
-    from compiler.dialects.context import all_dialects
+    from baco.compiler.dialects.context import all_dialects
 
     e = Emitter("f", ["a", "b"])
     with e.loop(e.arguments[1]) as i, e.when(e.compare("slt", i, 3)):

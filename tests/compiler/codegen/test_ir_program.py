@@ -11,16 +11,16 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from xdsl.dialects.builtin import ModuleOp
 
-from accel.config import Accelerator
-from accel.elf_note import SECTION, read_note
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.data_object import DataSection, data_object
-from compiler.codegen.program import Program, build_program
-from compiler.codegen.toolchain import CompileError
-from compiler.ir.emit import Emitter
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.accel.elf_note import SECTION, read_note
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.data_object import DataSection, data_object
+from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.codegen.toolchain import CompileError
+from baco.compiler.ir.emit import Emitter
+from baco.sim.engines.program import run_program
 from tests.compiler.ir.ir_helpers import parsed
 
 GEMMINI: Accelerator = load_accelerator("gemmini-default")
@@ -306,7 +306,7 @@ def test_data_objects_are_elf() -> None:
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import compiler.codegen.toolchain as toolchain
+    import baco.compiler.codegen.toolchain as toolchain
 
     monkeypatch.setattr(toolchain, "zig_program", lambda: None)
     with pytest.raises(InputError, match="the package 'ziglang' is missing"):
@@ -314,7 +314,7 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_objects_of_the_runtime_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import compiler.codegen.toolchain as toolchain
+    import baco.compiler.codegen.toolchain as toolchain
 
     monkeypatch.setenv("BACO_CACHE", str(tmp_path))
     first = toolchain.runtime_objects()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.dialects.context import all_dialects
-from compiler.ir.text import Level, read_ir
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.ir.text import Level, read_ir
 
 
 def parsed(text: str, level: Level | None = None) -> ModuleOp:

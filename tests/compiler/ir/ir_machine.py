@@ -12,7 +12,7 @@ from xdsl.dialects import arith, func, llvm, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.dialects.instgem import CommandOp, FenceOp
+from baco.compiler.dialects.instgem import CommandOp, FenceOp
 
 _MASK = (1 << 64) - 1
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from xdsl.dialects import arith, func, llvm, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
-from accel.config import Accelerator
-from compiler.dialects.instgem import CommandOp, FenceOp
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "sim"))
+from baco.accel.config import Accelerator
+from baco.compiler.dialects.instgem import CommandOp, FenceOp
 from tests.sim.numpy_gemmini import GemminiConfig, LoadState, NumpyGemmini, Place, bits
 
 __all__ = ["Machine", "python_of"]

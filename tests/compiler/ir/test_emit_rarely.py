@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from compiler.codegen.program import Buffer, build_program, lower_to_ir
-from compiler.ir.emit import Emitter
-from compiler.styles.explicit.jobs import MoveJob, Pace, Turns
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.compiler.codegen.program import Buffer, build_program, lower_to_ir
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.styles.explicit.jobs import MoveJob, Pace, Turns
+from baco.sim.engines.program import run_program
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from baco.common.errors import InputError
 from baco.main import run
-from common.errors import InputError
 from tests.compiler.ir.bad_ir import BAD_TEXTS, BadText
 from tests.compiler.ir.ir_helpers import parsed
 

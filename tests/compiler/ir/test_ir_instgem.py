@@ -1,4 +1,4 @@
-"""The `instgem` dialect: every command goes through text unchanged, and means what `accel.isa` encodes."""
+"""The `instgem` dialect: every command goes through text unchanged, and means what `baco.accel.isa` encodes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import DenseArrayBase, i64
 
-from accel.isa import COMMANDS
-from compiler.dialects.instgem import OPERATIONS, CommandOp
-from compiler.ir.emit import Emitter
-from compiler.ir.text import write_ir
+from baco.accel.isa import COMMANDS
+from baco.compiler.dialects.instgem import OPERATIONS, CommandOp
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.ir.text import write_ir
 from tests.compiler.ir.ir_helpers import function, parsed
 
 

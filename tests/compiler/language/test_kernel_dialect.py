@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import baco
-from common.errors import InputError
-from compiler.dialects.baco import Baco
-from compiler.dialects.context import all_dialects
-from compiler.ir.text import read_ir, write_ir
+from baco.common.errors import InputError
+from baco.compiler.dialects.baco import Baco
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.ir.text import read_ir, write_ir
 from tests.compiler.language import example_kernels as kernels
 
 HEADER = """func.func @k(%p: !baco.ptr<i8>, %q: !baco.ptr<i32>, %n: index, %v: i32, %b: tensor<4x8xi8>, %w: tensor<8x4xi8>,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 
 ROWS, COLUMNS = 3, 8
 DTYPES = ["int8", "uint8", "int16", "int32"]

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import baco
-from common.errors import BacoError
+from baco.common.errors import BacoError
 from tests.compiler.language.bad_kernels import BAD, PARAMETERS
 from tests.user_module import user_module
 

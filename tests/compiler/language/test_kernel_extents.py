@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import baco
-from accel.config import Accelerator
-from common.errors import BacoError
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
 
 
 def copies(launcher: Any, rows: int, columns: int, *constants: Any) -> bool:

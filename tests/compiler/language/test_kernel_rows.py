@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import baco
-from common.errors import BacoError
+from baco.common.errors import BacoError
 
 A, B, C = 2, 3, 5
 

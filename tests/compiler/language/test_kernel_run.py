@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import baco
-from accel.config import Accelerator
-from common.cache import Cache
-from common.errors import BacoError
-from compiler.language import compile as compiling
+from baco.accel.config import Accelerator
+from baco.common.cache import Cache
+from baco.common.errors import BacoError
+from baco.compiler.language import compile as compiling
 from tests.compiler.language import example_kernels as kernels
 
 RNG = np.random.default_rng(11)
@@ -341,7 +341,7 @@ def test_autotune_takes_what_is_fast_in_rtl() -> None:
 
 
 def test_autotune_prunes_and_measures_as_triton_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.language.autotune.Cache", lambda: Cache(tmp_path))
+    monkeypatch.setattr("baco.compiler.language.autotune.Cache", lambda: Cache(tmp_path))
     seen, a, b, c = [], random_int8(32, 32), random_int8(32, 32), np.zeros((32, 32), np.int32)
 
     def prune(configs: Any, arguments: Any) -> Any:
@@ -394,7 +394,7 @@ def test_autotune_with_nothing_that_fits() -> None:
     def cost(candidate: Any) -> float:
         raise baco_infeasible()
 
-    from common.errors import InfeasibleError
+    from baco.common.errors import InfeasibleError
 
     def baco_infeasible() -> InfeasibleError:
         return InfeasibleError("no room")

@@ -7,21 +7,21 @@ import random
 import pytest
 import torch
 
-from accel.config import Accelerator
-from bench.sets.dataset import read_dataset
-from bench.sets.sample import draw_mapping
-from bench.sets.shapes import draw_layer
-from compiler.codegen.layer_program import layer_program
-from compiler.latency.batch import HardwareBatch, LayerBatch
-from compiler.latency.commands import Commands, count_commands
-from compiler.latency.tiling import Rounding, Tiling, make_tiling
-from compiler.layers.layer import Layer
-from compiler.layers.reference import draw_tensors
-from compiler.mapping.batch import MappingBatch
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import ExplicitSchedule
-from compiler.styles.explicit.code import prepare
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.bench.sets.dataset import read_dataset
+from baco.bench.sets.sample import draw_mapping
+from baco.bench.sets.shapes import draw_layer
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch
+from baco.compiler.latency.commands import Commands, count_commands
+from baco.compiler.latency.tiling import Rounding, Tiling, make_tiling
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.compiler.styles.explicit.code import prepare
+from baco.sim.engines.program import run_program
 
 ACCELERATORS = [
     Accelerator(name="four", dim=4, scratchpad_kib=8, accumulator_kib=4),

@@ -12,23 +12,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.fit.explicit import fit, main, sample_of
-from bench.latency import accuracy, bench_latency, report_text, write_report
-from bench.sets.dataset import Dataset, read_dataset
-from compiler.choice.choose import choose
-from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
-from compiler.latency.host import HOST_FEATURES, host_features
-from compiler.latency.model import Constants, constants, explicit_latency
-from compiler.latency.tiling import Rounding
-from compiler.latency.transfers import lowest_bit
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import ExplicitSchedule
-from compiler.styles.realise import realise
-from workloads.problem import DIMS, Problem
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.fit.explicit import fit, main, sample_of
+from baco.bench.latency import accuracy, bench_latency, report_text, write_report
+from baco.bench.sets.dataset import Dataset, read_dataset
+from baco.compiler.choice.choose import choose
+from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
+from baco.compiler.latency.host import HOST_FEATURES, host_features
+from baco.compiler.latency.model import Constants, constants, explicit_latency
+from baco.compiler.latency.tiling import Rounding
+from baco.compiler.latency.transfers import lowest_bit
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.compiler.styles.realise import realise
+from baco.workloads.problem import DIMS, Problem
 
 GEMMINI = load_accelerator("gemmini-default")
 CONV = Layer(Problem(R=3, S=3, P=28, Q=28, C=64, K=96), image=(28, 28), padding=(1, 1), bias=True)
@@ -225,7 +225,7 @@ def test_committed_constants_are_legal_and_name_their_sets() -> None:
     found = constants()
     assert min(found.host.values()) >= 0
     assert min(found.timing.values()) > 0
-    text = Path(str(__import__("compiler").__path__[0]), "latency", "constants.json").read_text()
+    text = Path(str(__import__("baco.compiler").__path__[0]), "latency", "constants.json").read_text()
     assert "test" not in json.loads(text)["baco"]["sets"]
 
 

@@ -5,18 +5,18 @@ import random
 import pytest
 import torch
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.layer_shapes import layer_shapes
-from compiler.latency import schedule_cycles
-from compiler.latency.batch import HardwareBatch, LayerBatch
-from compiler.latency.macro import is_macro, macro_latency
-from compiler.latency.tiling import Rounding
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import ExplicitSchedule
-from compiler.styles.realise import flat_layer, mapping_of, realise
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.layer_shapes import layer_shapes
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch
+from baco.compiler.latency.macro import is_macro, macro_latency
+from baco.compiler.latency.tiling import Rounding
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.compiler.styles.realise import flat_layer, mapping_of, realise
 from tests.compiler.styles.macro_mappings import draw_macro_mapping
 from tests.compiler.styles.random_layers import draw_convolution, draw_product
 
@@ -79,7 +79,7 @@ def test_same_as_the_compilers():
 
 
 def test_same_for_the_compilers_choice():
-    from compiler.choice.choose import choose
+    from baco.compiler.choice.choose import choose
 
     cases, wanted = [], []
     for named in layer_shapes(("resnet50",))[::3]:

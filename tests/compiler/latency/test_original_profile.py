@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from accel.presets import load_accelerator
-from compiler.analysis.traffic import request_table
-from compiler.latency import HardwareBatch, predict_layers
-from compiler.schedules.text import parse_layer, parse_schedule
+from baco.accel.presets import load_accelerator
+from baco.compiler.analysis.traffic import request_table
+from baco.compiler.latency import HardwareBatch, predict_layers
+from baco.compiler.schedules.text import parse_layer, parse_schedule
 
 OURS = load_accelerator("gemmini-default")
 ORIGINAL = OURS.replace(timing="gemmini")

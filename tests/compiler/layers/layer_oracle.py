@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.layer import Layer, Layout
 
 
 def requantised(acc: np.ndarray, scale: float) -> np.ndarray:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from compiler.layers.layer import Layer, Pooling
-from compiler.layers.reference import draw_tensors, layer_result, requantise
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.compiler.layers.reference import draw_tensors, layer_result, requantise
+from baco.workloads.problem import Problem
 from tests.compiler.layers.layer_oracle import run_layer
-from workloads.problem import Problem
 
 
 def _random_layer(random: np.random.Generator) -> Layer:

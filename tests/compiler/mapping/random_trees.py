@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import Expression, variable
-from compiler.mapping.slices import place
-from compiler.mapping.tree import Loop, Residency, Tile
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import Expression, variable
+from baco.compiler.mapping.slices import place
+from baco.compiler.mapping.tree import Loop, Residency, Tile
 
 __all__ = ["draw_fused"]
 

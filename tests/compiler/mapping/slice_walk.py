@@ -10,8 +10,8 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.tree import Tile
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.tree import Tile
 
 Origins = dict[str, dict[str, int]]
 Element = tuple[int, ...]

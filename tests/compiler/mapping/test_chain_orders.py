@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError
-from compiler.layers.layer import Layer
-from compiler.mapping.chain_orders import (
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.chain_orders import (
     chain_movement,
     chain_tree,
     closed_form_tile,
@@ -18,10 +18,10 @@ from compiler.mapping.chain_orders import (
     least_movement,
     legal_orders,
 )
-from compiler.mapping.movement import movement
-from compiler.styles.fused.chain import ProductChain
-from compiler.styles.fused.predict import choose_chain, predict_chain
-from workloads.problem import Problem
+from baco.compiler.mapping.movement import movement
+from baco.compiler.styles.fused.chain import ProductChain
+from baco.compiler.styles.fused.predict import choose_chain, predict_chain
+from baco.workloads.problem import Problem
 
 #: Published chains of products: batch, M, N, K, L.
 CHAINS = {

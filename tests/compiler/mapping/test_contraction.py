@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction, operator_contraction
-from compiler.mapping.expression import variable
-from workloads.builder import GraphBuilder
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction, operator_contraction
+from baco.compiler.mapping.expression import variable
+from baco.workloads.builder import GraphBuilder
 
 
 def _touched(access: Access, extents: dict[str, int]) -> Iterator[tuple[int, ...]]:

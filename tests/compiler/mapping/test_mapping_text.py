@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import InputError, Location
-from compiler.mapping.nest import REGISTER_DIMS, Mapping
-from compiler.mapping.text import format_mapping, parse_mapping
-from workloads.problem import DIMS
+from baco.common.errors import InputError, Location
+from baco.compiler.mapping.nest import REGISTER_DIMS, Mapping
+from baco.compiler.mapping.text import format_mapping, parse_mapping
+from baco.workloads.problem import DIMS
 
 SHARED_DATA = Path(__file__).parents[4] / "shared" / "data"
 EXAMPLE = "L3[WIO] K48 - L2[WI] N1 K16X - L1[O] C48 P16 C16X - L0[W] P8"

@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from compiler.mapping.contraction import matmul
-from compiler.mapping.machine import ArrayAxis, Level, Machine
-from compiler.mapping.movement import movement
-from compiler.mapping.pipeline import run_pipeline
-from compiler.mapping.templates import chained_products, tiled_product
-from compiler.mapping.text import parse_tree
-from compiler.mapping.tree import Loop, Residency, Tile
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import matmul
+from baco.compiler.mapping.machine import ArrayAxis, Level, Machine
+from baco.compiler.mapping.movement import movement
+from baco.compiler.mapping.pipeline import run_pipeline
+from baco.compiler.mapping.templates import chained_products, tiled_product
+from baco.compiler.mapping.text import parse_tree
+from baco.compiler.mapping.tree import Loop, Residency, Tile
 
 MACHINE = Machine(
     "small",

@@ -2,19 +2,19 @@
 
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError
-from compiler.layers.layer import Layer
-from compiler.mapping.contraction import Access, Contraction
-from compiler.mapping.expression import variable
-from compiler.mapping.footprint import shortfalls
-from compiler.mapping.machine import Level, Machine
-from compiler.mapping.movement import movement
-from compiler.mapping.tree import Loop, Residency, Tile
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
-from compiler.styles.fused.predict import choose_chain
-from explore.trees.dataflows import attention
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.expression import variable
+from baco.compiler.mapping.footprint import shortfalls
+from baco.compiler.mapping.machine import Level, Machine
+from baco.compiler.mapping.movement import movement
+from baco.compiler.mapping.tree import Loop, Residency, Tile
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.predict import choose_chain
+from baco.exploration.trees.dataflows import attention
+from baco.workloads.problem import Problem
 
 
 def kept(tensors: str) -> tuple[Residency, ...]:

@@ -8,21 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.footprint import check_fits, footprint, shortfalls
-from compiler.mapping.machine import Level, Machine, machine_of
-from compiler.mapping.machines import load_machine
-from compiler.mapping.movement import movement
-from compiler.mapping.pipeline import run_pipeline
-from compiler.mapping.text import format_tree, parse_tree
-from compiler.mapping.tree import Loop, Residency, Tile, tree_from_json, tree_to_json
-from compiler.mapping.tree_cost import tree_cost
-from explore.trees.dataflows import attention, dataflow
-from explore.trees.genetic import search_trees
-from explore.trees.sizes import all_sizes, search_sizes
-from explore.trees.structure import Gene, TreeStructure, structures
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.footprint import check_fits, footprint, shortfalls
+from baco.compiler.mapping.machine import Level, Machine, machine_of
+from baco.compiler.mapping.machines import load_machine
+from baco.compiler.mapping.movement import movement
+from baco.compiler.mapping.pipeline import run_pipeline
+from baco.compiler.mapping.text import format_tree, parse_tree
+from baco.compiler.mapping.tree import Loop, Residency, Tile, tree_from_json, tree_to_json
+from baco.compiler.mapping.tree_cost import tree_cost
+from baco.exploration.trees.dataflows import attention, dataflow
+from baco.exploration.trees.genetic import search_trees
+from baco.exploration.trees.sizes import all_sizes, search_sizes
+from baco.exploration.trees.structure import Gene, TreeStructure, structures
 
 
 def machine(words: int = 100_000, *, online: bool = True) -> Machine:

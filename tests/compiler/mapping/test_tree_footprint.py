@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from accel.analytical import analytical_names, load_analytical
-from accel.config import Accelerator
-from accel.dataflows import DATAFLOWS
-from common.errors import InfeasibleError
-from compiler.mapping.contraction import Access, convolution, matmul
-from compiler.mapping.footprint import check_fits, footprint, shortfalls
-from compiler.mapping.machine import Level, Machine, analytical_machine, machine_of
-from compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Mapping, requirement
-from compiler.mapping.tree import Loop, Residency, Tile, tree_of
+from baco.accel.analytical import analytical_names, load_analytical
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import DATAFLOWS
+from baco.common.errors import InfeasibleError
+from baco.compiler.mapping.contraction import Access, convolution, matmul
+from baco.compiler.mapping.footprint import check_fits, footprint, shortfalls
+from baco.compiler.mapping.machine import Level, Machine, analytical_machine, machine_of
+from baco.compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Mapping, requirement
+from baco.compiler.mapping.tree import Loop, Residency, Tile, tree_of
+from baco.workloads.problem import DIMS, Problem
 from tests.compiler.mapping.random_trees import draw_fused
 from tests.compiler.mapping.slice_walk import Element, Walk
-from workloads.problem import DIMS, Problem
 
 #: Six levels with rows of different widths: bytes, words of 16 and of 32 bits, elements.
 LEVELS = (Level("a"), Level("b", word_bits=8, row_words=4), Level("c", word_bits=16, row_words=2))

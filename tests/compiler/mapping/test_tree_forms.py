@@ -8,12 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from common.errors import BacoError, InputError, Location
-from compiler.mapping.nest import REGISTER_DIMS, Mapping
-from compiler.mapping.text import format_mapping, format_tree, mapping_text, parse_tree
-from compiler.mapping.tree import Loop, Residency, Tile, mapping_of, tree_from_json, tree_of, tree_to_json
+from baco.common.errors import BacoError, InputError, Location
+from baco.compiler.mapping.nest import REGISTER_DIMS, Mapping
+from baco.compiler.mapping.text import format_mapping, format_tree, mapping_text, parse_tree
+from baco.compiler.mapping.tree import (
+    Loop,
+    Residency,
+    Tile,
+    mapping_of,
+    tree_from_json,
+    tree_of,
+    tree_to_json,
+)
+from baco.workloads.problem import DIMS
 from tests.compiler.mapping.random_trees import draw_fused
-from workloads.problem import DIMS
 
 
 def _mapping(r: random.Random) -> Mapping:

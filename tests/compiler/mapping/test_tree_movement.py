@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from accel.dataflows import Dataflow
-from common.errors import InputError
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.contraction import Contraction, convolution, matmul
-from compiler.mapping.movement import Transfer, Work, fresh, movement, work
-from compiler.mapping.nest import REGISTER_DIMS, Mapping
-from compiler.mapping.slices import place
-from compiler.mapping.tree import Loop, Residency, Tile, tree_of
-from explore.cost.reference import tensor_accesses
+from baco.accel.dataflows import Dataflow
+from baco.common.errors import InputError
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.contraction import Contraction, convolution, matmul
+from baco.compiler.mapping.movement import Transfer, Work, fresh, movement, work
+from baco.compiler.mapping.nest import REGISTER_DIMS, Mapping
+from baco.compiler.mapping.slices import place
+from baco.compiler.mapping.tree import Loop, Residency, Tile, tree_of
+from baco.exploration.cost.reference import tensor_accesses
+from baco.workloads.problem import DIMS, Problem
 from tests.compiler.mapping.random_trees import draw_fused
 from tests.compiler.mapping.slice_walk import Walk
-from workloads.problem import DIMS, Problem
 
 
 def _counts(found: list[Transfer]) -> dict[tuple[str, int, int, tuple[str, ...]], tuple[int, int, int]]:

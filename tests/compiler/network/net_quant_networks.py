@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.network.calibrate import random_inputs
-from compiler.network.float_graph import FloatGraph
-from compiler.network.parameters import Parameters
-from compiler.network.quantise import quantise, quantise_inputs, real, runnable
-from compiler.network.reference import reference
-from workloads.builder import GraphBuilder
-from workloads.semantics import Parameter, Semantics, constant
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
+from baco.compiler.network.reference import reference
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.semantics import Parameter, Semantics, constant
 
 
 def snr_db(wanted, got):

@@ -1,6 +1,6 @@
 """Integer operators of quantised networks by loops over single elements, in Python integers and fractions.
 
-Nothing is taken from `compiler.network` but the fields of the operators: views are followed index by index.
+Nothing is taken from `baco.compiler.network` but the fields of the operators: views are followed index by index.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
-from compiler.network.program import NetworkProgram, compile_network
-from compiler.network.reference import reference
-from compiler.network.views import View, dense
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.reference import reference
+from baco.compiler.network.views import View, dense
+from baco.sim.engines.program import run_program
 
 Array = np.ndarray[Any, Any]
 DIM4 = Accelerator(name="four", dim=4, scratchpad_kib=16, accumulator_kib=8)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import baco
-from accel.presets import load_accelerator
-from bench.intrinsics.operators import KINDS, Kind
-from bench.intrinsics.run import joined, program_of
-from common.errors import InputError
-from compiler.abstraction import gemmini, matchings
-from compiler.network.contraction_choice import choose_matching
-from compiler.network.contraction_code import contraction_network
-from compiler.network.program import compile_network
-from compiler.network.reference import reference
-from compiler.network.tensor_program import TensorProgram
-from sim.network.run import run_network
+from baco.accel.presets import load_accelerator
+from baco.bench.intrinsics.operators import KINDS, Kind
+from baco.bench.intrinsics.run import joined, program_of
+from baco.common.errors import InputError
+from baco.compiler.abstraction import gemmini, matchings
+from baco.compiler.network.contraction_choice import choose_matching
+from baco.compiler.network.contraction_code import contraction_network
+from baco.compiler.network.program import compile_network
+from baco.compiler.network.reference import reference
+from baco.compiler.network.tensor_program import TensorProgram
+from baco.sim.network.run import run_network
 
 SMALL = {
     "GMV": {"m": 20, "k": 18},

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from compiler.network.calibrate import random_inputs
-from compiler.network.float_graph import FloatGraph
-from compiler.network.parameters import Parameters
-from compiler.network.program import compile_network
-from compiler.network.quantise import quantise, quantise_inputs, real, runnable
-from compiler.network.reference import reference
-from sim.network.run import run_network
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.program import compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
+from baco.compiler.network.reference import reference
+from baco.sim.network.run import run_network
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.inputs.load import load_network
+from baco.workloads.networks import llama
 from tests.compiler.network.net_sketch import DIM4
-from workloads.builder import GraphBuilder
-from workloads.inputs.load import load_network
-from workloads.networks import llama
 
 LAYERS, WIDTH, HEADS, KEY_HEADS, HIDDEN, WORDS = 2, 64, 8, 2, 96, 50
 D = WIDTH // HEADS

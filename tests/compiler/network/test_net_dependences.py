@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.mapping.contraction import iteration_grid
-from compiler.network import graph as g
-from compiler.network.arithmetic import FixedPoint
-from compiler.network.dependences import Dependences, IndexMap, dependences, map_between
-from compiler.network.host_calls import _CALLS
-from compiler.network.reference import run_operator
-from compiler.network.views import View, dense
-from compiler.row_functions import exponentials, softmax_numerator
+from baco.compiler.mapping.contraction import iteration_grid
+from baco.compiler.network import graph as g
+from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.dependences import Dependences, IndexMap, dependences, map_between
+from baco.compiler.network.host_calls import _CALLS
+from baco.compiler.network.reference import run_operator
+from baco.compiler.network.views import View, dense
+from baco.compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import Sketch
 
 Array = np.ndarray[Any, Any]
@@ -208,7 +208,7 @@ def test_results_depend_on_what_changes_them(name: str) -> None:
 
 
 def test_every_operator_has_dependences() -> None:
-    from compiler.network.dependences import _RULES
+    from baco.compiler.network.dependences import _RULES
 
     assert set(_RULES) == set(_CALLS)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compiler.network.arithmetic import FixedPoint
-from compiler.network.graph import (
+from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.graph import (
     Addition,
     Convolution,
     IntegerOperator,
@@ -18,8 +18,8 @@ from compiler.network.graph import (
     Multiplication,
     Softmax,
 )
-from compiler.network.group_choice import GroupChoice, group_schedule
-from compiler.network.groups import (
+from baco.compiler.network.group_choice import GroupChoice, group_schedule
+from baco.compiler.network.groups import (
     Group,
     GroupOperators,
     GroupSchedule,
@@ -27,19 +27,19 @@ from compiler.network.groups import (
     convolution_group,
     groups_of,
 )
-from compiler.network.plan import Plan
-from compiler.network.prediction import predict_steps
-from compiler.network.program import compile_network, scheduler
-from compiler.network.quantise import sketch as quantise_sketch
-from compiler.network.reference import reference
-from compiler.network.row_code import RowCode
-from compiler.network.views import View
-from compiler.row_functions import exponentials, softmax_numerator
-from compiler.styles.fused.chain import ProductChain
-from compiler.styles.fused.merged import MergedProducts
-from explore.cost.rest import sketches
+from baco.compiler.network.plan import Plan
+from baco.compiler.network.prediction import predict_steps
+from baco.compiler.network.program import compile_network, scheduler
+from baco.compiler.network.quantise import sketch as quantise_sketch
+from baco.compiler.network.reference import reference
+from baco.compiler.network.row_code import RowCode
+from baco.compiler.network.views import View
+from baco.compiler.row_functions import exponentials, softmax_numerator
+from baco.compiler.styles.fused.chain import ProductChain
+from baco.compiler.styles.fused.merged import MergedProducts
+from baco.exploration.cost.rest import sketches
+from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
-from workloads.inputs.load import load_network
 
 UNITS4 = DIM4.replace(
     name="small-transformer", scratchpad_kib=16, accumulator_kib=16, features={"row_functions": True}

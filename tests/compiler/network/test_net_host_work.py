@@ -8,14 +8,14 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from compiler.host_core import LINE_BYTES
-from compiler.network.arithmetic import fixed_point
-from compiler.network.graph import IntegerTensor, Map, Normalisation, Reduction, Softmax
-from compiler.network.host_calls import copy_call, host_call
-from compiler.network.host_model import host_cycles
-from compiler.network.host_work import OperandWalk, host_work, line_misses
-from compiler.network.steps import HostCall
-from compiler.network.views import View, dense
+from baco.compiler.host_core import LINE_BYTES
+from baco.compiler.network.arithmetic import fixed_point
+from baco.compiler.network.graph import IntegerTensor, Map, Normalisation, Reduction, Softmax
+from baco.compiler.network.host_calls import copy_call, host_call
+from baco.compiler.network.host_model import host_cycles
+from baco.compiler.network.host_work import OperandWalk, host_work, line_misses
+from baco.compiler.network.steps import HostCall
+from baco.compiler.network.views import View, dense
 
 
 def simulated_misses(operands: list[OperandWalk]) -> int:

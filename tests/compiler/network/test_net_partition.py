@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.network.partition import best_partition
+from baco.compiler.network.partition import best_partition
 
 Groups = dict[frozenset[int], float]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from compiler.network.arithmetic import FixedPoint
-from compiler.network.graph import (
+from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.graph import (
     Addition,
     ArgMax,
     AveragePool,
@@ -22,7 +22,7 @@ from compiler.network.graph import (
     Rotation,
     Softmax,
 )
-from compiler.network.views import View
+from baco.compiler.network.views import View
 from tests.compiler.network.net_sketch import Sketch, check
 
 

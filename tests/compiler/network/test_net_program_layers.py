@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import Accelerator, Features
-from common.errors import InfeasibleError, InputError
-from compiler.network.graph import Addition, Convolution, MatMul, MaxPool, Pool
-from compiler.network.program import NetworkProgram, compile_network
-from compiler.network.views import View, dense
+from baco.accel.config import Accelerator, Features
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.network.graph import Addition, Convolution, MatMul, MaxPool, Pool
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.views import View, dense
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from compiler.network.fences import StepAccess, fences
-from compiler.network.image import constant_image
-from compiler.network.memory_plan import ALIGN, Lifetime, plan_memory
-from compiler.network.nests import nest_of
+from baco.compiler.network.fences import StepAccess, fences
+from baco.compiler.network.image import constant_image
+from baco.compiler.network.memory_plan import ALIGN, Lifetime, plan_memory
+from baco.compiler.network.nests import nest_of
 
 
 def lifetimes(random: np.random.Generator) -> list[Lifetime]:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.network.calibrate import random_inputs
-from compiler.network.graph import Convolution
-from compiler.network.program import NetworkProgram, compile_network, scheduler
-from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import reference
-from sim.engines.program import run_program
-from workloads.inputs.load import load_network
+from baco.accel.presets import load_accelerator
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.graph import Convolution
+from baco.compiler.network.program import NetworkProgram, compile_network, scheduler
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
+from baco.sim.engines.program import run_program
+from baco.workloads.inputs.load import load_network
 
 
 def run(

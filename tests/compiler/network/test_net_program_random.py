@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from compiler.network.calibrate import random_inputs
-from compiler.network.graph import IntegerOperator, Reduction, SumOfRows
-from compiler.network.host_calls import _CALLS
-from compiler.network.program import NetworkProgram, compile_network
-from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import reference
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.graph import IntegerOperator, Reduction, SumOfRows
+from baco.compiler.network.host_calls import _CALLS
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
+from baco.sim.engines.program import run_program
+from baco.workloads.network import Network
 from tests.compiler.network import net_quant_networks as small
 from tests.compiler.network.net_sketch import DIM4
 from tests.compiler.network.test_net_quant_random import RandomNetwork
-from workloads.network import Network
 
 NETWORKS = (
     "convolutions",

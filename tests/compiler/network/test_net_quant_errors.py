@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from compiler.network.quantise import RULES, quantise
-from workloads.builder import GraphBuilder
-from workloads.kinds import KINDS
-from workloads.network import Unsupported
-from workloads.problem import Problem
-from workloads.semantics import FUNCTIONS, Parameter, Semantics, constant
+from baco.common.errors import InputError
+from baco.compiler.network.quantise import RULES, quantise
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.kinds import KINDS
+from baco.workloads.network import Unsupported
+from baco.workloads.problem import Problem
+from baco.workloads.semantics import FUNCTIONS, Parameter, Semantics, constant
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

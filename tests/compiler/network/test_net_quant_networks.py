@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from common.errors import InputError
-from compiler.network.arithmetic import fixed_point
-from compiler.network.calibrate import random_inputs
-from compiler.network.graph import Convolution, Map, MatMul, Normalisation, Softmax
-from compiler.network.parameters import Parameters
-from compiler.network.quantise import quantise, quantise_inputs, runnable
+from baco.common.errors import InputError
+from baco.compiler.network.arithmetic import fixed_point
+from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.graph import Convolution, Map, MatMul, Normalisation, Softmax
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantise import quantise, quantise_inputs, runnable
+from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import run_both
-from workloads.inputs.load import load_network
 
 
 def count(network, kind):

@@ -5,15 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from compiler.layers.reference import requantise
-from compiler.network import graph
-from compiler.network.graph import IntegerOperator, QuantisedNetwork
-from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import reference, run_operator
+from baco.compiler.layers.reference import requantise
+from baco.compiler.network import graph
+from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference, run_operator
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.semantics import Parameter, constant
 from tests.compiler.network import net_quant_oracle
 from tests.compiler.network.net_quant_networks import SMALL, run_both
-from workloads.builder import GraphBuilder
-from workloads.semantics import Parameter, constant
 
 
 def random_elements(network: QuantisedNetwork, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.network import Network, Tensor
+from baco.workloads.semantics import Parameter, Semantics, constant
 from tests.compiler.network.net_quant_networks import run_both
-from workloads.builder import GraphBuilder
-from workloads.network import Network, Tensor
-from workloads.semantics import Parameter, Semantics, constant
 
 
 class RandomNetwork:

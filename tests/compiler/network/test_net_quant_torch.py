@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from common.errors import InputError
-from compiler.network.float_graph import FloatGraph
-from compiler.network.parameters import Parameters
-from compiler.network.quantise import quantise, quantise_inputs, real, runnable
-from compiler.network.reference import reference
+from baco.common.errors import InputError
+from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
+from baco.compiler.network.reference import reference
+from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import run_both, snr_db
-from workloads.inputs.load import load_network
 
 HEAD = """
 import torch

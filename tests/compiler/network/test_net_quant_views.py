@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.network.views import View, dense
-from workloads.views import (
+from baco.compiler.network.views import View, dense
+from baco.workloads.views import (
     Expand,
     Reshape,
     Slice,

@@ -5,19 +5,19 @@ import itertools
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.network.graph import MatMul, Rotation
-from compiler.network.program import compile_network
-from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import reference
-from compiler.network.rotation import rotation_product
-from compiler.network.views import dense
-from explore.cost.rest import rest_costs
-from explore.measure.energy import counted_energy
-from sim.network.run import run_network
+from baco.accel.presets import load_accelerator
+from baco.compiler.network.graph import MatMul, Rotation
+from baco.compiler.network.program import compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
+from baco.compiler.network.rotation import rotation_product
+from baco.compiler.network.views import dense
+from baco.exploration.cost.rest import rest_costs
+from baco.exploration.measure.energy import counted_energy
+from baco.sim.network.run import run_network
+from baco.workloads.builder import GraphBuilder
 from tests.compiler.network import net_quant_oracle
 from tests.compiler.network.net_sketch import DIM4
-from workloads.builder import GraphBuilder
 
 DEFAULT = load_accelerator("gemmini-default")
 

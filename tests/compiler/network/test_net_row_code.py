@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from compiler.network.arithmetic import FixedPoint
-from compiler.network.gather import plan_gather
-from compiler.network.graph import (
+from baco.accel.config import Accelerator
+from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.gather import plan_gather
+from baco.compiler.network.graph import (
     Addition,
     Convolution,
     Embedding,
@@ -19,12 +19,12 @@ from compiler.network.graph import (
     Pool,
     Softmax,
 )
-from compiler.network.lowered import step_kind
-from compiler.network.prediction import predict_steps
-from compiler.network.program import NetworkProgram
-from compiler.network.row_code import plan_normalisation, plan_softmax, plan_table
-from compiler.network.views import View, dense
-from compiler.row_functions import exponentials, softmax_numerator
+from baco.compiler.network.lowered import step_kind
+from baco.compiler.network.prediction import predict_steps
+from baco.compiler.network.program import NetworkProgram
+from baco.compiler.network.row_code import plan_normalisation, plan_softmax, plan_table
+from baco.compiler.network.views import View, dense
+from baco.compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 
 UNITS4 = DIM4.replace(name="small-transformer", scratchpad_kib=8, features={"row_functions": True})
@@ -262,7 +262,7 @@ def test_a_layer_that_the_host_computes_takes_its_table_along() -> None:
     add_table(s, y, s.value((20, 36), "output"))
 
     def refuse(layer: object) -> None:
-        from common.errors import InfeasibleError
+        from baco.common.errors import InfeasibleError
 
         raise InfeasibleError("no schedule")
 

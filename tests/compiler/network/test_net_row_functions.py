@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from compiler.row_functions import (
+from baco.compiler.row_functions import (
     exponentials,
     normalise,
     normalise_parameters,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.network.graph import (
+from baco.compiler.network.graph import (
     Addition,
     Convolution,
     Map,
@@ -15,16 +15,16 @@ from compiler.network.graph import (
     QuantisedNetwork,
     Softmax,
 )
-from compiler.network.prediction import predict_steps
-from compiler.network.program import NetworkProgram, compile_network
-from compiler.network.reference import reference
-from compiler.network.steps import ValueAddress
-from compiler.network.views import View
-from sim.engines.program import run_program
-from sim.job import Limits, SimulationError
-from sim.network.boundaries import boundaries
-from sim.network.run import NetworkRun, run_network
-from sim.network.table import COLUMNS, kind_errors, run_to_dict, table_rows
+from baco.compiler.network.prediction import predict_steps
+from baco.compiler.network.program import NetworkProgram, compile_network
+from baco.compiler.network.reference import reference
+from baco.compiler.network.steps import ValueAddress
+from baco.compiler.network.views import View
+from baco.sim.engines.program import run_program
+from baco.sim.job import Limits, SimulationError
+from baco.sim.network.boundaries import boundaries
+from baco.sim.network.run import NetworkRun, run_network
+from baco.sim.network.table import COLUMNS, kind_errors, run_to_dict, table_rows
 from tests.compiler.network.net_sketch import DIM4, Sketch
 
 Array = np.ndarray[Any, Any]

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from compiler.mapping.contraction import iteration_grid
-from compiler.network import graph as g
-from compiler.network.arithmetic import FixedPoint
-from compiler.network.subprograms import NetworkAnalysis, Subprogram
-from compiler.network.views import View, dense
-from compiler.row_functions import exponentials, softmax_numerator
-from explore.cost.rest import sketches
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.compiler.mapping.contraction import iteration_grid
+from baco.compiler.network import graph as g
+from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.subprograms import NetworkAnalysis, Subprogram
+from baco.compiler.network.views import View, dense
+from baco.compiler.row_functions import exponentials, softmax_numerator
+from baco.exploration.cost.rest import sketches
+from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import Sketch
-from workloads.inputs.load import load_network
 
 TINY = Accelerator(name="tiny", dim=4, scratchpad_kib=1, accumulator_kib=1)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.codegen.pipeline import run_passes
-from compiler.ir.emit import Emitter, Number
-from compiler.ir.text import write_ir
+from baco.compiler.codegen.pipeline import run_passes
+from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.ir.text import write_ir
 from tests.compiler.ir.ir_helpers import function, parsed
 from tests.compiler.ir.ir_machine import Machine
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.config import Accelerator
-from compiler.codegen.program import Buffer, build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import Schedule
-from compiler.styles import Operands, emit_layer, workspaces
-from sim.engines.program import run_program
+from baco.accel.config import Accelerator
+from baco.compiler.codegen.program import Buffer, build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles import Operands, emit_layer, workspaces
+from baco.sim.engines.program import run_program
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 
 #: What results hold where no layer writes.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from compiler.mapping.nest import Mapping
-from workloads.problem import DIMS, Problem
+from baco.compiler.mapping.nest import Mapping
+from baco.workloads.problem import DIMS, Problem
 
 __all__ = ["draw_macro_mapping"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.loop_conv_check import plan_loop_conv
-from compiler.styles.macros.loop_ws import check_loop_ws
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import check_loop_ws
+from baco.workloads.problem import Problem
 
 _WINDOWS = ((1, 1), (2, 2), (3, 3), (3, 1), (1, 3), (3, 2), (4, 5))
 _STRIDES = ((1, 1), (1, 1), (2, 2), (3, 3), (2, 1), (1, 2))

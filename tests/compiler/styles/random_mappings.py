@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.dataflows import Dataflow
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
-from compiler.styles import workspaces
-from compiler.styles.packed import packed_layer
-from explore.cost.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
+from baco.accel.config import Accelerator
+from baco.accel.dataflows import Dataflow
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
+from baco.compiler.styles import workspaces
+from baco.compiler.styles.packed import packed_layer
+from baco.exploration.cost.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
+from baco.workloads.problem import DIMS, Problem
 from tests.compiler.styles.layer_programs import Case
 from tests.explore.genome_helpers import random_rows
-from workloads.problem import DIMS, Problem
 
 __all__ = ["draw_case", "draw_explorer_case", "draw_layer", "draw_mapping"]
 
@@ -128,7 +128,7 @@ def draw_explorer_case(
 ) -> Case:
     """A layer with a mapping of the explorer's genome that needs at most these rows of the memories.
 
-    What the compiler makes of it has to need no more than `compiler.mapping.nest.requirement` says.
+    What the compiler makes of it has to need no more than `baco.compiler.mapping.nest.requirement` says.
     """
     flow = FLOWS.index(dataflow)
     while True:

@@ -8,22 +8,22 @@ from itertools import product
 import numpy as np
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.dataflows import Dataflow
-from common.errors import InfeasibleError, InputError
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.nest import Mapping
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
-from compiler.styles import Operands, emit_layer, requirement, workspaces
-from compiler.styles.explicit.code import buffered, prepare
-from compiler.styles.explicit.memory import allocate
-from compiler.styles.explicit.plan import make_plan
+from baco.accel.config import Accelerator, Features
+from baco.accel.dataflows import Dataflow
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
+from baco.compiler.styles import Operands, emit_layer, requirement, workspaces
+from baco.compiler.styles.explicit.code import buffered, prepare
+from baco.compiler.styles.explicit.memory import allocate
+from baco.compiler.styles.explicit.plan import make_plan
+from baco.workloads.problem import DIMS, Problem
 from tests.compiler.ir.ir_python import Machine
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_mappings import draw_case, draw_explorer_case, draw_mapping
-from workloads.problem import DIMS, Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
 #: The whole range of GEMMs at dim 4.

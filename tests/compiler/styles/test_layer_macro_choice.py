@@ -6,19 +6,24 @@ import time
 import numpy as np
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError
-from compiler.analysis.arrays import NUMPY
-from compiler.analysis.profile import MEMORY_LATENCY
-from compiler.analysis.traffic import MachineRates, load_rows, request_table, store_bytes
-from compiler.choice.choose import choices, choose
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.loop_conv_check import plan_loop_conv
-from compiler.styles.macros.reuse import Trip, plan_reuse
+from baco.accel.config import Accelerator, Features
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.arrays import NUMPY
+from baco.compiler.analysis.profile import MEMORY_LATENCY
+from baco.compiler.analysis.traffic import MachineRates, load_rows, request_table, store_bytes
+from baco.compiler.choice.choose import choices, choose
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.schedules.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+)
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
+from baco.compiler.styles.macros.reuse import Trip, plan_reuse
+from baco.workloads.problem import Problem
 from tests.compiler.styles.random_layers import draw_convolution
-from workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default")
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from accel.config import Accelerator, Features
-from common.errors import InfeasibleError, InputError
-from compiler.choice.choose import choices
-from compiler.choice.gemmini import gemmini_schedule
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopWsSchedule
-from compiler.styles import workspaces
-from compiler.styles.macros.loop_conv_check import plan_loop_conv
-from compiler.styles.macros.loop_ws import check_loop_ws
+from baco.accel.config import Accelerator, Features
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.choice.choose import choices
+from baco.compiler.choice.gemmini import gemmini_schedule
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopWsSchedule
+from baco.compiler.styles import workspaces
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import check_loop_ws
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_layers import draw_convolution, draw_product
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 
-from accel.config import Accelerator
-from compiler.ir.emit import Emitter
-from compiler.styles import Operands, emit_layer, workspaces
+from baco.accel.config import Accelerator
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.styles import Operands, emit_layer, workspaces
 from tests.compiler.ir.ir_python import Machine, StrictGemmini
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 from tests.compiler.styles.layer_programs import FILL, Case

@@ -5,15 +5,16 @@ from itertools import product
 
 import pytest
 
-from accel.config import Accelerator, Features
-from common.errors import InfeasibleError
-from compiler.choice.choose import choose
-from compiler.choice.gemmini import gemmini_schedule
-from compiler.layers.layer import Layer, Pooling
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles import workspaces
-from compiler.styles.macros.loop_conv_check import plan_loop_conv
-from compiler.styles.macros.loop_ws import check_loop_ws
+from baco.accel.config import Accelerator, Features
+from baco.common.errors import InfeasibleError
+from baco.compiler.choice.choose import choose
+from baco.compiler.choice.gemmini import gemmini_schedule
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles import workspaces
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import check_loop_ws
+from baco.workloads.problem import Problem
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_layers import (
     draw_conv_schedule,
@@ -21,7 +22,6 @@ from tests.compiler.styles.random_layers import (
     draw_product,
     draw_product_schedule,
 )
-from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
 #: The whole range of GEMMs at dim 4.

@@ -5,23 +5,28 @@ from dataclasses import replace
 
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.presets import load_accelerator
-from bench.layer_shapes import layer_shapes
-from common.errors import InfeasibleError, InputError
-from compiler.choice.choose import choices
-from compiler.choice.gemmini import gemmini_schedule
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.nest import Mapping, packed_groups, requirement
-from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.styles import requirement as least_hardware
-from compiler.styles.macros.loop_conv_check import plan_loop_conv
-from compiler.styles.macros.loop_ws import as_product, check_loop_ws
-from compiler.styles.realise import flat_layer, macro_form, mapping_of, realise
+from baco.accel.config import Accelerator, Features
+from baco.accel.presets import load_accelerator
+from baco.bench.layer_shapes import layer_shapes
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.choice.choose import choices
+from baco.compiler.choice.gemmini import gemmini_schedule
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.mapping.nest import Mapping, packed_groups, requirement
+from baco.compiler.schedules.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+)
+from baco.compiler.styles import requirement as least_hardware
+from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
+from baco.compiler.styles.macros.loop_ws import as_product, check_loop_ws
+from baco.compiler.styles.realise import flat_layer, macro_form, mapping_of, realise
+from baco.workloads.problem import DIMS, Problem
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.macro_mappings import draw_macro_mapping
 from tests.compiler.styles.random_layers import draw_convolution, draw_product
-from workloads.problem import DIMS, Problem
 
 DEFAULT = load_accelerator("gemmini-default")
 ACCELERATORS = (

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import InputError, StorageError
-from explore.cost.evaluate import evaluate_file, spearman
+from baco.common.errors import InputError, StorageError
+from baco.exploration.cost.evaluate import evaluate_file, spearman
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 TIMELOOP = DATA / "timeloop-mappings.csv.gz"

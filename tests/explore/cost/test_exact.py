@@ -8,18 +8,18 @@ import itertools
 import numpy as np
 import pytest
 
-from bench.exhaustive import all_mappings, enumerate_all
-from bench.optimality import small_space
-from compiler.mapping.nest import requirement
-from explore.cost.bound import capacity_bound, compulsory_bound
-from explore.cost.certificate import certify, least_product
-from explore.cost.exact import LayerSolver, minimal_splits
-from explore.cost.genome import to_mapping
-from explore.cost.layers import layer_costs
-from explore.cost.tiles import Point, Region, TileGrid, least_counts
-from explore.space import DesignSpace, load_space
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.bench.exhaustive import all_mappings, enumerate_all
+from baco.bench.optimality import small_space
+from baco.compiler.mapping.nest import requirement
+from baco.exploration.cost.bound import capacity_bound, compulsory_bound
+from baco.exploration.cost.certificate import certify, least_product
+from baco.exploration.cost.exact import LayerSolver, minimal_splits
+from baco.exploration.cost.genome import to_mapping
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.tiles import Point, Region, TileGrid, least_counts
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 GEMMINI = load_space("gemmini")
 REFERENCE = dataclasses.replace(load_space("reference"), dataflows=("WS", "OS"))
@@ -174,8 +174,8 @@ def brute_edp(tasks: tuple[Task, ...], space: DesignSpace) -> float:
     """Least EDP of a network on any point, from the (energy, latency) of every mapping of every layer."""
     import torch
 
-    from explore.cost.genome import ProblemSet, count, needs
-    from explore.cost.reference import energy_terms, latency_terms
+    from baco.exploration.cost.genome import ProblemSet, count, needs
+    from baco.exploration.cost.reference import energy_terms, latency_terms
 
     best = np.inf
     points = space.hardware()

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from compiler.mapping.nest import requirement
-from explore.cost.genome import (
+from baco.compiler.mapping.nest import requirement
+from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
@@ -28,8 +28,8 @@ from explore.cost.genome import (
     to_mapping,
     trivial,
 )
+from baco.workloads.problem import Problem
 from tests.explore.genome_helpers import random_rows
-from workloads.problem import Problem
 
 PROBLEMS = ProblemSet(
     [

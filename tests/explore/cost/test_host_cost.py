@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from accel.presets import load_accelerator
-from explore.cost.host import GENERIC, host_costs, recipe_of
-from workloads.builder import GraphBuilder
-from workloads.inputs.load import load_network
-from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, HOST_KINDS
-from workloads.network import Network, Operator, Tensor
+from baco.accel.presets import load_accelerator
+from baco.exploration.cost.host import GENERIC, host_costs, recipe_of
+from baco.workloads.builder import GraphBuilder
+from baco.workloads.inputs.load import load_network
+from baco.workloads.kinds import ADDRESSING_KINDS, FUSIBLE, HOST_KINDS
+from baco.workloads.network import Network, Operator, Tensor
 
 ACCELERATOR = load_accelerator("gemmini-default")
 

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InfeasibleError
-from explore.constraints import Constraints
-from explore.cost import infeasible
-from explore.cost.choice import default_cost_model
-from explore.cost.infeasible import impossible
-from explore.cost.limits import limits_of
-from explore.cost.model import make_cost_model
-from explore.cost.rest import rest_in_space
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.report.study_report import report_data
-from explore.report.summary import summary
-from explore.search.base import SearchSetup, make_searcher
-from explore.shortfall import check_feasible
-from explore.space import DesignSpace, load_space
-from explore.studies.engine import FILE_NAME, SearchOutcome, run_exploration, units_may_pay
-from explore.studies.study import Study
+from baco.common.errors import InfeasibleError
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost import infeasible
+from baco.exploration.cost.choice import default_cost_model
+from baco.exploration.cost.infeasible import impossible
+from baco.exploration.cost.limits import limits_of
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.rest import rest_in_space
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.summary import summary
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.shortfall import check_feasible
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.engine import FILE_NAME, SearchOutcome, run_exploration, units_may_pay
+from baco.exploration.studies.study import Study
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 from tests.explore.study_helpers import small_workload
-from workloads.inputs.load import load_network
-from workloads.network import Workload
 
 EDP = Objective.parse("edp")
 GEMMINI = dataclasses.replace(

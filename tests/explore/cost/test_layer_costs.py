@@ -2,11 +2,11 @@
 
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import parse_mapping
-from explore.cost.layers import even_tiles, layer_costs
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.cost.layers import even_tiles, layer_costs
+from baco.workloads.problem import Problem
 
 
 def test_a_layer_worked_out_by_hand() -> None:

@@ -8,23 +8,23 @@ import random
 import pytest
 import torch
 
-from accel.dataflows import RELEVANT, Dataflow
-from accel.presets import load_accelerator
-from compiler.latency import predict_layers
-from compiler.layers.layer import Layer
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import Mapping, tile_words
-from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.styles.occupancy import lanes, occupancy
-from compiler.styles.realise import mapping_of, realise
-from explore.cost.detail import LayerDetail, layer_details, schedule_details
-from explore.cost.layers import layer_costs, layer_words
-from explore.cost.predicted import instruction_costs
-from explore.cost.reference import access_counts, latency_terms, tensor_accesses
-from explore.cost.schedules import schedule_costs
+from baco.accel.dataflows import RELEVANT, Dataflow
+from baco.accel.presets import load_accelerator
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import Mapping, tile_words
+from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.occupancy import lanes, occupancy
+from baco.compiler.styles.realise import mapping_of, realise
+from baco.exploration.cost.detail import LayerDetail, layer_details, schedule_details
+from baco.exploration.cost.layers import layer_costs, layer_words
+from baco.exploration.cost.predicted import instruction_costs
+from baco.exploration.cost.reference import access_counts, latency_terms, tensor_accesses
+from baco.exploration.cost.schedules import schedule_costs
+from baco.workloads.problem import DIMS, Problem
 from tests.explore.cost.test_reference_model import random_case
 from tests.explore.nest_oracle import walk
-from workloads.problem import DIMS, Problem
 
 GEMMINI = load_accelerator("gemmini-default")
 PRODUCT = Layer(Problem(P=200, C=300, K=120), scale=0.01)

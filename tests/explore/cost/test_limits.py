@@ -11,32 +11,32 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from bench.exhaustive import all_mappings, enumerate_all
-from bench.sets.dataset import dataset_path, read_dataset
-from common.errors import InputError
-from compiler.layers.layer import Layer
-from compiler.schedules.text import parse_layer
-from explore.candidate import BatchSummary, Candidate, CostModelName
-from explore.constraints import Constraints
-from explore.cost import limits
-from explore.cost.genome import ProblemSet, count
-from explore.cost.infeasible import impossible
-from explore.cost.limits import LeastCosts, limits_of, touched
-from explore.cost.model import make_cost_model
-from explore.cost.proof import BOUND, PHASE
-from explore.cost.reference import energy_terms, latency_terms
-from explore.cost.tiles import Point
-from explore.hardware import HardwarePoints
-from explore.layers import layers_of_tasks
-from explore.objective import METRICS, Objective, metric
-from explore.report.study_report import _bounds as shown_bounds
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space
+from baco.bench.exhaustive import all_mappings, enumerate_all
+from baco.bench.sets.dataset import dataset_path, read_dataset
+from baco.common.errors import InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.text import parse_layer
+from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost import limits
+from baco.exploration.cost.genome import ProblemSet, count
+from baco.exploration.cost.infeasible import impossible
+from baco.exploration.cost.limits import LeastCosts, limits_of, touched
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.proof import BOUND, PHASE
+from baco.exploration.cost.reference import energy_terms, latency_terms
+from baco.exploration.cost.tiles import Point
+from baco.exploration.hardware import HardwarePoints
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import METRICS, Objective, metric
+from baco.exploration.report.study_report import _bounds as shown_bounds
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.inputs.load import load_network, network_names
+from baco.workloads.network import Task, Workload
+from baco.workloads.problem import Problem
 from tests.explore.study_helpers import small_workload
-from workloads.inputs.load import load_network, network_names
-from workloads.network import Task, Workload
-from workloads.problem import Problem
 
 GEMMINI, REFERENCE = load_space("gemmini"), load_space("reference")
 FLOWS = (("WS",), ("OS",), ("WS", "OS"))

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from accel.presets import load_accelerator
-from bench.exhaustive import enumerate_all
-from explore.candidate import Candidate
-from explore.constraints import Constraints, power_mw
-from explore.cost.bound import capacity_bound
-from explore.cost.layers import layer_costs
-from explore.cost.proof import BOUND, PHASE, TOLERANCE
-from explore.cost.tiles import Point
-from explore.objective import Objective
-from explore.report.study_report import report_data
-from explore.space import DesignSpace
-from explore.studies.engine import run_exploration
-from explore.studies.study import Study
+from baco.accel.presets import load_accelerator
+from baco.bench.exhaustive import enumerate_all
+from baco.exploration.candidate import Candidate
+from baco.exploration.constraints import Constraints, power_mw
+from baco.exploration.cost.bound import capacity_bound
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.proof import BOUND, PHASE, TOLERANCE
+from baco.exploration.cost.tiles import Point
+from baco.exploration.objective import Objective
+from baco.exploration.report.study_report import report_data
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import Study
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.study_helpers import small_space, small_workload
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
 
 PROBLEM = Problem(R=2, P=5, C=3, K=6)
 SPACE = DesignSpace(

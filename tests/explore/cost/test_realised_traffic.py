@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.codegen.layer_program import layer_program
-from compiler.layers.layer import Layer
-from compiler.layers.reference import draw_tensors
-from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import requirement
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from compiler.styles.realise import mapping_of, realise
-from explore.cost.reference import access_counts
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.accel.presets import load_accelerator
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import requirement
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
+from baco.compiler.styles.realise import mapping_of, realise
+from baco.exploration.cost.reference import access_counts
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default").replace(scratchpad_kib=64, accumulator_kib=16)
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from accel.dataflows import Dataflow
-from accel.energy import EnergyTable
-from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
-from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
-from compiler.mapping.text import parse_mapping
-from explore.cost.genome import ProblemSet, count, to_mapping
-from explore.cost.reference import Counts, access_counts, energy_terms, latency_terms
+from baco.accel.dataflows import Dataflow
+from baco.accel.energy import EnergyTable
+from baco.compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
+from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.cost.genome import ProblemSet, count, to_mapping
+from baco.exploration.cost.reference import Counts, access_counts, energy_terms, latency_terms
+from baco.workloads.problem import DIMS, Problem
 from tests.explore.genome_helpers import random_rows
 from tests.explore.nest_oracle import walk
-from workloads.problem import DIMS, Problem
 
 TIMELOOP = Path(__file__).resolve().parents[4] / "shared" / "data" / "timeloop-mappings.csv.gz"
 

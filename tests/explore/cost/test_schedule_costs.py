@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from explore.cost.schedules import schedule_costs
-from explore.measure.layer import measure_layer
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
+from baco.exploration.cost.schedules import schedule_costs
+from baco.exploration.measure.layer import measure_layer
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=8, scratchpad_kib=32, accumulator_kib=16)
 #: Neither rows nor channels are whole numbers of the tiles below.

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from baco.api.simulate import evaluate_tiles
-from common.errors import InputError
-from compiler.mapping import machines
-from compiler.mapping.machines import load_machine, machine_names
-from explore.cost.tiled_rows import evaluate_tiled_rows
+from baco.common.errors import InputError
+from baco.compiler.mapping import machines
+from baco.compiler.mapping.machines import load_machine, machine_names
+from baco.exploration.cost.tiled_rows import evaluate_tiled_rows
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "tileflow"
 needs_data = pytest.mark.skipif(not PUBLISHED.exists(), reason="needs the published rows in ../shared/data")

@@ -7,22 +7,22 @@ import random
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from bench.directions import YOLO, yolo_layer
-from common.portable import Floats
-from compiler.layers.layer import Layer
-from compiler.mapping.contraction import convolution, matmul
-from explore.directions.network import QNetwork
-from explore.directions.search import METHODS, Method, search_directions
-from explore.directions.space import (
+from baco.accel.config import Accelerator
+from baco.bench.directions import YOLO, yolo_layer
+from baco.common.portable import Floats
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.contraction import convolution, matmul
+from baco.exploration.directions.network import QNetwork
+from baco.exploration.directions.search import METHODS, Method, search_directions
+from baco.exploration.directions.space import (
     SchedulePoint,
     ScheduleSpace,
     loop_facts,
     split_count,
 )
-from explore.programs.annotation import divisions
-from explore.search.exact_factors import prime_powers
-from workloads.problem import Problem
+from baco.exploration.programs.annotation import divisions
+from baco.exploration.search.exact_factors import prime_powers
+from baco.workloads.problem import Problem
 
 MACHINE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
 SPACE = ScheduleSpace(yolo_layer(7), MACHINE)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.errors import InputError
-from common.files import atomic_write
-from common.locks import Claims
-from explore.executors.base import Need
-from sim.job import SimulationError
+from baco.common.errors import InputError
+from baco.common.files import atomic_write
+from baco.common.locks import Claims
+from baco.exploration.executors.base import Need
+from baco.sim.job import SimulationError
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
-from common.errors import BacoError, InputError
-from compiler.layers.layer import Layer
-from compiler.mapping.text import parse_mapping_text
-from compiler.schedules.schedule import ExplicitSchedule
-from explore.executors import local
-from explore.executors.base import Progress, gather
-from explore.executors.local import LocalExecutor
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError, InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.text import parse_mapping_text
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.exploration.executors import local
+from baco.exploration.executors.base import Progress, gather
+from baco.exploration.executors.local import LocalExecutor
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 #: Runs all jobs of this file and says which are finished, a line each, as it is told.
@@ -32,9 +32,9 @@ _SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
 from tests.explore.executors.test_local_executor import jobs
-from explore.executors.base import gather
-from explore.executors.local import LocalExecutor
-from explore.measure.store import MeasurementStore
+from baco.exploration.executors.base import gather
+from baco.exploration.executors.local import LocalExecutor
+from baco.exploration.measure.store import MeasurementStore
 if __name__ == "__main__":
     with MeasurementStore(sys.argv[1]) as store, LocalExecutor(2) as two:
         gather(two, jobs(10), store, lambda n, total, one: print(one.task.key, flush=True))
@@ -144,8 +144,8 @@ def test_an_interrupt_of_the_group_reaches_no_worker(tmp_path: Path) -> None:
     """In a fresh process: the first worker used to be started with interrupts let through again."""
     script = """
 import signal
-from explore.executors.base import Call, gather
-from explore.executors.local import LocalExecutor
+from baco.exploration.executors.base import Call, gather
+from baco.exploration.executors.local import LocalExecutor
 if __name__ == "__main__":
     with LocalExecutor(2) as two:
         for held in gather(two, [Call(n, signal.pthread_sigmask, (signal.SIG_BLOCK, ())) for n in "ab"]):

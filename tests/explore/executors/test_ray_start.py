@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from common.errors import BacoError
-from explore.executors.rays import _initialise
+from baco.common.errors import BacoError
+from baco.exploration.executors.rays import _initialise
 
 
 class FakeRay:

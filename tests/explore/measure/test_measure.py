@@ -9,32 +9,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-import explore.measure.layer as measuring
-from accel.config import Accelerator
-from accel.energy import NORMALISATIONS, EnergyTable
-from accel.isa import encode
-from bench.sets.dataset import NUMBERS
-from common.errors import InputError, StorageError
-from compiler.choice.choose import choices
-from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.layers.reference import layer_result
-from compiler.mapping.text import parse_mapping_text
-from compiler.schedules.schedule import (
+import baco.exploration.measure.layer as measuring
+from baco.accel.config import Accelerator
+from baco.accel.energy import NORMALISATIONS, EnergyTable
+from baco.accel.isa import encode
+from baco.bench.sets.dataset import NUMBERS
+from baco.common.errors import InputError, StorageError
+from baco.compiler.choice.choose import choices
+from baco.compiler.layers.layer import Layer, Layout, Pooling
+from baco.compiler.layers.reference import layer_result
+from baco.compiler.mapping.text import parse_mapping_text
+from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
-from explore.measure.energy import counted_energy
-from explore.measure.layer import first_difference, measure_layer
-from explore.measure.measurement import Measurement
-from explore.measure.store import MeasurementStore, measurement_key
-from explore.measure.writer import last_writer
-from sim.job import Limits, MainMemory
-from sim.trace import Log, LogEntry
-from workloads.problem import Problem
+from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from baco.exploration.measure.energy import counted_energy
+from baco.exploration.measure.layer import first_difference, measure_layer
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.store import MeasurementStore, measurement_key
+from baco.exploration.measure.writer import last_writer
+from baco.sim.job import Limits, MainMemory
+from baco.sim.trace import Log, LogEntry
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 PRODUCT = Layer(Problem(P=9, C=7, K=6), bias=True, scale=0.01)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from accel.presets import load_accelerator
+from baco.accel.presets import load_accelerator
 from baco.api.sources import with_timing
-from common.errors import InfeasibleError, InputError
-from compiler.latency import schedule_cycles
-from compiler.schedules.text import parse_layer, parse_schedule
-from explore.measure.layer import measure_layer
-from explore.measure.store import measurement_key
-from explore.reference_machine import reference_machine
-from explore.space import load_space
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.measure.store import measurement_key
+from baco.exploration.reference_machine import reference_machine
+from baco.exploration.space import load_space
 
 OURS = load_accelerator("gemmini-default")
 ORIGINAL = OURS.replace(timing="gemmini")

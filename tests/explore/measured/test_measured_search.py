@@ -10,20 +10,20 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.choice.choose import choices
-from compiler.layers.layer import Layer
-from compiler.styles.realise import mapping_of
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.measured.alternatives import MachineAlternatives
-from explore.measured.belief import Belief, PredictionSubject
-from explore.measured.search import Expected, MeasuredDesign, MeasuredSearch, Round
-from explore.objective import Objective
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.choice.choose import choices
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.realise import mapping_of
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measured.alternatives import MachineAlternatives
+from baco.exploration.measured.belief import Belief, PredictionSubject
+from baco.exploration.measured.search import Expected, MeasuredDesign, MeasuredSearch, Round
+from baco.exploration.objective import Objective
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 EDP = Objective.parse("edp")
 TASKS = (

@@ -5,23 +5,23 @@ import random
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from compiler.choice.choose import choices
-from compiler.codegen.layer_program import layer_program
-from compiler.layers.layer import Layer
-from compiler.layers.reference import draw_tensors, layer_result
-from compiler.mapping.execution import execute_tree
-from compiler.mapping.nest import requirement
-from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.styles.realise import mapping_of
-from explore.programs.annotation import random_program
-from explore.programs.evolution import Evolution, crossed, mutated
-from explore.programs.layers import LayerPrograms
-from explore.programs.program import AnnotatedSketch, factor_products
-from explore.programs.rules import cpu_rules, derive
-from sim.engines.program import run_program
+from baco.accel.presets import load_accelerator
+from baco.compiler.choice.choose import choices
+from baco.compiler.codegen.layer_program import layer_program
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors, layer_result
+from baco.compiler.mapping.execution import execute_tree
+from baco.compiler.mapping.nest import requirement
+from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.realise import mapping_of
+from baco.exploration.programs.annotation import random_program
+from baco.exploration.programs.evolution import Evolution, crossed, mutated
+from baco.exploration.programs.layers import LayerPrograms
+from baco.exploration.programs.program import AnnotatedSketch, factor_products
+from baco.exploration.programs.rules import cpu_rules, derive
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 from tests.explore.programs.test_sketches import by_hand, first_input, outside, second_input
-from workloads.problem import Problem
 
 ACCELERATOR = load_accelerator("gemmini-default")
 LAYERS = {

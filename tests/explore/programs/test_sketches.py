@@ -6,16 +6,16 @@ import random
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from compiler.mapping.contraction import Access, Contraction, matmul
-from compiler.mapping.contraction_text import parse_contraction
-from compiler.mapping.execution import execute_tree
-from compiler.mapping.expression import variable
-from compiler.mapping.text import format_tree, parse_tree
-from explore.programs.annotation import divisions, random_program, tilings
-from explore.programs.graph import TensorGraph
-from explore.programs.rules import Rule, cpu_rules, derive, gpu_rules
-from explore.programs.sketch import Sketch, letters
+from baco.common.errors import InputError
+from baco.compiler.mapping.contraction import Access, Contraction, matmul
+from baco.compiler.mapping.contraction_text import parse_contraction
+from baco.compiler.mapping.execution import execute_tree
+from baco.compiler.mapping.expression import variable
+from baco.compiler.mapping.text import format_tree, parse_tree
+from baco.exploration.programs.annotation import divisions, random_program, tilings
+from baco.exploration.programs.graph import TensorGraph
+from baco.exploration.programs.rules import Rule, cpu_rules, derive, gpu_rules
+from baco.exploration.programs.sketch import Sketch, letters
 
 
 def pointwise(text: str, extents: dict[str, int]) -> Contraction:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from common.errors import InputError
-from explore.programs.tasks import OBJECTIVES, Objective, Scheduler, TuningTask, gradient
+from baco.common.errors import InputError
+from baco.exploration.programs.tasks import OBJECTIVES, Objective, Scheduler, TuningTask, gradient
 
 
 def test_published_gradient() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from explore.candidate import BatchSummary
-from explore.objective import Objective
-from explore.report import live
-from explore.report.live import PROGRESS_PAGE, LivePage
-from explore.studies.engine import Budget
+from baco.exploration.candidate import BatchSummary
+from baco.exploration.objective import Objective
+from baco.exploration.report import live
+from baco.exploration.report.live import PROGRESS_PAGE, LivePage
+from baco.exploration.studies.engine import Budget
 from tests.explore.report.test_report_page import Page
 
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'"

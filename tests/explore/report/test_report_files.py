@@ -17,19 +17,19 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from accel.config import Accelerator
-from common.errors import StorageError
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import parse_mapping
-from explore.objective import Objective
-from explore.report import ReportData, SearchRecord, write_report
-from explore.report.summary import SCHEMA_PATH, summary, summary_text
-from explore.report.tables import EXTRA_COLUMNS, PUBLISHED_COLUMNS, arch_columns, mappings_csv
-from explore.report.units import scientific, share, si, significant
+from baco.accel.config import Accelerator
+from baco.common.errors import StorageError
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.objective import Objective
+from baco.exploration.report import ReportData, SearchRecord, write_report
+from baco.exploration.report.summary import SCHEMA_PATH, summary, summary_text
+from baco.exploration.report.tables import EXTRA_COLUMNS, PUBLISHED_COLUMNS, arch_columns, mappings_csv
+from baco.exploration.report.units import scientific, share, si, significant
+from baco.workloads.network import Network, Operator, Task, Tensor, Workload
+from baco.workloads.problem import DIMS, Problem
 from tests.explore import report_helpers as helpers
 from tests.explore.report_oracle import row_cost
-from workloads.network import Network, Operator, Task, Tensor, Workload
-from workloads.problem import DIMS, Problem
 
 SHARED_DATA = Path(__file__).parents[4] / "shared" / "data"
 

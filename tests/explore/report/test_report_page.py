@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from common.page import plotly_script
-from explore.report.page import page_html
+from baco.common.page import plotly_script
+from baco.exploration.report.page import page_html
 from tests.explore import report_helpers as helpers
 
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&lt;{{plotly}}\u2028${x}"

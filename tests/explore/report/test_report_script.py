@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 import yaml
 
-from accel.config import Accelerator
-from compiler.mapping.text import parse_mapping
-from explore.report import ReportData
-from explore.report.graph import network_units
-from explore.report.page import page_html
-from explore.report.payload import payload
+from baco.accel.config import Accelerator
+from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.report import ReportData
+from baco.exploration.report.graph import network_units
+from baco.exploration.report.page import page_html
+from baco.exploration.report.payload import payload
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 from tests.explore import report_helpers as helpers
 from tests.explore.report.test_report_page import Engine
-from workloads.inputs.load import load_network
-from workloads.network import Workload
 
 
 def shared(data: ReportData) -> ReportData:

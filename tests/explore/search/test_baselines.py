@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explore.constraints import Constraints, NetworkConstraints
-from explore.cost.genome import DRAM_ORDERS, to_mapping
-from explore.cost.layers import layer_costs
-from explore.objective import Objective
-from explore.search.base import SearchSetup, make_searcher
-from explore.search.designs import Evaluator
-from explore.search.dosa import START_STEPS, STARTS, DosaSearch, PublishedDosaSearch
-from explore.search.exact_factors import PUBLISHED_ORDERS, ExactMappings
-from explore.search.hardware_choice import HardwareChoice
-from explore.search.two_loop import TwoLoopSearch
-from explore.space import DesignSpace, load_space
+from baco.exploration.constraints import Constraints, NetworkConstraints
+from baco.exploration.cost.genome import DRAM_ORDERS, to_mapping
+from baco.exploration.cost.layers import layer_costs
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.search.designs import Evaluator
+from baco.exploration.search.dosa import START_STEPS, STARTS, DosaSearch, PublishedDosaSearch
+from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, ExactMappings
+from baco.exploration.search.hardware_choice import HardwareChoice
+from baco.exploration.search.two_loop import TwoLoopSearch
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 from tests.explore.search.test_searchers import GEMMINI, REFERENCE
 from tests.explore.study_helpers import small_workload
-from workloads.inputs.load import load_network
-from workloads.network import Workload
 
 LAYERS = Path(__file__).parents[4] / "shared" / "data" / "dosa-layers.csv"
 BASELINES = ["random", "two-loop", "bayesian", "genetic", "dosa"]

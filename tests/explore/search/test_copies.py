@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from common import portable
-from compiler.mapping.batch import AXES
-from explore.cost.genome import (
+from baco.accel.presets import load_accelerator
+from baco.common import portable
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -28,17 +28,17 @@ from explore.cost.genome import (
     to_mapping,
     trivial,
 )
-from explore.cost.model import make_cost_model
-from explore.cost.predicted import InstructionModel
-from explore.layers import layers_of_tasks
-from explore.search.archive import Archive
-from explore.search.moves import copies_around
-from explore.search.proposals import Proposals
-from explore.search.relaxed import RelaxedStarts, Weights
-from explore.space import DesignSpace
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.moves import copies_around
+from baco.exploration.search.proposals import Proposals
+from baco.exploration.search.relaxed import RelaxedStarts, Weights
+from baco.exploration.space import DesignSpace
+from baco.workloads.problem import Problem
 from tests.explore.genome_helpers import random_rows
 from tests.explore.study_helpers import small_workload
-from workloads.problem import Problem
 
 WORKLOAD = small_workload(32)
 SPACE = DesignSpace(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.mapping.batch import AXES
-from explore.cost.genome import (
+from baco.compiler.mapping.batch import AXES
+from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
@@ -25,14 +25,14 @@ from explore.cost.genome import (
     Genomes,
     to_mapping,
 )
-from explore.search.exact_factors import (
+from baco.exploration.search.exact_factors import (
     PUBLISHED_ORDERS,
     ExactMappings,
     divisors,
     nearest_divisor,
     prime_powers,
 )
-from workloads.problem import DIMS, Problem
+from baco.workloads.problem import DIMS, Problem
 
 
 def problem_of(bounds: np.ndarray) -> Problem:

@@ -5,12 +5,12 @@ import functools
 import numpy as np
 import pytest
 
-from explore.candidate import Candidate
-from explore.cost.certificate import certify
-from explore.objective import Objective
-from explore.search.base import BatchResult, SearchSetup
-from explore.search.gradient import GradientSearch
-from explore.space import load_space
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.certificate import certify
+from baco.exploration.objective import Objective
+from baco.exploration.search.base import BatchResult, SearchSetup
+from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.space import load_space
 from tests.explore.study_helpers import small_space, small_workload
 
 TASKS = small_workload().tasks

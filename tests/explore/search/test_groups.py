@@ -8,27 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.network.groups import GroupOperators
-from compiler.network.program import network_code
-from compiler.network.quantise import sketch
-from compiler.network.steps import StepCost
-from explore._json import Json
-from explore.cost.program import program_cost
-from explore.fused import FusedPrograms, Fusion
-from explore.objective import Objective
-from explore.operators import OperatorCost
-from explore.report.study_report import report_data
-from explore.report.summary import network_totals
-from explore.rest import RestOfPrograms
-from explore.search.groups import _Possible, _taken
-from explore.space import DesignSpace, load_space
-from explore.studies.engine import SearchOutcome, run_exploration
-from explore.studies.plan import SearchedSchedules
-from explore.studies.study import Study
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.network.groups import GroupOperators
+from baco.compiler.network.program import network_code
+from baco.compiler.network.quantise import sketch
+from baco.compiler.network.steps import StepCost
+from baco.exploration._json import Json
+from baco.exploration.cost.program import program_cost
+from baco.exploration.fused import FusedPrograms, Fusion
+from baco.exploration.objective import Objective
+from baco.exploration.operators import OperatorCost
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.summary import network_totals
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.search.groups import _Possible, _taken
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.engine import SearchOutcome, run_exploration
+from baco.exploration.studies.plan import SearchedSchedules
+from baco.exploration.studies.study import Study
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 NETWORK = "mobilenet_v2:image=64"
 EDP = Objective.parse("edp")

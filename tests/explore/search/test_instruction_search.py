@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
-from common.errors import InputError
-from compiler.choice.choose import choose
-from compiler.latency import predict_layers
-from compiler.layers.layer import Layer
-from compiler.styles.realise import mapping_of
-from explore.candidate import Candidate
-from explore.cost.choice import check_cost_model, default_cost_model
-from explore.cost.genome import (
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InputError
+from baco.compiler.choice.choose import choose
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.realise import mapping_of
+from baco.exploration.candidate import Candidate
+from baco.exploration.cost.choice import check_cost_model, default_cost_model
+from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -36,21 +36,21 @@ from explore.cost.genome import (
     to_mapping,
     trivial,
 )
-from explore.cost.model import make_cost_model
-from explore.cost.predicted import InstructionModel
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.report.study_report import report_data
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SearchSetup, make_searcher
-from explore.search.tilings import in_macro_form
-from explore.space import DesignSpace, load_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import Study
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.report.study_report import report_data
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.search.tilings import in_macro_form
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import Study
+from baco.workloads.network import Network, Operator, Task, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.genome_helpers import random_rows
 from tests.explore.study_helpers import content, small_workload
-from workloads.network import Network, Operator, Task, Tensor, Workload
-from workloads.problem import Problem
 
 EDP = Objective.parse("edp")
 WORKLOAD = small_workload(32)

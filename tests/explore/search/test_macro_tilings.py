@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiler.choice.choose import choices
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import requirement
-from compiler.schedules.schedule import ExplicitSchedule
-from compiler.styles.realise import macro_form, mapping_of, realise
-from explore.cost.genome import (
+from baco.compiler.choice.choose import choices
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.nest import requirement
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.compiler.styles.realise import macro_form, mapping_of, realise
+from baco.exploration.cost.genome import (
     FLOW,
     MACRO,
     ORDER,
@@ -26,13 +26,18 @@ from explore.cost.genome import (
     tighten,
     to_mapping,
 )
-from explore.cost.predicted import InstructionModel
-from explore.search.archive import Archive
-from explore.search.moves import mutate
-from explore.search.tilings import construct_tilings, in_macro_form, tiling_neighbours, tilings_around
-from explore.space import load_space
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.moves import mutate
+from baco.exploration.search.tilings import (
+    construct_tilings,
+    in_macro_form,
+    tiling_neighbours,
+    tilings_around,
+)
+from baco.exploration.space import load_space
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 LAYERS = (
     Layer(Problem(P=49, C=40, K=72), bias=True),

@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
-from bench.paper.systems import best_candidate
-from compiler.latency import predict_layers
-from compiler.layers.layer import Layer
-from compiler.schedules.schedule import DepthwiseSchedule
-from compiler.styles.realise import realise
-from explore.cost.genome import to_mapping, trivial
-from explore.cost.model import make_cost_model
-from explore.cost.predicted import InstructionModel
-from explore.measure.layer import measure_layer
-from explore.objective import Objective
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SearchSetup, make_searcher
-from explore.search.proposals import Proposals
-from explore.space import DesignSpace
-from workloads.network import Task
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.paper.systems import best_candidate
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
+from baco.compiler.schedules.schedule import DepthwiseSchedule
+from baco.compiler.styles.realise import realise
+from baco.exploration.cost.genome import to_mapping, trivial
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.objective import Objective
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.search.proposals import Proposals
+from baco.exploration.space import DesignSpace
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 SPACE = DesignSpace(
     name="small",

@@ -13,21 +13,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from common import portable, tensors
-from explore.cost.genome import Genomes
-from explore.cost.model import CostModel, ReferenceModel
-from explore.cost.predicted import InstructionModel
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SEARCHERS
-from explore.search.exact_factors import ExactMappings
-from explore.search.tilings import in_macro_form
-from explore.space import DesignSpace, load_space
-from explore.studies.engine import run_exploration
+from baco.common import portable, tensors
+from baco.exploration.cost.genome import Genomes
+from baco.exploration.cost.model import CostModel, ReferenceModel
+from baco.exploration.cost.predicted import InstructionModel
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SEARCHERS
+from baco.exploration.search.exact_factors import ExactMappings
+from baco.exploration.search.tilings import in_macro_form
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 from tests.explore.study_helpers import content, early_phases, small_space, small_workload
-from workloads.inputs.load import load_network
-from workloads.network import Workload
 
 SPACE = dataclasses.replace(small_space(), dataflows=("WS", "OS"), double_buffer=True)
 NETWORKS = ("mobilenet_v2", "resnet18", "bert_base")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from accel.presets import load_accelerator
-from explore.objective import Objective
-from explore.search import base
-from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.studies.engine import run_exploration
+from baco.accel.presets import load_accelerator
+from baco.exploration.objective import Objective
+from baco.exploration.search import base
+from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.studies.engine import run_exploration
 from tests.explore import searcher_conformance as conformance
 from tests.explore.fake_searcher import FakeSearch, toy_cost
 from tests.explore.study_helpers import GEMMINI, REFERENCE, content, small_workload

@@ -10,28 +10,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from common.portable import Floats
-from common.yaml import parse_yaml
-from explore.candidate import Candidate, Cost
-from explore.constraints import Constraints
-from explore.cost.model import make_cost_model
-from explore.cost.predicted import instruction_costs
-from explore.cost.rest import rest_by_settings, rest_of_programs
-from explore.layers import layers_of_tasks
-from explore.objective import Objective, metric
-from explore.rest import RestBySettings
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space, read_space
-from explore.studies.engine import run_exploration
-from explore.studies.study import Study
+from baco.common.errors import InputError
+from baco.common.portable import Floats
+from baco.common.yaml import parse_yaml
+from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.cost.predicted import instruction_costs
+from baco.exploration.cost.rest import rest_by_settings, rest_of_programs
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective, metric
+from baco.exploration.rest import RestBySettings
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.space import DesignSpace, load_space, read_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import Study
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.search.test_units import LAYERS, SPACE, WORKLOAD
 from tests.explore.searcher_conformance import check_state, run
 from tests.explore.study_helpers import content, early_phases
-from workloads.inputs.load import load_network
-from workloads.network import Workload
 
 LARGE = load_space("gemmini-large")
 #: A few sizes, and settings of which each matters.

@@ -11,32 +11,32 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import explore.cost.rest as rest_module
-from common.errors import InputError
-from compiler.network.steps import StepCost
-from explore.candidate import BatchSummary, Candidate, Cost
-from explore.constraints import Constraints
-from explore.cost.limits import limits_of
-from explore.cost.model import CostModel, make_cost_model
-from explore.hardware import units_of
-from explore.layers import layers_of_tasks
-from explore.objective import Objective, metric
-from explore.operators import OperatorCost
-from explore.report.study_report import report_data
-from explore.report.summary import candidate_block, network_totals
-from explore.rest import RestOfPrograms, SizedOperators
-from explore.search.archive import Archive, Hardware
-from explore.search.base import SEARCHERS, SearchSetup, make_searcher
-from explore.search.focus import focuses
-from explore.search.selector import Selector
-from explore.space import DesignSpace, load_space
-from explore.studies.engine import Budget, SearchOutcome, run_exploration
-from explore.studies.study import Study
+import baco.exploration.cost.rest as rest_module
+from baco.common.errors import InputError
+from baco.compiler.network.steps import StepCost
+from baco.exploration.candidate import BatchSummary, Candidate, Cost
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost.limits import limits_of
+from baco.exploration.cost.model import CostModel, make_cost_model
+from baco.exploration.hardware import units_of
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective, metric
+from baco.exploration.operators import OperatorCost
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.summary import candidate_block, network_totals
+from baco.exploration.rest import RestOfPrograms, SizedOperators
+from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.base import SEARCHERS, SearchSetup, make_searcher
+from baco.exploration.search.focus import focuses
+from baco.exploration.search.selector import Selector
+from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.studies.engine import Budget, SearchOutcome, run_exploration
+from baco.exploration.studies.study import Study
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.searcher_conformance import check_state, run
 from tests.explore.study_helpers import content, early_phases
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
 
 Floats = NDArray[np.float64]
 

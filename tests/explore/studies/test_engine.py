@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.errors import InfeasibleError, InputError, StorageError
-from explore.candidate import BatchSummary
-from explore.constraints import Constraints, NetworkConstraints
-from explore.cost.infeasible import infeasible_error, nearest_details, violation
-from explore.objective import Objective
-from explore.search import base
-from explore.search.base import BatchResult
-from explore.space import DesignSpace
-from explore.studies import engine
-from explore.studies.engine import Budget, SearchOutcome, run_exploration
-from explore.studies.study import FILE_NAME, Study
+from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.exploration.candidate import BatchSummary
+from baco.exploration.constraints import Constraints, NetworkConstraints
+from baco.exploration.cost.infeasible import infeasible_error, nearest_details, violation
+from baco.exploration.objective import Objective
+from baco.exploration.search import base
+from baco.exploration.search.base import BatchResult
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies import engine
+from baco.exploration.studies.engine import Budget, SearchOutcome, run_exploration
+from baco.exploration.studies.study import FILE_NAME, Study
+from baco.workloads.network import Workload
 from tests.explore.fake_searcher import FakeSearch
 from tests.explore.study_helpers import FAKE, content, small_space, small_workload
-from workloads.network import Workload
 
 
 @pytest.fixture(autouse=True)

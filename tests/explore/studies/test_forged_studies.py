@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import explore.validate.run as running
-from common.errors import BacoError, StorageError
-from explore.measure.store import MeasurementStore
-from explore.objective import Objective
-from explore.report.study_report import write_study_report
-from explore.studies._snapshot import unpack_arrays
-from explore.studies.engine import run_exploration
-from explore.studies.study import Study
-from explore.validate.run import ValidationOptions
-from explore.validate.session import validate_file
+import baco.exploration.validate.run as running
+from baco.common.errors import BacoError, StorageError
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.objective import Objective
+from baco.exploration.report.study_report import write_study_report
+from baco.exploration.studies._snapshot import unpack_arrays
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.run import ValidationOptions
+from baco.exploration.validate.session import validate_file
 from tests.explore import forgery
 from tests.explore.forgery import COLUMNS, forge, replace_row
 from tests.explore.validate_helpers import fake_measuring, made_up, products, small_space
@@ -283,9 +283,9 @@ def store(tmp_path: Path) -> Path:
 
 
 def made_up_measurement():  # type: ignore[no-untyped-def]
-    from accel.presets import load_accelerator
-    from explore.layers import layers_of_tasks
-    from explore.measure.job import MeasurementJob
+    from baco.accel.presets import load_accelerator
+    from baco.exploration.layers import layers_of_tasks
+    from baco.exploration.measure.job import MeasurementJob
 
     layer = layers_of_tasks(WORKLOAD.tasks, WORKLOAD)[0]
     return made_up(MeasurementJob(layer, None, load_accelerator("gemmini-default")))  # type: ignore[arg-type]
@@ -318,7 +318,7 @@ def test_edited_measurements_are_not_believed(store: Path) -> None:
     ],
 )
 def test_forged_measurements_are_not_believed(store: Path, record: str) -> None:
-    from explore._database import row_digest
+    from baco.exploration._database import row_digest
 
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute(

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InfeasibleError
-from compiler.latency import schedule_cycles
-from compiler.layers.layer import Layer, Pooling
-from compiler.styles.realise import realise
-from explore.candidate import Candidate
-from explore.layers import layers_of_tasks
-from explore.objective import Objective
-from explore.space import load_space
-from explore.studies.engine import run_exploration
-from explore.studies.plan import SearchedSchedules
-from workloads.inputs.load import load_network
-from workloads.network import Workload
+from baco.common.errors import InfeasibleError
+from baco.compiler.latency import schedule_cycles
+from baco.compiler.layers.layer import Layer, Pooling
+from baco.compiler.styles.realise import realise
+from baco.exploration.candidate import Candidate
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.plan import SearchedSchedules
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 
 EDP = Objective.parse("edp")
 NETWORK = load_network("deepbench_face")

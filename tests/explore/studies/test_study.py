@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import StorageError
-from explore._database import row_digest
-from explore.candidate import Candidate
-from explore.front import nondominated, thin
-from explore.objective import Objective, metric
-from explore.studies import study as study_module
-from explore.studies._snapshot import pack_arrays, unpack_arrays
-from explore.studies.study import Study
+from baco.common.errors import StorageError
+from baco.exploration._database import row_digest
+from baco.exploration.candidate import Candidate
+from baco.exploration.front import nondominated, thin
+from baco.exploration.objective import Objective, metric
+from baco.exploration.studies import study as study_module
+from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
+from baco.exploration.studies.study import Study
 from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 
 
@@ -232,7 +232,7 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     path = tmp_path / "study.sqlite"
     with new_study(path) as study:
         code = (
-            "import sys; from pathlib import Path; from explore.studies.study import Study; from common.errors import *\n"
+            "import sys; from pathlib import Path; from baco.exploration.studies.study import Study; from baco.common.errors import *\n"
             "try: Study.open(Path(sys.argv[1]))\n"
             "except StorageError as error: print(error)\n"
         )

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import StorageError
-from explore.studies import study as study_module
-from explore.studies.study import Study
+from baco.common.errors import StorageError
+from baco.exploration.studies import study as study_module
+from baco.exploration.studies.study import Study
 from tests.explore.study_helpers import batches, content, new_study
 
 

@@ -6,21 +6,21 @@ from math import prod
 
 import pytest
 
-from common.errors import InfeasibleError, InputError
-from compiler.mapping.contraction import Contraction
-from compiler.mapping.footprint import check_fits
-from compiler.mapping.machine import ArrayAxis, Level, Machine
-from compiler.mapping.machines import load_machine, machine_names
-from compiler.mapping.text import format_tree
-from compiler.mapping.tree import Loop, Residency, Tile
-from compiler.mapping.tree_cost import tree_cost
-from explore.search.exact_factors import divisors
-from explore.trees.chains import parse_chain
-from explore.trees.dataflows import attention, dataflow, dataflow_names
-from explore.trees.descent import descend_sizes
-from explore.trees.genetic import search_trees
-from explore.trees.sizes import all_sizes, rated, search_sizes
-from explore.trees.structure import Gene, TreeStructure, structures
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.footprint import check_fits
+from baco.compiler.mapping.machine import ArrayAxis, Level, Machine
+from baco.compiler.mapping.machines import load_machine, machine_names
+from baco.compiler.mapping.text import format_tree
+from baco.compiler.mapping.tree import Loop, Residency, Tile
+from baco.compiler.mapping.tree_cost import tree_cost
+from baco.exploration.search.exact_factors import divisors
+from baco.exploration.trees.chains import parse_chain
+from baco.exploration.trees.dataflows import attention, dataflow, dataflow_names
+from baco.exploration.trees.descent import descend_sizes
+from baco.exploration.trees.genetic import search_trees
+from baco.exploration.trees.sizes import all_sizes, rated, search_sizes
+from baco.exploration.trees.structure import Gene, TreeStructure, structures
 
 
 def machine(words: int = 100_000, *, cores: int = 2, side: int = 2, rate: float = 4.0) -> Machine:

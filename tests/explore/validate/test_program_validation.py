@@ -10,24 +10,24 @@ import pytest
 from baco.cli.compile_options import NetworkOptions, ProgramOptions
 from baco.cli.layer_input import LayerOptions
 from baco.cli.network_input import network_request
-from common.errors import InfeasibleError, InputError
-from compiler.layers.layer import Layer
-from compiler.network.plan import Plan
-from explore.measure.program import ProgramJob, compile_plan
-from explore.objective import Objective
-from explore.report.study_report import report_data, write_study_report
-from explore.studies.engine import run_exploration
-from explore.studies.study import FILE_NAME, Study
-from explore.validate.result import ValidatedDesign, model_error
-from explore.validate.run import ValidationOptions, validated_designs
-from explore.validate.session import validate_file
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.plan import Plan
+from baco.exploration.measure.program import ProgramJob, compile_plan
+from baco.exploration.objective import Objective
+from baco.exploration.report.study_report import report_data, write_study_report
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.validate.result import ValidatedDesign, model_error
+from baco.exploration.validate.run import ValidationOptions, validated_designs
+from baco.exploration.validate.session import validate_file
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.validate_helpers import small_space
-from workloads.inputs.load import load_network
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
 
 NETWORK = "resnet18:image=32"
-SCHEMA = Path(__file__).parents[3] / "explore" / "report" / "summary.schema.json"
+SCHEMA = Path(__file__).parents[3] / "baco" / "exploration" / "report" / "summary.schema.json"
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPa
     name = next(one for one in values if built.network.values[one].role == "output")
     wrong = dict(values)
     wrong[name] = values[name] + (values[name] < 127) - (values[name] == 127)
-    monkeypatch.setattr("explore.measure.program.compile_plan", lambda _: (built, wrong))
+    monkeypatch.setattr("baco.exploration.measure.program.compile_plan", lambda _: (built, wrong))
     found = ProgramJob(plan).run()
     assert found.status == "failed"
     assert "fc" in found.reason

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import StorageError
-from explore.studies.study import FILE_NAME, Study
+from baco.common.errors import StorageError
+from baco.exploration.studies.study import FILE_NAME, Study
 from tests.explore.study_helpers import batches, new_study
 
 RECORD = {"status": "measured", "cycles": 123, "reason": "", "activity": {"macs": 5}}

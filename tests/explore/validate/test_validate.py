@@ -14,27 +14,27 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import explore.validate.run as running
-from common.errors import InfeasibleError, InputError, StorageError
-from explore.candidate import Candidate
-from explore.measure.job import MeasurementJob
-from explore.measure.measurement import Measurement
-from explore.objective import Objective
-from explore.report.page import page_html
-from explore.report.study_report import report_data, write_study_report
-from explore.report.summary import SCHEMA_PATH
-from explore.studies.study import Study
-from explore.validate.choose import MOST_LATENCY, choose_candidates
-from explore.validate.design import Design
-from explore.validate.result import ValidatedDesign, model_error
-from explore.validate.run import STORE_NAME, ValidationOptions, validated_designs
-from explore.validate.session import validate_file
+import baco.exploration.validate.run as running
+from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.exploration.candidate import Candidate
+from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measurement import Measurement
+from baco.exploration.objective import Objective
+from baco.exploration.report.page import page_html
+from baco.exploration.report.study_report import report_data, write_study_report
+from baco.exploration.report.summary import SCHEMA_PATH
+from baco.exploration.studies.study import Study
+from baco.exploration.validate.choose import MOST_LATENCY, choose_candidates
+from baco.exploration.validate.design import Design
+from baco.exploration.validate.result import ValidatedDesign, model_error
+from baco.exploration.validate.run import STORE_NAME, ValidationOptions, validated_designs
+from baco.exploration.validate.session import validate_file
+from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.problem import Problem
 from tests.explore.report.test_report_page import Engine
 from tests.explore.report_helpers import report_data as random_report
 from tests.explore.study_helpers import new_study
 from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
-from workloads.network import Network, Operator, Tensor, Workload
-from workloads.problem import Problem
 
 EDP = Objective.parse("edp")
 
@@ -212,7 +212,7 @@ def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
     log: list[str] = []
     monkeypatch.setattr(running, "gather", fake_measuring(log=log))
     study = explored(tmp_path)
-    import explore.validate.design as planning
+    import baco.exploration.validate.design as planning
 
     def refuse(*_: object) -> None:
         raise InfeasibleError("the tile needs 9 rows, there are 8")
@@ -231,8 +231,8 @@ def test_an_array_without_verilog_is_infeasible(tmp_path: Path, monkeypatch: pyt
     """Designs of the reference space need not have a power-of-two side."""
     log: list[str] = []
     monkeypatch.setattr(running, "gather", fake_measuring(log=log))
-    from explore.space import load_space
-    from explore.studies.engine import run_exploration
+    from baco.exploration.space import load_space
+    from baco.exploration.studies.engine import run_exploration
 
     space = replace(load_space("reference"), dim=(6,))
     run_exploration(products(2), space, EDP, "random", 20, out=tmp_path)
@@ -309,13 +309,13 @@ def test_error_bars_hold_the_truth_nineteen_times_in_twenty() -> None:
 
 
 def _planned(key: str, cycles: float, energy: float) -> object:
-    from explore.validate.design import PlannedLayer
+    from baco.exploration.validate.design import PlannedLayer
 
     return PlannedLayer(key, "P1", "explicit", "", cycles, energy)
 
 
 def _design(layers: tuple[object, ...]) -> Design:
-    from accel.presets import load_accelerator
+    from baco.accel.presets import load_accelerator
 
     return Design("d", "candidate", load_accelerator("gemmini-default"), (), None, layers, "", "reference")  # type: ignore[arg-type]
 
@@ -472,7 +472,7 @@ def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
     monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path)
     (first,) = validate_file(study, ValidationOptions(1, 0)).designs
-    from explore.studies.engine import run_exploration
+    from baco.exploration.studies.engine import run_exploration
     from tests.explore.validate_helpers import small_space
 
     run_exploration(

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from accel.chipyard import chipyard_notes
-from accel.config import Accelerator
-from accel.elf_note import note_bytes
+from baco.accel.chipyard import chipyard_notes
+from baco.accel.config import Accelerator
+from baco.accel.elf_note import note_bytes
+from baco.common.errors import InfeasibleError, InputError
 from baco.main import run
-from common.errors import InfeasibleError, InputError
-from sim.engines import external
-from sim.engines.base import EXTERNAL_ENGINES, make_engine, run_job
-from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
+from baco.sim.engines import external
+from baco.sim.engines.base import EXTERNAL_ENGINES, make_engine, run_job
+from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 from tests.sim.test_elf import BASE, elf_bytes
 
 GEMMINI = Accelerator(name="small", dim=16, scratchpad_kib=256, accumulator_kib=64)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import LocalAddress
-from sim.engines.base import run_job
-from sim.job import Job
+from baco.accel.config import Accelerator
+from baco.accel.isa import LocalAddress
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
 from tests.sim.harness_helpers import BASE, SMALL, command
 from tests.sim.normaliser import (
     I_GELU,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
 from baco.api.simulate import simulate
 from tests.sim.accel_programs import PROGRAMS, build_program
 from tests.sim.harness_helpers import SMALL

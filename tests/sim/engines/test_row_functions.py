@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from sim.engines.base import run_job
-from sim.job import Job
+from baco.accel.config import Accelerator
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
 from tests.sim.harness_helpers import BASE, SMALL, command
 from tests.sim.row_functions import Ints, RowFunction
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.elf_note import SECTION
+from baco.accel.elf_note import SECTION
 from baco.api.simulate import simulate
-from common.errors import InfeasibleError, InputError, StorageError
-from sim.engines.base import make_engine, run_job
-from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
-from sim.trace import read_log
+from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.sim.engines.base import make_engine, run_job
+from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
+from baco.sim.trace import read_log
 from tests.sim.harness_helpers import BASE, SMALL, command, run_stub
 from tests.sim.riscv_programs import compile_program
 

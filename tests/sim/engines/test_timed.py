@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
-from bench.cosim.run import random_stream
-from common.errors import InfeasibleError, InputError
-from sim.engines.base import run_job
-from sim.job import Job, MainMemory, Recording, Simulation
-from tests.bench.cosim_streams import SCARCE, WHOLE
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.sim.cosim.run import random_stream
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, MainMemory, Recording, Simulation
 from tests.sim.accel_programs import PROGRAMS, build_program
+from tests.sim.cosim_streams import SCARCE, WHOLE
 from tests.sim.harness_helpers import SMALL, command
 
 #: What both count; the value of a counter that a program reads while others run is left to the Verilog.

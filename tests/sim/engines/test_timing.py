@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 from baco.api.sources import accelerator
-from bench.cosim.run import random_stream
-from bench.cosim.stream import BASE, MEMORY_BYTES
-from bench.timing import bench_timing
-from common.errors import InfeasibleError, InputError
-from explore.hardware import with_units
-from sim.engines.base import run_job
-from sim.job import Job, MainMemory, Recording, Simulation
-from tests.bench.cosim_streams import SCARCE, WHOLE
+from baco.bench.timing import bench_timing
+from baco.common.errors import InfeasibleError, InputError
+from baco.exploration.hardware import with_units
+from baco.sim.cosim.run import random_stream
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, MainMemory, Recording, Simulation
+from tests.sim.cosim_streams import SCARCE, WHOLE
 from tests.sim.harness_helpers import SMALL, command
 from tests.sim.riscv_programs import compile_program
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from accel.isa import encode
-from sim.network.chart import draw_network_html
-from sim.network.profile import OperatorProfile
-from sim.trace import draw_html, read_log
+from baco.accel.isa import encode
+from baco.sim.network.chart import draw_network_html
+from baco.sim.network.profile import OperatorProfile
+from baco.sim.trace import draw_html, read_log
 from tests.browser import ATTACK, LOOKS, Browser
 
 pytestmark = pytest.mark.timeout(180)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from accel.isa import encode
-from common.errors import InputError
-from sim.trace import LogEntry, draw_html, draw_image, read_log, write_perfetto
-from sim.trace.chart import Bar, busy_spans
+from baco.accel.isa import encode
+from baco.common.errors import InputError
+from baco.sim.trace import LogEntry, draw_html, draw_image, read_log, write_perfetto
+from baco.sim.trace.chart import Bar, busy_spans
 
 HEAD = "# baco command log 1, dim 16\nunit,id,funct,rs1,rs2,allocated,issued,done\n"
 

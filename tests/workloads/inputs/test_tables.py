@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from common.errors import InputError
-from workloads.inputs.load import load_network
-from workloads.inputs.tables import COLUMNS
-from workloads.problem import Problem
+from baco.common.errors import InputError
+from baco.workloads.inputs.load import load_network
+from baco.workloads.inputs.tables import COLUMNS
+from baco.workloads.problem import Problem
 
 ALL = (*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count")
 HEADER = ",".join(ALL)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InputError
-from workloads.inputs.load import describe, load_network, network_names, network_options
-from workloads.kinds import KINDS
-from workloads.problem import Problem
+from baco.common.errors import InputError
+from baco.workloads.inputs.load import describe, load_network, network_names, network_options
+from baco.workloads.kinds import KINDS
+from baco.workloads.problem import Problem
 
 LAYERS = Path(__file__).resolve().parents[4] / "shared" / "data" / "dosa-layers.csv"
 needs_layers = pytest.mark.skipif(
@@ -227,7 +227,7 @@ def test_bad_specifications(spec, says):
 
 def test_built_in_networks_need_neither_torch_nor_onnx():
     code = (
-        "import sys; from workloads.inputs.load import load_network, network_names\n"
+        "import sys; from baco.workloads.inputs.load import load_network, network_names\n"
         "[load_network(name) for name in network_names()]\n"
         "print(sorted({'torch', 'onnx', 'pandas', 'pydantic'} & set(sys.modules)))"
     )

@@ -7,11 +7,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from common.errors import InputError
+from baco.common.errors import InputError
+from baco.workloads.inputs.load import load_network
+from baco.workloads.problem import Problem
 from tests.workloads import onnx_models
 from tests.workloads.onnx_models import Model, save
-from workloads.inputs.load import load_network
-from workloads.problem import Problem
 
 
 def problems(network):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from common.errors import InputError
+from baco.common.errors import InputError
+from baco.workloads.inputs.load import load_network
+from baco.workloads.problem import Problem
 from tests.workloads import torch_models
-from workloads.inputs.load import load_network
-from workloads.problem import Problem
 
 MODELS = Path(torch_models.__file__)
 

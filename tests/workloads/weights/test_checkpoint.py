@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from common.errors import InputError
-from compiler.network.float_graph import FloatGraph
-from compiler.network.parameters import Parameters
-from compiler.network.quantise import runnable
-from workloads.inputs.load import load_network
-from workloads.networks import bert, gpt, llama, vit
-from workloads.weights.checkpoint import with_weights
-from workloads.weights.safetensors import SafetensorsFile
+from baco.common.errors import InputError
+from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantise import runnable
+from baco.workloads.inputs.load import load_network
+from baco.workloads.networks import bert, gpt, llama, vit
+from baco.workloads.weights.checkpoint import with_weights
+from baco.workloads.weights.safetensors import SafetensorsFile
 
 LAYERS, WIDTH, HEADS, HIDDEN, WORDS, POSITIONS = 2, 16, 4, 64, 11, 8
 RANDOM = np.random.default_rng(5)

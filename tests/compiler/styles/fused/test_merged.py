@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from common.errors import InfeasibleError, InputError
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer, Layout
-from compiler.layers.operands import Operands
-from compiler.layers.reference import layer_result
-from compiler.styles import emit_layer
-from compiler.styles.fused.merged import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.operands import Operands
+from baco.compiler.layers.reference import layer_result
+from baco.compiler.styles import emit_layer
+from baco.compiler.styles.fused.merged import (
     MergedProducts,
     MergedSchedule,
     choose_merged,
@@ -27,9 +27,9 @@ from compiler.styles.fused.merged import (
     merged_schedules,
     predict_merged,
 )
-from compiler.styles.fused.text import parse_group_schedule
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 SIDE16 = SMALL.replace(dim=16, scratchpad_kib=64, accumulator_kib=32)

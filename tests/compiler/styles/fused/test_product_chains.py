@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from common.errors import InfeasibleError, InputError
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import Program, build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer
-from compiler.layers.reference import requantise
-from compiler.row_functions import exponentials, numerator_parts, softmax, softmax_numerator
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
-from compiler.styles.fused.predict import choose_chain, predict_chain
-from compiler.styles.fused.products import ChainOperands, emit_chain
-from compiler.styles.fused.row_unit import load_table, packed_table
-from compiler.styles.fused.text import parse_group_schedule
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import Program, build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import requantise
+from baco.compiler.row_functions import exponentials, numerator_parts, softmax, softmax_numerator
+from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from baco.compiler.styles.fused.predict import choose_chain, predict_chain
+from baco.compiler.styles.fused.products import ChainOperands, emit_chain
+from baco.compiler.styles.fused.row_unit import load_table, packed_table
+from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 Array = np.ndarray[Any, Any]
 UNITS = Accelerator(

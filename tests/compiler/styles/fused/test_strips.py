@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import float32_bits
-from accel.presets import load_accelerator
-from common.errors import InfeasibleError, InputError
-from compiler.codegen.buffer import Buffer
-from compiler.codegen.program import build_program
-from compiler.ir.emit import Emitter
-from compiler.layers.layer import Layer, Layout
-from compiler.layers.reference import layer_result
-from compiler.styles.fused.adding import AdditionOperands
-from compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
-from compiler.styles.fused.predict_strips import choose_strips, predict_strips
-from compiler.styles.fused.strip_placement import is_depthwise
-from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips, rows_needed
-from compiler.styles.fused.text import parse_group_schedule
-from sim.engines.program import run_program
-from workloads.problem import Problem
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.accel.presets import load_accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.program import build_program
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer, Layout
+from baco.compiler.layers.reference import layer_result
+from baco.compiler.styles.fused.adding import AdditionOperands
+from baco.compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
+from baco.compiler.styles.fused.predict_strips import choose_strips, predict_strips
+from baco.compiler.styles.fused.strip_placement import is_depthwise
+from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips, rows_needed
+from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.sim.engines.program import run_program
+from baco.workloads.problem import Problem
 
 Array = np.ndarray[Any, Any]
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from bench.learned.reference_base import reference_base
-from explore.cost.learned.base import instruction_base
-from explore.cost.learned.features import FLAT, described, program_features
-from explore.cost.learned.protocol import ProgramFeatures
+from baco.bench.learned.reference_base import reference_base
+from baco.exploration.cost.learned.base import instruction_base
+from baco.exploration.cost.learned.features import FLAT, described, program_features
+from baco.exploration.cost.learned.protocol import ProgramFeatures
 from tests.explore.learned_programs import programs
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from explore.cost.learned.selection import MeasurementChoice, expected_improvement, select
+from baco.exploration.cost.learned.selection import MeasurementChoice, expected_improvement, select
 
 
 @pytest.mark.parametrize(("best", "mean", "deviation"), [(0.0, 0.1, 0.2), (1.0, 0.0, 0.05), (0.0, 1.0, 0.3)])

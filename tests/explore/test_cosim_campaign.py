@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from accel.config import Accelerator
-from bench.cosim import campaign
-from bench.cosim.campaign import run_campaign
-from bench.cosim.minimise import Minimised
-from bench.cosim.run import StreamOutcome
-from bench.cosim.stream import Stream
-from common.errors import BacoError
-from explore.executors.base import Executor, Finished
-from explore.executors.engine import ExecutorChoice
-from tests.bench.cosim_streams import PLAIN, SCARCE
+from baco.accel.config import Accelerator
+from baco.common.errors import BacoError
+from baco.exploration import cosim as campaign
+from baco.exploration.cosim import run_campaign
+from baco.exploration.executors.base import Executor, Finished
+from baco.exploration.executors.engine import ExecutorChoice
+from baco.sim.cosim.minimise import Minimised
+from baco.sim.cosim.run import StreamOutcome
+from baco.sim.cosim.stream import Stream
+from tests.sim.cosim_streams import PLAIN, SCARCE
 
 STREAMS, FAILING = 250, {30, 110, 249}
 

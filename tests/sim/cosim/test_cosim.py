@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import Accelerator, Features
-from accel.isa import IDENTITY_SCALE, encode
+from baco.accel.config import Accelerator, Features
+from baco.accel.isa import IDENTITY_SCALE, encode
+from baco.common.errors import InputError
+from baco.exploration.cosim import run_campaign
+from baco.exploration.executors.engine import LOCAL
 from baco.main import run as baco
-from bench.cosim.accelerators import random_accelerator
-from bench.cosim.campaign import run_campaign
-from bench.cosim.minimise import minimise
-from bench.cosim.run import Simulator, random_stream
-from bench.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
-from common.errors import InputError
-from explore.executors.engine import LOCAL
-from sim.engines.base import run_job
-from sim.job import Job
-from tests.bench.cosim_streams import (
+from baco.sim.cosim.accelerators import random_accelerator
+from baco.sim.cosim.minimise import minimise
+from baco.sim.cosim.run import Simulator, random_stream
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
+from tests.sim.cosim_streams import (
     ACC,
     CONFIG_EX,
     CONFIG_LD,

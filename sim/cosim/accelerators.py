@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from accel.config import Accelerator, Features
-from accel.verilog.generate import rtl_problems
+from baco.accel.config import Accelerator, Features
+from baco.accel.verilog.generate import rtl_problems
 
 __all__ = ["random_accelerator"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from accel.config import Accelerator
-from accel.isa import (
+from baco.accel.config import Accelerator
+from baco.accel.isa import (
     COMMANDS,
     GARBAGE,
     IDENTITY_SCALE,
@@ -22,9 +22,9 @@ from accel.isa import (
     encode,
     find_command_type,
 )
-from bench.cosim.builder import ACCUMULATE, ACCUMULATOR, READ_FULL, StreamBuilder
-from bench.cosim.macros import MacroGenerator
-from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
+from baco.sim.cosim.builder import ACCUMULATE, ACCUMULATOR, READ_FULL, StreamBuilder
+from baco.sim.cosim.macros import MacroGenerator
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
 
 __all__ = ["illegal_stream"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from accel.isa import Command, decode, encode, find_command_type
-from bench.cosim.run import Simulator, StreamOutcome
-from bench.cosim.stream import Group, Stream, describe
+from baco.accel.isa import Command, decode, encode, find_command_type
+from baco.sim.cosim.run import Simulator, StreamOutcome
+from baco.sim.cosim.stream import Group, Stream, describe
 
 __all__ = ["Divergence", "Minimised", "first_divergence", "minimise"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from accel.config import Accelerator
+from baco.accel.config import Accelerator
 
 __all__ = ["ConvolutionTile", "draw_tile"]
 

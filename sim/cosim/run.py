@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel.config import Accelerator
-from accel.isa import disassemble
-from accel.legality.errors import error_reason
-from accel.verilog.generate import config_lines, verilog
-from bench.cosim.macros import MacroGenerator
-from bench.cosim.stream import BASE, MEMORY_BYTES, Stream
-from common.errors import BacoError
-from common.scratch import scratch_folder
-from sim.build import Report, rtl_simulator
-from sim.toolchain import toolchain
+from baco.accel.config import Accelerator
+from baco.accel.isa import disassemble
+from baco.accel.legality.errors import error_reason
+from baco.accel.verilog.generate import config_lines, verilog
+from baco.common.errors import BacoError
+from baco.common.scratch import scratch_folder
+from baco.sim.build import Report, rtl_simulator
+from baco.sim.cosim.macros import MacroGenerator
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream
+from baco.sim.toolchain import toolchain
 
 __all__ = ["Simulator", "StreamOutcome", "random_stream"]
 
@@ -96,7 +96,7 @@ def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
 class Simulator:
     """One accelerator, built.
 
-    Raises on construction as `sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
+    Raises on construction as `baco.sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
     """
 
     def __init__(

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from accel.isa import Command, disassemble, find_command_type
-from common.errors import InputError, Location, did_you_mean
-from common.numbers import hexadecimal_number, real_number, whole_number
+from baco.accel.isa import Command, disassemble, find_command_type
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.numbers import hexadecimal_number, real_number, whole_number
 
 __all__ = [
     "BASE",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from accel.config import Accelerator, Features
-from accel.isa import IDENTITY_SCALE, Command, encode
-from bench.cosim.stream import Item, Stream, group_items
+from baco.accel.config import Accelerator, Features
+from baco.accel.isa import IDENTITY_SCALE, Command, encode
+from baco.sim.cosim.stream import Item, Stream, group_items
 
 #: Everything on, and the partial sums of Gemmini; small memories.
 WHOLE = Accelerator(
@@ -67,7 +67,7 @@ def broken_sources(folder: Path) -> Path:
     """The Verilog with two bugs: writes do not wait for older reads of the same rows by other units, and CONFIG_EX takes
     an activation that is not built."""
     sources = folder / "rtl"
-    shutil.copytree(str(resources.files("accel") / "rtl"), sources)
+    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
     for name, right, wrong in (
         ("reservation", "? op_write[i] || e_write[e][j]", "? e_write[e][j]"),
         ("operands", "whole && rs1[4:3] > 2'd1", "whole && rs1[4:3] > 2'd2"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from accel.config import Accelerator
-from accel.isa import IDENTITY_SCALE, Command, command_named, encode
-from bench.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
+from baco.accel.config import Accelerator
+from baco.accel.isa import IDENTITY_SCALE, Command, command_named, encode
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
 
 __all__ = ["Rows", "StreamBuilder"]
 

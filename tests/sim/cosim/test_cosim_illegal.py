@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import Accelerator
-from accel.isa import COMMANDS, IDENTITY_SCALE, Command, encode, find_command_type
-from accel.legality.errors import ERRORS, MAIN_MEMORY
+from baco.accel.config import Accelerator
+from baco.accel.isa import COMMANDS, IDENTITY_SCALE, Command, encode, find_command_type
+from baco.accel.legality.errors import ERRORS, MAIN_MEMORY
+from baco.exploration.cosim import run_campaign
+from baco.exploration.executors.engine import LOCAL
 from baco.main import run as baco
-from bench.cosim.accelerators import random_accelerator
-from bench.cosim.campaign import run_campaign
-from bench.cosim.illegal import illegal_stream
-from bench.cosim.minimise import minimise
-from bench.cosim.run import Simulator
-from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
-from explore.executors.engine import LOCAL
-from sim.engines.base import run_job
-from sim.job import Job, MainMemory, SimulationError
+from baco.sim.cosim.accelerators import random_accelerator
+from baco.sim.cosim.illegal import illegal_stream
+from baco.sim.cosim.minimise import minimise
+from baco.sim.cosim.run import Simulator
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, MainMemory, SimulationError
 from tests.accel.legality.rule_interpreter import Legality, error_named, parameters
-from tests.bench.cosim_streams import (
+from tests.sim.cosim_streams import (
     ACC,
     CONFIG_EX,
     CONFIG_LD,

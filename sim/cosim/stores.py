@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from accel.isa import IDENTITY_SCALE, KEEP_SCALE
-from bench.cosim.builder import (
+from baco.accel.isa import IDENTITY_SCALE, KEEP_SCALE
+from baco.sim.cosim.builder import (
     ACCUMULATOR,
     READ_FULL,
     REGION_BYTES,

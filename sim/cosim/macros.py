@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from accel.isa import IDENTITY_SCALE
-from bench.cosim.builder import REGION_BYTES, SCALES
-from bench.cosim.convolution import ConvolutionTile, draw_tile
-from bench.cosim.generate import Generator
+from baco.accel.isa import IDENTITY_SCALE
+from baco.sim.cosim.builder import REGION_BYTES, SCALES
+from baco.sim.cosim.convolution import ConvolutionTile, draw_tile
+from baco.sim.cosim.generate import Generator
 
 __all__ = ["MacroGenerator"]
 

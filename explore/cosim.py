@@ -8,15 +8,15 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from accel.config import Accelerator
-from accel.legality.errors import ERRORS
-from bench.cosim.illegal import illegal_stream
-from bench.cosim.minimise import Minimised, minimise
-from bench.cosim.run import Simulator, StreamOutcome, random_stream
-from bench.cosim.stream import Stream
-from common.errors import BacoError
-from explore.executors.base import Call
-from explore.executors.engine import HERE, ExecutorChoice
+from baco.accel.config import Accelerator
+from baco.accel.legality.errors import ERRORS
+from baco.common.errors import BacoError
+from baco.exploration.executors.base import Call
+from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.sim.cosim.illegal import illegal_stream
+from baco.sim.cosim.minimise import Minimised, minimise
+from baco.sim.cosim.run import Simulator, StreamOutcome, random_stream
+from baco.sim.cosim.stream import Stream
 
 __all__ = ["ConfigurationResult", "Failure", "run_campaign"]
 

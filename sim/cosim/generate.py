@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from accel.isa import GARBAGE, IDENTITY_SCALE
-from bench.cosim.builder import (
+from baco.accel.isa import GARBAGE, IDENTITY_SCALE
+from baco.sim.cosim.builder import (
     ACCUMULATE,
     ACCUMULATOR,
     ADDRESS_BITS,
@@ -22,7 +22,7 @@ from bench.cosim.builder import (
     ProductSettings,
     Rows,
 )
-from bench.cosim.stores import StoreGenerator
+from baco.sim.cosim.stores import StoreGenerator
 
 __all__ = ["Generator"]
 
