@@ -136,6 +136,15 @@ class Graph:
 
     # Questions
 
+    @property
+    def count(self) -> int:
+        """Operators so far."""
+        return len(self._operators)
+
+    def runs_since(self, first: int) -> bool:
+        """Whether it is recorded what every operator from number `first` on computes."""
+        return all(op.semantics is not None for op in self._operators[first:])
+
     def unique(self, name: str) -> str:
         """`name`, or the first of `name~2`, `name~3`... that no operator or input has."""
         number = self._repeats.get(name, 1)

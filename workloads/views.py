@@ -81,9 +81,15 @@ class Expand:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A view whose elements are not recorded: enough to explore a network, not to run it."""
+    """A view whose elements are not recorded: enough to explore a network, not to run it.
+
+    Attributes:
+        reason: for whoever wants to run it.
+        node: of the source that the reason is about; empty: the view itself.
+    """
 
     reason: str
+    node: str = ""
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Raises ValueError."""

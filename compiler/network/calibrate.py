@@ -83,8 +83,9 @@ def needed(network: Network) -> Network:
                 live.add(operand.name)
                 problems += _unknown(op.name, operand)
     if problems:
+        problems = list(dict.fromkeys(problems[::-1]))
         raise InputError(
-            f"{len(problems)} of its operators cannot be run: {'; '.join(problems[-5:][::-1])}",
+            f"{len(problems)} of its operators cannot be run: {'; '.join(problems[:5])}",
             location=Location(network.source),
             hint="such a network can be explored, but not compiled as a whole",
         )
@@ -95,7 +96,11 @@ def needed(network: Network) -> Network:
 
 
 def _unknown(reader: str, tensor: Tensor) -> list[str]:
-    return [f"{reader}: reads {s.reason} of {tensor.name}" for s in tensor.steps if isinstance(s, Unknown)]
+    return [
+        f"{step.node}: {step.reason}" if step.node else f"{reader}: reads {step.reason} of {tensor.name}"
+        for step in tensor.steps
+        if isinstance(step, Unknown)
+    ]
 
 
 def index_inputs(network: Network) -> dict[str, int]:

@@ -101,6 +101,7 @@ BINARY: dict[str, Callable[[Array, Array], Any]] = {
     "mul": np.multiply,
     "div": np.divide,
     "floor_divide": np.floor_divide,
+    "truncated_divide": lambda a, b: np.trunc(a / b),
     "mod": np.mod,
     "fmod": np.fmod,
     "pow": np.power,

@@ -39,9 +39,10 @@ def _walk(model: LoadedModel) -> Network:
             if handler is None:
                 raise UnsupportedNodeError("")
             handler(imp)
+            imp.settle()
         except UnsupportedNodeError as error:
             imp.reject(str(error))
-    outputs = [imp.values[value.name] for value in model.graph.output if value.name in imp.values]
+    outputs = [imp.output(value.name) for value in model.graph.output]
     network = imp.builder.build(imp.unsupported, outputs)
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])

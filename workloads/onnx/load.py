@@ -40,6 +40,8 @@ class LoadedModel:
         guessed: outputs of operators without a definition, assumed to have their input's shape.
         computed: values that were computed from constants and shapes, with the stored tensors behind them.
         opset: version of the standard operators.
+        opsets: versions by domain, "" for the standard.
+        kinds: element types of values as ONNX numbers them, where they are known.
     """
 
     path: str
@@ -51,6 +53,8 @@ class LoadedModel:
     guessed: set[str] = field(default_factory=set)
     computed: dict[str, tuple[Root, ...]] = field(default_factory=dict)
     opset: int = 1
+    opsets: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
 
 
 def load_model(path: str, rest: str | None) -> LoadedModel:
@@ -67,11 +71,13 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
             for value in model.graph.input
             if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
-        shapes, guessed, computed = infer_shapes(path, model, constants)
+        shapes, guessed, computed, kinds = infer_shapes(path, model, constants)
     except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise _broken(path, error) from None
-    opset = next(entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS)
-    return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed, opset)
+    opsets = {("" if e.domain in STANDARD_DOMAINS else e.domain): e.version for e in model.opset_import}
+    return LoadedModel(
+        path, model.graph, inputs, shapes, constants, options, guessed, computed, opsets[""], opsets, kinds
+    )
 
 
 def _broken(path: str, error: Exception) -> InputError:

@@ -12,9 +12,12 @@ from baco.common.errors import InputError, Location
 from baco.common.text import file_label
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
+from baco.workloads.onnx.reading import default_of, passed_over
 from baco.workloads.onnx.values import OnnxValues
+from baco.workloads.views import Unknown
 
 
 class OnnxNode:
@@ -38,11 +41,19 @@ class OnnxNode:
         self.name = ""
         self._attributes: dict[str, onnx.AttributeProto] = {}
         self._claimed: set[str] = set()
+        self._read_attributes: set[str] = set()
+        self._read_inputs: set[int] = set()
+        self._first, self._version = 0, 1
+        self._consumed = {name for node in model.graph.node for name in node.input}
+        self._consumed |= {value.name for value in model.graph.output}
 
     def enter(self, index: int, node: onnx.NodeProto) -> None:
         """Move to a node."""
         self.node = node
         self._attributes = {a.name: a for a in node.attribute}
+        self._version = self.model.opsets.get("" if node.domain in STANDARD_DOMAINS else node.domain, 1)
+        self._first = self.builder.count
+        self.forget()
         own = node.name or (node.output[0] if node.output and node.output[0] else f"{node.op_type}_{index}")
         self.name = self.builder.unique(own)
 
@@ -77,6 +88,44 @@ class OnnxNode:
             self.constants[output] = FoldedTensor(known, self.model.computed.get(output, roots), value)
         return True
 
+    def forget(self) -> None:
+        """Nothing of the node counts as read so far: what a rule reads from here on is what decides the results."""
+        self._read_attributes.clear()
+        self._read_inputs.clear()
+
+    def settle(self) -> None:
+        """After the handler: refuse by name what it passed over, and outputs that it does not give.
+
+        The outputs stay, so that the network can be explored; whoever runs it is told the reason.
+        """
+        node = self.node
+        runs = self.builder.runs_since(self._first)
+        missed = passed_over(node, self._version, self._read_attributes, self._read_inputs) if runs else []
+        label = node.name or self.name
+        for index, name in enumerate(node.output):
+            if missed and name in self.values:
+                x = self.values[name]
+                reason = f"{self._operator()}: {', '.join(missed)}"
+                self.values[name] = x.viewed(x.shape, Unknown(reason, label))
+            elif name in self._consumed and name not in self.values and name not in self.constants:
+                self.values[name] = self._stranger(
+                    name, f"{self._operator()}: its output {index} ('{name}') is not supported", label
+                )
+
+    def output(self, name: str) -> Tensor:
+        """An output of the graph, whether it can be run or not."""
+        if name in self.values:
+            return self.values[name]
+        reason = "it does not depend on the inputs" if name in self.constants else "its shape is not known"
+        return self._stranger(name, f"{reason}, which an output must", f"output '{name}'")
+
+    def _stranger(self, name: str, reason: str, label: str) -> Tensor:
+        """A tensor that nothing computes, with the reason for whoever wants to run the network."""
+        shape = self.model.shapes.get(name)
+        if shape is None or not math.prod(shape):
+            shape = (1,)
+        return self.builder.input(self.builder.unique(name), shape).viewed(shape, Unknown(reason, label))
+
     def reject(self, reason: str) -> None:
         """List the node as unsupported; its outputs count as inputs from outside."""
         outputs = [name for name in self.node.output if name]
@@ -106,8 +155,17 @@ class OnnxNode:
         """The input if it is a constant."""
         return self.constants.get(self.node.input[index]) if self.has(index) else None
 
+    def reads(self, index: int) -> None:
+        """The input takes part in what is computed."""
+        self._read_inputs.add(index)
+
+    def kind(self, index: int) -> int:
+        """Element type of an input, as ONNX numbers them; 0 where it is not known."""
+        return self.model.kinds.get(self.node.input[index], 0) if self.has(index) else 0
+
     def value(self, index: int) -> np.ndarray | None:
         """Elements of the input if it is a small constant."""
+        self.reads(index)
         constant = self.constant(index)
         return constant.value if constant else None
 
@@ -115,6 +173,10 @@ class OnnxNode:
         """The input as an activation. Raises UnsupportedNodeError when its shape is not known."""
         if not self.has(index):
             raise self.error(f"{self.node.op_type} lacks its input {index}")
+        self.reads(index)
+        return self._activation(index)
+
+    def _activation(self, index: int) -> Tensor:
         name = self.node.input[index]
         if name in self.values:
             return self.values[name]
@@ -132,7 +194,9 @@ class OnnxNode:
         """Shape of an input, constant or not."""
         constant = self.constant(index)
         if constant is None:
-            return self.tensor(index).shape
+            if not self.has(index):
+                raise self.error(f"{self.node.op_type} lacks its input {index}")
+            return self._activation(index).shape
         if constant.shape is None:
             raise UnsupportedNodeError(f"the shape of its input '{self.node.input[index]}' is not known")
         return constant.shape
@@ -171,6 +235,11 @@ class OnnxNode:
         attribute = self._attribute(name, onnx.AttributeProto.INT)
         return default if attribute is None else int(attribute.i)
 
+    def numbers(self, name: str) -> tuple[float, ...] | None:
+        """An attribute that is a list of real numbers."""
+        attribute = self._attribute(name, onnx.AttributeProto.FLOATS)
+        return None if attribute is None else tuple(float(n) for n in attribute.floats)
+
     def number(self, name: str, default: float) -> float:
         """A real attribute."""
         attribute = self._attribute(name, onnx.AttributeProto.FLOAT)
@@ -189,7 +258,8 @@ class OnnxNode:
         return default if attribute is None else attribute.s.decode("utf-8", "replace")
 
     def _attribute(self, name: str, kind: int) -> onnx.AttributeProto | None:
-        attribute = self._attributes.get(name)
+        self._read_attributes.add(name)
+        attribute = self._attributes.get(name) or default_of(self.node, self._version, name)
         if attribute is not None and attribute.type != kind:
             wanted = onnx.AttributeProto.AttributeType.Name(kind)
             raise self.error(f"the attribute '{name}' is not of type {wanted}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import onnx
+
+from baco.workloads.network import UnsupportedNodeError
 from baco.workloads.onnx.node import Handler, OnnxNode
-from baco.workloads.onnx.semantics import PLAIN_OPERATORS, meaning, skip_norm
+from baco.workloads.onnx.semantics import PLAIN_OPERATORS, cast, meaning, skip_norm
 from baco.workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
 from baco.workloads.onnx.views import view_steps
 
@@ -21,7 +24,8 @@ def _binary(imp: OnnxNode, kind: str) -> None:
     shapes = [imp.shape(0), imp.shape(1)]
     small = next((i for i in (0, 1) if math.prod(shapes[i]) == 1), None)
     if len(activations) == 2 and small is None:
-        imp.emit(b.op(kind, activations, name=imp.name, semantics=meaning(imp)))
+        wide = imp.model.shapes.get(imp.node.output[0]) if imp.model.opset < 7 else None
+        imp.emit(b.op(kind, activations, wide, name=imp.name, semantics=meaning(imp)))
         return
     weights = sum(imp.claim(i) for i in (0, 1) if math.prod(shapes[i]) > 1)
     x = activations[0] if len(activations) == 1 or small == 1 else activations[1]
@@ -117,6 +121,35 @@ def _same(imp: OnnxNode) -> None:
     imp.emit(imp.tensor(0))
 
 
+def _dropout(imp: OnnxNode) -> None:
+    """Nothing is dropped, unless the model asks for training."""
+    training = imp.has(2)
+    if training and imp.constant(2) is not None:
+        value = imp.value(2)
+        training = value is None or bool(value.reshape(-1).any())
+    if training:
+        raise UnsupportedNodeError("training_mode drops elements at random, which is not supported")
+    imp.emit(imp.tensor(0))
+
+
+def _cast(imp: OnnxNode) -> None:
+    """Another element type: a copy, or whole numbers, or truths."""
+    x = imp.tensor(0)
+    if imp.node.op_type == "CastLike":
+        imp.reads(1)
+        to = imp.kind(1)
+    elif imp.model.opset < 6:
+        name = imp.text("to", "")
+        to = onnx.TensorProto.DataType.Value(name) if name in onnx.TensorProto.DataType.keys() else 0
+    else:
+        to = imp.integer("to", 0)
+    semantics = cast(imp, to)
+    if semantics is None:
+        imp.emit(x)
+    else:
+        imp.emit(imp.builder.op("elementwise", (x,), x.shape, name=imp.name, semantics=semantics))
+
+
 def _shape_of(imp: OnnxNode) -> None:
     imp.emit_constant()
 
@@ -193,7 +226,7 @@ HANDLERS: dict[str, Handler] = {
     "Where": partial(_shaped, kind="where"),
     "TopK": partial(_several, kind="topk"),
 }
-HANDLERS |= dict.fromkeys(("Identity", "Cast", "CastLike", "Dropout"), _same)
+HANDLERS |= {"Identity": _same, "Dropout": _dropout, "Cast": _cast, "CastLike": _cast}
 HANDLERS |= dict.fromkeys(
     (
         "Reshape",

@@ -11,12 +11,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx.defs
 
 from baco.common.errors import InputError
 from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.onnx.node import OnnxNode
-from baco.workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics
+from baco.workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics, constant
+from baco.workloads.views import Reshape
+
+#: Element types of whole numbers, and those whose numbers are real ones that int8 is as good as.
+WHOLE = frozenset(
+    getattr(onnx.TensorProto, f"{sign}INT{bits}")
+    for sign in ("", "U")
+    for bits in (2, 4, 8, 16, 32, 64)
+    if hasattr(onnx.TensorProto, f"{sign}INT{bits}")
+)
+REAL = frozenset(
+    (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+)
 
 #: Operators of one input that are a function of each element, without attributes, by the function.
 PLAIN_OPERATORS = {name.capitalize(): name for name in PLAIN_FUNCTIONS if onnx.defs.has(name.capitalize())}
@@ -29,6 +42,7 @@ def meaning(imp: OnnxNode) -> Semantics | None:
     rule = RULES.get(imp.node.op_type)
     if rule is None:
         return None
+    imp.forget()  # what the handler read was for costs
     try:
         return rule(imp)
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError):
@@ -42,6 +56,7 @@ def parameter(imp: OnnxNode, index: int, fill: Fill = "normal", fan_in: int = 1)
     constant = imp.constant(index)
     if constant is None or constant.shape is None:
         raise ValueError("no constant of known shape")
+    imp.reads(index)
     name = imp.node.input[index]
     known = constant.value
     load: Callable[[], np.ndarray | None] = (
@@ -68,7 +83,7 @@ def _unary(imp: OnnxNode, name: str, **defaults: float) -> Semantics:
     return Semantics("unary", (imp.tensor(0),), {"name": name, "numbers": numbers})
 
 
-_NUMBERS = {"lambd": "limit"}
+_NUMBERS = {"lambd": "limit", "gamma": "scale"}
 
 
 def _fixed(imp: OnnxNode, name: str, **numbers: float) -> Semantics:
@@ -106,7 +121,37 @@ def _clip(imp: OnnxNode) -> Semantics | None:
 def _binary(imp: OnnxNode, name: str) -> Semantics | None:
     if len([n for n in imp.node.input if n]) != 2:
         return None
-    return Semantics("binary", (operand(imp, 0), operand(imp, 1)), {"name": name})
+    return Semantics("binary", (operand(imp, 0), second_operand(imp)), {"name": name})
+
+
+def second_operand(imp: OnnxNode) -> Tensor | Parameter:
+    """The second operand of a pointwise operator as numpy would broadcast it.
+
+    Before opset 7 it stood along the first operand's dimensions from `axis` on, without it along the last ones.
+    """
+    x = operand(imp, 1)
+    if imp.model.opset >= 7:
+        return x
+    rank, own = len(imp.shape(0)), len(x.shape)
+    broadcast, axis = imp.integer("broadcast", 0), imp.integer("axis", rank - own)
+    behind = rank - own - axis % max(rank, 1)
+    if not broadcast or behind <= 0 or not own:
+        return x
+    shape = (*x.shape, *(1 for _ in range(behind)))
+    return x.viewed(shape, Reshape(shape))
+
+
+def _prelu(imp: OnnxNode) -> Semantics:
+    """Before opset 7 the slopes were those of channels."""
+    x, slope = imp.tensor(0), operand(imp, 1)
+    if imp.model.opset < 7 and math.prod(slope.shape) > 1:
+        shape = (math.prod(slope.shape), *(1 for _ in x.shape[2:]))
+        slope = slope.viewed(shape, Reshape(shape))
+    return Semantics("binary", (x, slope), {"name": "prelu"})
+
+
+def _divide(imp: OnnxNode) -> Semantics | None:
+    return _binary(imp, "truncated_divide" if imp.kind(0) in WHOLE else "div")
 
 
 def _modulo(imp: OnnxNode) -> Semantics | None:
@@ -115,6 +160,22 @@ def _modulo(imp: OnnxNode) -> Semantics | None:
 
 def _identity(imp: OnnxNode) -> Semantics:
     return Semantics("identity", (imp.tensor(0),))
+
+
+def cast(imp: OnnxNode, to: int) -> Semantics | None:
+    """What a change of the element type does to numbers: None where nothing.
+
+    Raises UnsupportedNodeError for types whose rounding is not followed.
+    """
+    source = imp.kind(0)
+    if to == onnx.TensorProto.BOOL and source != onnx.TensorProto.BOOL:
+        return Semantics("binary", (imp.tensor(0), constant("0", 0.0)), {"name": "not_equal"})
+    if to in WHOLE and source not in WHOLE and source != onnx.TensorProto.BOOL:
+        return _fixed(imp, "trunc")
+    if to in WHOLE | REAL or to == onnx.TensorProto.BOOL:
+        return None
+    kinds = onnx.TensorProto.DataType
+    raise UnsupportedNodeError(f"to={kinds.Name(to) if to in kinds.values() else to} is not supported")
 
 
 # Normalisation and softmax
@@ -211,11 +272,15 @@ def _resize(imp: OnnxNode) -> Semantics | None:
     mode = imp.text("mode", "nearest")
     if mode not in ("nearest", "linear") or imp.integer("antialias", 0) or imp.integer("exclude_outside", 0):
         return None
+    if imp.shape(0)[:2] != imp.output_shape()[:2]:
+        return None
     rule = "asymmetric" if old else imp.text("coordinate_transformation_mode", "half_pixel")
     known = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
     if rule not in known or imp.integers("axes") is not None:
         return None
     scales = imp.value(1 if old else 2) if imp.has(1 if old else 2) else None
+    if old and not imp.has(1) and imp.numbers("scales") is not None:
+        scales = np.array(imp.numbers("scales"), np.float32)
     attributes = {
         "mode": mode,
         "coordinates": rule,
@@ -271,9 +336,9 @@ RULES: dict[str, Rule] = {
     "QuickGelu": partial(_unary, name="gelu_quick", alpha=1.702),
     "Swish": partial(_unary, name="silu", alpha=1.0),
     "LeakyRelu": partial(_unary, name="leaky_relu", alpha=0.01),
-    "PRelu": partial(_binary, name="prelu"),
+    "PRelu": _prelu,
     "Elu": partial(_unary, name="elu", alpha=1.0),
-    "Selu": partial(_fixed, name="elu", alpha=1.6732632423543772, scale=1.0507009873554805),
+    "Selu": partial(_unary, name="elu", alpha=1.6732632423543772, gamma=1.0507009873554805),
     "Celu": _celu,
     "ThresholdedRelu": lambda imp: _fixed(imp, "threshold", limit=imp.number("alpha", 1.0)),
     "Softplus": partial(_fixed, name="softplus"),
@@ -284,7 +349,7 @@ RULES: dict[str, Rule] = {
     "Add": partial(_binary, name="add"),
     "Sub": partial(_binary, name="sub"),
     "Mul": partial(_binary, name="mul"),
-    "Div": partial(_binary, name="div"),
+    "Div": _divide,
     "Pow": partial(_binary, name="pow"),
     "Mod": _modulo,
     "Max": partial(_binary, name="maximum"),

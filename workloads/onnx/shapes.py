@@ -26,8 +26,8 @@ def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:
 
 def infer_shapes(
     path: str, model: onnx.ModelProto, constants: dict[str, FoldedTensor]
-) -> tuple[dict[str, tuple[int, ...]], set[str], dict[str, tuple[Root, ...]]]:
-    """(shapes of all values that can be known, outputs whose shape is a guess, computed values with roots).
+) -> tuple[dict[str, tuple[int, ...]], set[str], dict[str, tuple[Root, ...]], dict[str, int]]:
+    """(shapes of all values that can be known, outputs whose shape is a guess, computed values with roots, element types).
 
     The inputs of the graph must have fixed shapes. Shape computations
     are evaluated and replaced by constants in the graph. Where an operator is not defined by ONNX and its
@@ -90,7 +90,10 @@ def infer_shapes(
             types[node.output[0]] = types[first]
             guessed.add(node.output[0])
     result = {name: shape for name, kind in types.items() if (shape := known_shape(kind)) is not None}
-    return result, guessed, computed
+    kinds = {
+        name: kind.tensor_type.elem_type for name, kind in types.items() if kind.HasField("tensor_type")
+    }
+    return result, guessed, computed, kinds
 
 
 def _set_constant(node: onnx.NodeProto, value: np.ndarray) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from baco.workloads.builder import causal_mask
 from baco.workloads.einsum import contraction
 from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.onnx.node import OnnxNode
@@ -29,6 +30,7 @@ def _pads(
     """Explicit padding, all leading ones first, after `auto_pad`."""
     rank = len(kernel)
     mode = imp.text("auto_pad", "NOTSET")
+    pads = imp.integers("pads", (0,) * (2 * rank)) or ()  # they count with NOTSET only
     if mode == "VALID":
         return (0,) * (2 * rank)
     if mode in ("SAME_UPPER", "SAME_LOWER"):
@@ -40,7 +42,6 @@ def _pads(
         return tuple(small + large) if mode == "SAME_UPPER" else tuple(large + small)
     if mode != "NOTSET":
         raise imp.error(f"auto_pad cannot be '{mode}'")
-    pads = imp.integers("pads", (0,) * (2 * rank)) or ()
     if len(pads) != 2 * rank:
         raise imp.error(f"pads needs {2 * rank} numbers, not {len(pads)}")
     return pads
@@ -123,6 +124,7 @@ def conv_transpose(imp: OnnxNode) -> None:
         raise imp.error(f"strides, dilations and output_padding must be {rank} numbers")
     if wanted is not None or mode.startswith("SAME"):
         # The output is given, the padding follows (ONNX: ConvTranspose, attribute output_shape).
+        imp.integers("pads")
         wanted = wanted or tuple(n * s for n, s in zip(x.shape[2:], stride, strict=True))
         if len(wanted) != rank:
             raise imp.error(f"output_shape {wanted} must be {rank} numbers")
@@ -286,7 +288,11 @@ def attention(imp: OnnxNode) -> None:
     if imp.has(3) or imp.number("softcap", 0.0):
         # Masks that are inputs, and capped scores, can be explored only.
         scores = b.view(scores, scores.shape)
-    weights = b.softmax(scores, f"{imp.name}.softmax", causal=imp.integer("is_causal", 0) == 1)
+    # Query i sees the keys up to its own position, which is behind the past ones.
+    past = imp.shape(4)[2] if imp.has(4) else 0
+    causal = imp.integer("is_causal", 0) == 1
+    mask = causal_mask(scores.shape[-2], scores.shape[-1], past) if causal else None
+    weights = b.softmax(scores, f"{imp.name}.softmax", mask)
     y = b.matmul(weights, v, f"{imp.name}.context")
     if len(imp.tensor(0).shape) == 3:
         y = b.reshape(b.transpose(y, (0, 2, 1, 3)), (y.shape[0], y.shape[2], heads * y.shape[3]))

@@ -114,7 +114,7 @@ _RULES: dict[str, Rule] = {
     "Tile": _tile,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": lambda imp, source, output, target: space_to_depth(
-        source, imp.integer("blocksize", 1), channels_first=False
+        source, imp.integer("blocksize", 1), imp.text("mode", "DCR") == "CRD"
     ),
 }
 _RULES |= dict.fromkeys(
