@@ -8,11 +8,11 @@ from functools import partial
 from typing import TypeAlias
 
 import onnx
-import onnx.defs
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.expand import control, indexing, normalise, pointwise, products, recurrent, windows
 from baco.workloads.onnx.expand.expansion import Expansion, Facts, RefusedError
+from baco.workloads.onnx.reading import passed_over, schema_of
 
 __all__ = ["EXPANSIONS", "FUNCTIONS", "expanded"]
 
@@ -201,9 +201,10 @@ def expanded(
                 return None, ""
             e = Expansion(node, version, facts)
             rule(e)
-            return e.nodes, ""
+            missed = passed_over(node, version, e.read_attributes, e.read_inputs)
+            return (None, ", ".join(missed)) if missed else (e.nodes, "")
         if standard and (node.op_type in FUNCTIONS or not has_rule(node.op_type)):
-            schema = _schema(node.op_type, version)
+            schema = schema_of(node.op_type, "", version)
             if schema is not None and control.function_body(e, schema, types):
                 return e.nodes, ""
     except RefusedError as error:
@@ -211,10 +212,3 @@ def expanded(
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
         return None, f"its attributes do not fit its inputs ({str(error)[:100]})"
     return None, ""
-
-
-def _schema(operator: str, version: int) -> onnx.defs.OpSchema | None:
-    try:
-        return onnx.defs.get_schema(operator, version, "")
-    except (onnx.defs.SchemaError, TypeError):
-        return None
