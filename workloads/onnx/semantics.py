@@ -328,6 +328,10 @@ def _pad(imp: OnnxNode) -> Semantics | None:
     return Semantics("pad", (imp.tensor(0),), attributes)
 
 
+def _where(imp: OnnxNode) -> Semantics:
+    return Semantics("where", tuple(operand(imp, i) for i in range(3)))
+
+
 RULES: dict[str, Rule] = {
     **{name: partial(_fixed, name=function) for name, function in PLAIN_OPERATORS.items()},
     "Clip": _clip,
@@ -385,4 +389,5 @@ RULES: dict[str, Rule] = {
     "Concat": _concat,
     "Gather": _embedding,
     "Pad": _pad,
+    "Where": _where,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
 
-__all__ = ["activated", "clip", "hardmax", "several", "softmax"]
+__all__ = ["activated", "cast_like", "clip", "hardmax", "several", "softmax"]
 
 
 def several(e: Expansion, operator: str, mean: bool = False) -> None:
@@ -46,6 +46,14 @@ def hardmax(e: Expansion) -> None:
     old = e.version < 13
     axis = e.attribute("axis", 1 if old else -1) % len(shape)
     raise RefusedError(f"of {shape} along dimension {axis}: maxima that are as good as equal cannot be told apart in int8")
+
+
+def cast_like(e: Expansion) -> None:
+    """Cast to the element type of another value."""
+    kind = e.facts.kinds.get(e.input(1), 0)
+    if not kind:
+        raise RefusedError("the element type that it casts to is not known")
+    e.finish("Cast", e.input(0), to=kind)
 
 
 def clip(e: Expansion) -> None:

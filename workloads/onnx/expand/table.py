@@ -120,6 +120,7 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Softmax": (_flattens, partial(pointwise.softmax, operator="Softmax")),
     "LogSoftmax": (_flattens, partial(pointwise.softmax, operator="LogSoftmax")),
     "Hardmax": (_always, pointwise.hardmax),
+    "CastLike": (_always, pointwise.cast_like),
     "Clip": (_limits_of_one, pointwise.clip),
     "Gemm": (_wide_third_operand, products.gemm),
     "com.microsoft.FusedGemm": (_always, products.gemm),
