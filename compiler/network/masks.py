@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -75,15 +76,18 @@ class _Masks:
             return None
         if function != "binary" or op.semantics.attributes["name"] != "add":
             return None
-        tensors = [x for x in operands if isinstance(x, Tensor)]
-        added = [x for x in operands if isinstance(x, Parameter)]
-        if len(tensors) == len(added) == 1 and (self.parameters(added[0]) <= MASKED).any():
-            return _expanded(tensors[0], op), added[0]
-        if len(tensors) == 2:
-            for x, summand in (tensors, tensors[::-1]):
-                truth = self._truth(summand, name)
-                if truth is not None:
-                    return _expanded(x, op), truth
+        for index in (0, 1):
+            x, summand = operands[index], operands[1 - index]
+            if not isinstance(x, Tensor):
+                continue
+            if isinstance(summand, Parameter):
+                return (_expanded(x, op), summand) if (self.parameters(summand) <= MASKED).any() else None
+            finite, truth = self._split(summand, name)
+            if truth is None:
+                continue
+            if finite is not None:
+                x = self._binary("add", x, finite, op.output.shape, f"{name}.sum")
+            return _expanded(x, op), truth
         return None
 
     def _is_masked(self, value: Operand) -> bool:
@@ -95,35 +99,69 @@ class _Masks:
     def _is_zero(self, value: Operand) -> bool:
         return isinstance(value, Parameter) and not self.parameters(value).any()
 
-    def _truth(self, summand: Tensor, name: str) -> Operand | None:
-        """The truths of a computed summand that is 0 or minus infinity: where it is 0."""
+    def _split(self, summand: Operand, name: str) -> tuple[Operand, Operand]:
+        """(finite part, truths of what takes part) of what is added in front of a softmax: a part is None where it is 0, and
+        true, everywhere."""
+        if isinstance(summand, Parameter):
+            value = self.parameters(summand)
+            seen = value > MASKED
+            kept = np.where(seen, value, 0).astype(np.float32)
+            return (
+                constant(f"{summand.name}.finite", kept) if kept.any() else None,
+                None if seen.all() else constant(f"{summand.name}.seen", seen),
+            )
         op = self._producer(summand)
-        if op is None or op.semantics is None:
-            return None
-        operands = op.semantics.operands
-        found: Operand = None
+        if op is None or op.semantics is None or not isinstance(summand, Tensor):
+            return summand, None
+        operands, attributes = op.semantics.operands, op.semantics.attributes
+        finite: Operand
+        truth: Operand
         if op.semantics.function == "where":
             condition, a, b = operands
-            if self._is_zero(a) and self._is_masked(b):
-                found = condition
-            elif self._is_masked(a) and self._is_zero(b):
-                found = self._not(condition, name)
-        elif op.semantics.function == "binary" and op.semantics.attributes["name"] == "add":
-            for x, other in (operands, operands[::-1]):
-                if not isinstance(x, Tensor) or not isinstance(other, Parameter):
-                    continue
-                fixed = self.parameters(other)
-                truth = self._truth(x, f"{name}.part")
-                if truth is None or (fixed[fixed > MASKED] != 0).any():
-                    continue
-                seen = constant(f"{other.name}.seen", fixed > MASKED)
-                found = self._binary("and", truth, seen, op.output.shape, name)
-        if isinstance(found, Tensor):
-            return found.viewed(op.output.shape, Expand(op.output.shape)).viewed(summand.shape, *summand.steps)
-        if isinstance(found, Parameter):
-            wide = found if found.shape == op.output.shape else found.viewed(op.output.shape, Expand(op.output.shape))
-            return wide.viewed(summand.shape, *summand.steps) if summand.steps else wide
-        return None
+            if self._is_masked(b):
+                finite, truth = (None if self._is_zero(a) else a), condition
+            elif self._is_masked(a):
+                finite, truth = (None if self._is_zero(b) else b), self._not(condition, name)
+            else:
+                return summand, None
+        elif op.semantics.function == "binary" and attributes["name"] == "add":
+            parts = [self._split(x, f"{name}.part{number}") for number, x in enumerate(operands)]
+            (first, own), (second, other) = parts
+            if own is None and other is None:
+                return summand, None
+            shape = op.output.shape
+            finite = second if first is None else first
+            if first is not None and second is not None:
+                finite = self._binary("add", first, second, shape, f"{name}.finite")
+            truth = other if own is None else own
+            if own is not None and other is not None:
+                truth = self._binary("and", own, other, shape, name)
+        elif op.semantics.function == "pad" and attributes["value"] <= MASKED:
+            source = operands[0]
+            shape = source.shape if source is not None else ()
+            finite, truth = self._split(source, f"{name}.inner")
+            if truth is None:
+                truth = constant(f"{name}.ones", np.ones(shape, np.float32))
+            zeros = {**attributes, "value": 0.0}
+            finite = None if finite is None else self._padded(finite, zeros, op.output.shape, f"{name}.finite")
+            truth = self._padded(truth, zeros, op.output.shape, name)
+        else:
+            return summand, None
+        return self._seen(finite, op, summand), self._seen(truth, op, summand)
+
+    def _seen(self, part: Operand, op: Operator, summand: Tensor) -> Operand:
+        """A part as the summand sees what its operator writes."""
+        if part is None:
+            return None
+        shape = op.output.shape
+        wide = part if part.shape == shape else part.viewed(shape, Expand(shape))
+        return wide.viewed(summand.shape, *summand.steps) if summand.steps else wide
+
+    def _padded(self, x: Operand, attributes: Mapping[str, Any], shape: tuple[int, ...], name: str) -> Operand:
+        if isinstance(x, Parameter):
+            pads = list(zip(attributes["before"], attributes["after"], strict=True))
+            return constant(f"{x.name}.padded", np.pad(self.parameters(x), pads))
+        return self._add("pad", "pad", (x,), shape, name, attributes)
 
     def _negated(self, mask: Parameter) -> Parameter:
         load = mask.load
@@ -140,18 +178,27 @@ class _Masks:
         assert condition is not None
         return self._binary("equal", condition, constant("zero", np.float32(0)), condition.shape, f"{name}.not")
 
-    def _binary(
-        self, function: str, a: Operand, b: Operand, shape: tuple[int, ...], name: str
+    def _binary(self, function: str, a: Operand, b: Operand, shape: tuple[int, ...], name: str) -> Tensor:
+        kind = "add" if function == "add" else "elementwise"
+        return self._add(kind, "binary", (a, b), shape, name, {"name": function})
+
+    def _add(
+        self,
+        kind: str,
+        function: str,
+        operands: tuple[Operand, ...],
+        shape: tuple[int, ...],
+        name: str,
+        attributes: Mapping[str, Any],
     ) -> Tensor:
         """A further operator."""
         unique, number = name, 1
         while unique in self.producers:
             number += 1
             unique = f"{name}~{number}"
-        inputs = tuple(x.name for x in (a, b) if isinstance(x, Tensor))
+        inputs = tuple(x.name for x in operands if isinstance(x, Tensor))
         output = Tensor(unique, shape)
-        semantics = Semantics("binary", (a, b), {"name": function})
-        op = Operator(unique, "elementwise", inputs, output, semantics=semantics)
+        op = Operator(unique, kind, inputs, output, semantics=Semantics(function, operands, attributes))
         self.producers[unique] = op
         self.operators.append(op)
         return output

@@ -62,14 +62,14 @@ class LoadedModel:
 
     def version(self, node: onnx.NodeProto) -> int:
         """Of the operator set that a node is from."""
-        own = self.versions.get(node.output[0]) if node.output else None
+        own = self.versions.get(next(filter(None, node.output), ""))
         if own is not None:
             return own
         return self.opsets.get("" if node.domain in STANDARD_DOMAINS else node.domain, 1)
 
     def reason(self, node: onnx.NodeProto) -> str:
         """Why a node could not be written out in simpler ones; empty where it need not be."""
-        return self.reasons.get(node.output[0], "") if node.output else ""
+        return self.reasons.get(next(filter(None, node.output), ""), "")
 
 
 def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> LoadedModel:

@@ -279,6 +279,7 @@ def _resize(imp: OnnxNode) -> Semantics | None:
     if rule not in known or imp.integers("axes") is not None:
         return None
     scales = imp.value(1 if old else 2) if imp.has(1 if old else 2) else None
+    imp.reads(3)  # the shape of the output says the sizes
     if old and not imp.has(1) and imp.numbers("scales") is not None:
         scales = np.array(imp.numbers("scales"), np.float32)
     attributes = {

@@ -111,16 +111,15 @@ class _Inference:
             if written is not None:
                 queue.extendleft(reversed(written))
                 for one, own in written:
-                    if one.output:
-                        self.result.versions[one.output[0]] = own
+                    self.result.versions |= dict.fromkeys(filter(None, one.output), own)
                 if len(queue) + len(nodes) > MOST_NODES:
                     raise InputError(
                         f"the model has more than {MOST_NODES:,} nodes once {node.op_type} is written out",
                         location=Location(self.path, node=node.name or node.output[0]),
                     )
                 continue
-            if reason and node.output:
-                self.result.reasons[node.output[0]] = reason
+            if reason:
+                self.result.reasons |= dict.fromkeys(filter(None, node.output), reason)
             nodes += self._node(node, version)
         copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del graph.node[:]
@@ -161,6 +160,8 @@ class _Inference:
             if name
         ]
         values = evaluate(node, shapes, self.known, sizes, version)
+        if values is None and found and 0 in sizes:
+            return self._without_empty(node, version, found)
         nodes = [node]
         if values is not None:
             nodes = []
@@ -196,6 +197,22 @@ class _Inference:
             self._settle(output, self.types[first])
             self.result.guessed.add(output)
         return nodes
+
+    def _without_empty(
+        self, node: onnx.NodeProto, version: int, found: dict[str, onnx.TypeProto]
+    ) -> list[onnx.NodeProto]:
+        """A node some of whose results hold no element: these are constants."""
+        kept = onnx.NodeProto()
+        kept.CopyFrom(node)
+        nodes: list[onnx.NodeProto] = []
+        for index, name in enumerate(node.output):
+            shape = known_shape(found[name]) if name in found else None
+            if not name or shape is None or math.prod(shape):
+                continue
+            kept.output[index] = ""
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(found[name].tensor_type.elem_type or 1)
+            nodes += self._node(_constant("", name, np.zeros(shape, dtype)), version)
+        return nodes + (self._node(kept, version) if any(kept.output) else [])
 
     def _derived(self, node: onnx.NodeProto, name: str) -> None:
         self.roots[name] = tuple(dict.fromkeys(r for source in node.input for r in self.roots.get(source, ())))

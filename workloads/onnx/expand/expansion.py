@@ -126,6 +126,11 @@ class Expansion:
             return value.decode("utf-8", "replace")
         return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
+    def raw_attributes(self, *left_out: str) -> list[onnx.AttributeProto]:
+        """All attributes as they are, for a node of the same operator, without some."""
+        self.read_attributes |= self._attributes.keys() - set(left_out)
+        return [a for name, a in self._attributes.items() if name not in left_out]
+
     # Writing
 
     def fresh(self, part: str) -> str:

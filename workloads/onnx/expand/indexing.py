@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import onnx
 
+from baco.workloads.onnx.evaluate import evaluate_node
 from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
 
 __all__ = [
     "compress",
     "cumulative_sum",
+    "fourier",
     "gather",
     "gather_elements",
     "gather_nd",
+    "linear",
     "mirrored_pad",
     "resize",
     "reverse_sequence",
     "scatter_elements",
     "scatter_nd",
     "selected",
+    "short_fourier",
+    "tensor_scatter",
     "triangle",
+    "without_empty",
 ]
 
 #: Slices side by side; more pieces are a product with a matrix of zeros and ones.
@@ -129,16 +135,32 @@ def gather_nd(e: Expansion) -> None:
     _flat(e, positions)
 
 
-def _scattered(e: Expansion, written: np.ndarray) -> None:
-    """The first input where `written` is negative, else the element of the third at that position."""
-    if e.attribute("reduction", "none") != "none":
-        raise RefusedError(f"reduction={e.attribute('reduction', 'none')}")
-    shape = e.shape(0)
-    size = math.prod(shape)
-    updates = math.prod(e.shape(2))
-    both = e.add("Concat", e.reshape(e.input(0), (size,)), e.reshape(e.input(2), (updates,)), axis=0)
-    flat = np.where(written < 0, np.arange(size).reshape(shape), size + written).reshape(-1)
-    y = selected(e, both, (size + updates,), 0, [int(i) for i in flat])
+def _scattered(e: Expansion, places: np.ndarray) -> None:
+    """The first input with every element of the third written at its place (positions in the flattened first input), in order."""
+    shape, size, updates = e.shape(0), math.prod(e.shape(0)), math.prod(e.shape(2))
+    reduction = e.attribute("reduction", "none")
+    operators = {"none": "", "add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+    if reduction not in operators:
+        raise RefusedError(f"reduction={reduction}")
+    y, given = e.reshape(e.input(0), (size,)), e.reshape(e.input(2), (updates,))
+    rounds: list[dict[int, int]] = []
+    for number, place in enumerate(places.reshape(-1).tolist()):
+        own = next((r for r in rounds if place not in r), None) if operators[reduction] else (rounds or [None])[0]
+        if own is None:
+            own = {}
+            rounds.append(own)
+        own[place] = number
+    if len(rounds) > _MOST_PIECES:
+        raise RefusedError(f"{len(rounds)} updates of one element")
+    for own in rounds:
+        written, numbers = list(own), list(own.values())
+        new = selected(e, given, (updates,), 0, numbers)
+        if operators[reduction]:
+            new = e.add(operators[reduction], selected(e, y, (size,), 0, written), new)
+        order = np.arange(size)
+        order[written] = size + np.arange(len(written))
+        both = e.add("Concat", y, new, axis=0)
+        y = selected(e, both, (size + len(written),), 0, [int(i) for i in order])
     e.finish("Reshape", y, e.constant(list(shape)))
 
 
@@ -146,23 +168,16 @@ def scatter_elements(e: Expansion) -> None:
     """By constant indices; the last of several updates of an element stays."""
     shape, index = e.shape(0), e.value(1, "indices")
     axis = e.attribute("axis", 0) % len(shape)
-    written = np.full(shape, -1, np.int64)
     places = list(np.indices(index.shape))
     places[axis] = _positions(index, shape[axis])
-    written[tuple(places)] = np.arange(index.size).reshape(index.shape)
-    _scattered(e, written)
+    _scattered(e, np.ravel_multi_index(places, shape))
 
 
 def scatter_nd(e: Expansion) -> None:
     """By constant indices; the last of several updates of an element stays."""
     shape, index = e.shape(0), e.value(1, "indices")
-    written = np.full(shape, -1, np.int64)
-    parts = index.reshape(-1, index.shape[-1])
-    block = math.prod(shape[index.shape[-1] :])
-    numbers = np.arange(len(parts) * block).reshape(len(parts), *shape[index.shape[-1] :])
-    for place, update in zip(parts, numbers, strict=True):
-        written[tuple(place)] = update
-    _scattered(e, written)
+    order = np.arange(math.prod(shape)).reshape(shape)
+    _scattered(e, order[tuple(np.moveaxis(index, -1, 0))])
 
 
 def compress(e: Expansion) -> None:
@@ -246,12 +261,8 @@ def mirrored_pad(e: Expansion) -> None:
     e.finish("Identity", x)
 
 
-def resize(e: Expansion, known: Sequence[str] = ("nearest", "linear")) -> None:
+def resize(e: Expansion) -> None:
     """Resampling that the rule of Resize itself does not have: a product with a constant matrix along every dimension."""
-    from baco.workloads.onnx.evaluate import evaluate_node
-
-    import onnx
-
     shape = list(e.shape(0))
     rank = len(shape)
     old = e.node.op_type == "Upsample" or e.version < 11
@@ -259,34 +270,146 @@ def resize(e: Expansion, known: Sequence[str] = ("nearest", "linear")) -> None:
     axes = [a % rank for a in e.attribute("axes", None) or range(rank)]
     scales = e.value(position, "scales").reshape(-1) if e.has(position) else np.zeros(0)
     sizes = e.value(3, "sizes").reshape(-1) if e.has(3) else np.zeros(0)
-    given: dict[str, Any] = {a.name: onnx.helper.get_attribute_value(a) for a in e.node.attribute}
-    for name in given:
-        e.read_attributes.add(name)
-    if given.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
-        raise RefusedError("coordinate_transformation_mode=tf_crop_and_resize")
-    given.pop("axes", None)
-    policy = given.pop("keep_aspect_ratio_policy", b"stretch")
-    if policy != b"stretch" and sizes.size:
+    if scales.size and not old:
+        sizes = np.zeros(0)
+    crop = e.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    regions = e.value(1, "roi").reshape(2, -1) if crop else np.zeros((2, len(axes)))
+    attributes = e.raw_attributes("axes", "keep_aspect_ratio_policy")
+    policy = e.attribute("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch" and sizes.size:
         ratios = [int(n) / shape[a] for n, a in zip(sizes, axes, strict=True)]
-        ratio = min(ratios) if policy == b"not_larger" else max(ratios)
-        scales, sizes = np.array([ratio] * len(axes), np.float32), np.array(
-            [math.floor(ratio * shape[a] + 0.5) for a in axes], np.int64
-        )
+        ratio = min(ratios) if policy == "not_larger" else max(ratios)
+        wanted = [math.floor(ratio * shape[a] + 0.5) for a in axes]
+        scales, sizes = np.full(len(axes), ratio, np.float32), np.zeros(0)
+    else:
+        wanted = [int(n) for n in sizes] if sizes.size else [math.floor(shape[a] * s) for a, s in zip(axes, scales, strict=True)]
     x = e.input(0)
     for number, axis in enumerate(axes):
         size = shape[axis]
-        rows = np.eye(size, dtype=np.float32)
-        ends: dict[str, np.ndarray] = {"x": rows}
-        names = ["x", "", "", ""]
-        if sizes.size and policy == b"stretch":
-            names[3], ends["sizes"] = "sizes", np.array([size, sizes[number]], np.int64)
+        rows = np.eye(size + 1, size, dtype=np.float32)  # the last row is zero: what is there without any element
+        given: dict[str, np.ndarray] = {"x": rows}
+        names = ["x", "", ""]
+        if crop:
+            names[1] = "roi"
+            given["roi"] = np.array([0, regions[0, number], 1, regions[1, number]], np.float32)
+        if sizes.size:
+            names.append("sizes")
+            given["sizes"] = np.array([size + 1, wanted[number]], np.int64)
         else:
-            names[2], ends["scales"] = "scales", np.array([1.0, scales[number]], np.float32)
-        node = onnx.helper.make_node("Resize", names if names[3] else names[:3], ["y"])
-        node.attribute.extend(onnx.helper.make_attribute(k, v) for k, v in given.items())
-        matrix = evaluate_node(node, ends, 19)
-        if matrix.shape == rows.shape and (matrix == rows).all():
-            continue
-        x = along(e, x, rank, axis, matrix)
+            names[2], given["scales"] = "scales", np.array([1.0, scales[number]], np.float32)
+        node = onnx.helper.make_node("Resize", names, ["y"])
+        node.attribute.extend(attributes)
+        found = evaluate_node(node, given, 19)["y"]
+        offset = found[-1]
+        matrix = found[:-1] - offset
+        if matrix.shape != (size, size) or (matrix != np.eye(size)).any():
+            x = along(e, x, rank, axis, matrix)
+        if offset.any():
+            x = e.add("Add", x, e.constant(offset.reshape(-1, *(1 for _ in range(rank - axis - 1)))))
         shape[axis] = matrix.shape[1]
     e.finish("Identity", x)
+
+
+def linear(e: Expansion, lead: int) -> None:
+    """An operator that is linear in its first input, all others being constants: a product with the matrix of what it makes of
+    each element.
+
+    Args:
+        lead: leading dimensions of which each element is treated alike (batches, channels).
+    """
+    shape = e.shape(0)
+    mixed = math.prod(shape[lead:])
+    if mixed * mixed > _MOST_ELEMENTS * 4:
+        raise RefusedError(f"it mixes {mixed} elements")
+    given = {"x": np.eye(mixed, dtype=np.float32).reshape(mixed, *(1 for _ in range(lead - 1)), *shape[lead:])}
+    names = ["x"]
+    for index in range(1, len(e.node.input)):
+        names.append(e.input(index) if e.has(index) else "")
+        if e.has(index):
+            given[e.node.input[index]] = e.value(index, "parameters")
+    node = onnx.helper.make_node(e.node.op_type, names, ["y"], domain=e.node.domain)
+    node.attribute.extend(e.raw_attributes())
+    found = evaluate_node(node, given, e.version)["y"]
+    y = e.add("MatMul", e.reshape(e.input(0), (*shape[:lead], mixed)), e.constant(found.reshape(mixed, -1)))
+    e.finish("Reshape", y, e.constant([*shape[:lead], *found.shape[lead:]]))
+
+
+def fourier(e: Expansion) -> None:
+    """DFT along one dimension: a product with a constant matrix of sines and cosines."""
+    shape = e.shape(0)
+    rank = len(shape)
+    given_axis = int(e.value(2, "axis").reshape(-1)[0]) if e.has(2) else e.attribute("axis", 1 if e.version < 20 else -2)
+    axis = given_axis % rank
+    order = [*(a for a in range(rank - 1) if a != axis), axis, rank - 1]
+    size, parts = shape[axis], shape[-1]
+    rows = np.eye(size * parts, dtype=np.float32).reshape(size * parts, size, parts)
+    given = {"x": rows}
+    names = ["x"]
+    if e.has(1):
+        names, given["length"] = ["x", "length"], e.value(1, "length")
+    if e.version >= 20:
+        names = [*names, ""][:2] + ["axis"]
+        given["axis"] = np.array(1, np.int64)
+    node = onnx.helper.make_node("DFT", names, ["y"])
+    node.attribute.extend(e.raw_attributes("axis"))
+    if e.version < 20:
+        node.attribute.append(onnx.helper.make_attribute("axis", 1))
+    found = evaluate_node(node, given, e.version)["y"]
+    turned = e.add("Transpose", e.input(0), perm=order)
+    lead = [shape[a] for a in order[:-2]]
+    y = e.add("MatMul", e.reshape(turned, (*lead, size * parts)), e.constant(found.reshape(size * parts, -1)))
+    split = e.reshape(y, (*lead, *found.shape[1:]))
+    e.finish("Transpose", split, perm=[int(i) for i in np.argsort(order)])
+
+
+def short_fourier(e: Expansion) -> None:
+    """STFT of real signals: a convolution in time with sines and cosines, times the window."""
+    shape = e.shape(0)
+    step = int(e.value(1, "frame_step").reshape(-1)[0])
+    window = e.value(2, "window").reshape(-1) if e.has(2) else None
+    length = int(e.value(3, "frame_length").reshape(-1)[0]) if e.has(3) else None
+    size = length if length is not None else len(window) if window is not None else 0
+    if size < 1 or len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] != 1):
+        raise RefusedError(f"a signal of {shape} in frames of {size}")
+    rows = np.eye(size, dtype=np.float32)
+    if window is not None:
+        rows = rows * np.pad(window, (0, size - len(window)))[None]
+    spectrum = np.fft.rfft(rows) if e.attribute("onesided", 1) else np.fft.fft(rows)
+    both = np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)  # (element, bin, part)
+    kernel = both.reshape(size, -1).T[:, None, :]
+    signal = e.reshape(e.input(0), (shape[0], 1, shape[1]))
+    y = e.add("Conv", signal, e.constant(np.ascontiguousarray(kernel)), strides=[step])
+    frames = (shape[1] - size) // step + 1
+    turned = e.add("Transpose", y, perm=[0, 2, 1])
+    e.finish("Reshape", turned, e.constant([shape[0], frames, both.shape[1], 2]))
+
+
+def without_empty(e: Expansion) -> None:
+    """Concat of the parts that hold anything."""
+    parts = [e.input(i) for i in range(len(e.node.input)) if math.prod(e.shape(i))]
+    if not parts:
+        raise RefusedError("its output is empty")
+    if len(parts) == 1:
+        e.finish("Identity", parts[0])
+    else:
+        e.finish("Concat", *parts, axis=e.attribute("axis", 1))
+
+
+def tensor_scatter(e: Expansion) -> None:
+    """A cache with a piece written at constant positions of every batch."""
+    shape, update = e.shape(0), e.shape(1)
+    axis = e.attribute("axis", -2) % len(shape)
+    starts = e.value(2, "write_indices").reshape(-1) if e.has(2) else np.zeros(shape[0], np.int64)
+    written = np.full(shape, -1, np.int64)
+    numbers = np.arange(math.prod(update)).reshape(update)
+    circular = e.attribute("mode", "linear") == "circular"
+    for batch, start in enumerate(int(n) for n in starts):
+        places = start + np.arange(update[axis])
+        places = places % shape[axis] if circular else places
+        target = np.moveaxis(written[batch], axis - 1, 0)
+        target[places] = np.moveaxis(numbers[batch], axis - 1, 0)
+    size, updates = math.prod(shape), math.prod(update)
+    both = e.add("Concat", e.reshape(e.input(0), (size,)), e.reshape(e.input(1), (updates,)), axis=0)
+    flat = np.where(written < 0, np.arange(size).reshape(shape), size + written).reshape(-1)
+    y = selected(e, both, (size + updates,), 0, [int(i) for i in flat])
+    e.finish("Reshape", y, e.constant(list(shape)))

@@ -31,6 +31,12 @@ def batch_normalisation(e: Expansion) -> None:
     if e.attribute("training_mode", 0):
         raise RefusedError("training_mode=1")
     rank = len(e.shape(0))
+    if all(e.is_constant(i) for i in range(1, 5)):  # of more dimensions than an image has
+        flat = e.reshape(e.input(0), (*e.shape(0)[:2], -1))
+        options = {"epsilon": float(e.attribute("epsilon", 1e-5))}
+        y = e.add("BatchNormalization", flat, *(e.input(i) for i in range(1, 5)), **options)
+        e.finish("Reshape", y, e.constant(list(e.shape(0))))
+        return
     scale, shift, mean, variance = (_channels(e, i, rank) for i in range(1, 5))
     deviation = e.add("Sqrt", e.add("Add", variance, e.constant(float(e.attribute("epsilon", 1e-5)))))
     centred = e.add("Sub", e.input(0), mean)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expand.indexing import along
 
 __all__ = ["activated", "cast_like", "clip", "hardmax", "several", "softmax"]
 
@@ -41,11 +45,21 @@ def softmax(e: Expansion, operator: str) -> None:
 
 
 def hardmax(e: Expansion) -> None:
-    """1 at the first maximum, 0 elsewhere: where the position is that of the maximum."""
+    """1 at the first maximum of a row, 0 elsewhere: at a maximum with none before it."""
     shape = e.shape(0)
     old = e.version < 13
-    axis = e.attribute("axis", 1 if old else -1) % len(shape)
-    raise RefusedError(f"of {shape} along dimension {axis}: maxima that are as good as equal cannot be told apart in int8")
+    axis = e.attribute("axis", 1 if old else -1) % max(1, len(shape))
+    x, rows = e.input(0), list(shape)
+    if old:  # of all dimensions from the axis on as one row
+        rows = [math.prod(shape[:axis]), math.prod(shape[axis:])]
+        x, axis = e.reshape(x, rows), 1
+    size = rows[axis]
+    top = e.add("ReduceMax", x, e.constant([axis]), keepdims=1)
+    equal = e.add("Cast", e.add("Equal", x, top), to=1)
+    before = along(e, equal, len(rows), axis, np.triu(np.ones((size, size), np.float32), 1))
+    first = e.add("And", e.add("Cast", equal, to=9), e.add("Less", before, e.constant(0.5)))
+    y = e.add("Cast", first, to=1)
+    e.finish("Reshape", y, e.constant(list(shape)))
 
 
 def cast_like(e: Expansion) -> None:

@@ -50,6 +50,22 @@ def _deep(e: Expansion) -> bool:
     return len(e.shape(0)) > 4
 
 
+def _uncommon_average(e: Expansion) -> bool:
+    return _deep(e) or max(e.attribute("dilations", None) or [1]) > 1
+
+
+def _uncommon_batchnorm(e: Expansion) -> bool:
+    return _deep(e) or _computed(1, 2, 3, 4)(e)
+
+
+def _has_empty(e: Expansion) -> bool:
+    return any(0 in e.shape(i) for i in range(len(e.node.input)))
+
+
+def _constants_behind(e: Expansion) -> bool:
+    return all(e.is_constant(i) for i in range(1, len(e.node.input)) if e.has(i))
+
+
 def _groups_of_old(e: Expansion) -> bool:
     return _computed(1, 2)(e) or math.prod(e.shape(1)) != e.shape(0)[1]
 
@@ -131,10 +147,10 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Conv": (_uncommon_convolution, windows.convolution),
     "ConvTranspose": (_uncommon_convolution, windows.transposed_convolution),
     "MaxPool": (_deep, partial(windows.pool, operator="MaxPool")),
-    "AveragePool": (_deep, partial(windows.pool, operator="AveragePool")),
+    "AveragePool": (_uncommon_average, partial(windows.pool, operator="AveragePool")),
     "LpPool": (_always, normalise.lp_pool),
     "GlobalLpPool": (_always, partial(normalise.lp_pool, everything=True)),
-    "BatchNormalization": (_computed(1, 2, 3, 4), normalise.batch_normalisation),
+    "BatchNormalization": (_uncommon_batchnorm, normalise.batch_normalisation),
     "GroupNormalization": (_groups_of_old, normalise.group_normalisation),
     "InstanceNormalization": (
         _computed(1, 2),
@@ -157,6 +173,11 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "CumSum": (_always, indexing.cumulative_sum),
     "Resize": (_uncommon_resize, indexing.resize),
     "Upsample": (_uncommon_resize, indexing.resize),
+    "Concat": (_has_empty, indexing.without_empty),
+    "Col2Im": (_constants_behind, partial(indexing.linear, lead=1)),
+    "DFT": (_always, indexing.fourier),
+    "STFT": (_always, indexing.short_fourier),
+    "TensorScatter": (_always, indexing.tensor_scatter),
     "LSTM": (_always, recurrent.lstm),
     "GRU": (_always, recurrent.gru),
     "RNN": (_always, recurrent.rnn),
@@ -204,8 +225,8 @@ def expanded(
             rule(e)
             missed = passed_over(node, version, e.read_attributes, e.read_inputs)
             return (None, ", ".join(missed)) if missed else (e.nodes, "")
-        if standard and (node.op_type in FUNCTIONS or not has_rule(node.op_type)):
-            schema = schema_of(node.op_type, "", version)
+        if (standard and node.op_type in FUNCTIONS) or not (standard and has_rule(node.op_type)):
+            schema = schema_of(node.op_type, node.domain, version)
             if schema is not None and control.function_body(e, schema, types):
                 return e.nodes, ""
     except RefusedError as error:

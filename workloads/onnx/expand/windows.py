@@ -229,6 +229,9 @@ def pool(e: Expansion, operator: str) -> None:
     """Pooling of three dimensions: of height and width, then of depth. A mean over part of a window is the mean of its means."""
     shape = e.shape(0)
     kernel = e.attribute("kernel_shape", [])
+    if operator == "AveragePool" and max(e.attribute("dilations", [1])) > 1 and len(shape) <= 4:
+        _dilated_average(e, kernel)
+        return
     if len(kernel) != 3 or len(shape) != 5:
         raise RefusedError(f"a window of {len(kernel)} dimensions over {shape}")
     if e.wants(1):
@@ -264,6 +267,33 @@ def pool(e: Expansion, operator: str) -> None:
     plane, out = pooled(e.input(0), 1, 3, shape[3:], shape[1] * shape[2])
     deep, depth = pooled(plane, 0, 1, (shape[2], math.prod(out)), shape[1])
     e.finish("Reshape", deep, e.constant([*shape[:2], *depth, *out]))
+
+
+def _dilated_average(e: Expansion, kernel: Sequence[int]) -> None:
+    """A depthwise convolution; where padding does not count, times the share of the window that lies inside."""
+    shape = e.shape(0)
+    w = _window(e, shape[2:], kernel)
+    if e.attribute("ceil_mode", 0):
+        raise RefusedError("dilations with ceil_mode=1")
+    rank, taps = len(kernel), math.prod(kernel)
+    ones = np.full((shape[1], 1, *kernel), 1 / taps, np.float32)
+    options = {
+        "strides": list(w.stride),
+        "dilations": list(w.dilation),
+        "pads": [*w.before, *w.after],
+        "group": shape[1],
+    }
+    y = e.add("Conv", e.input(0), e.constant(ones), **options)
+    inside = np.ones(())
+    for i in range(rank):
+        first = np.arange(w.out[i]) * w.stride[i] - w.before[i]
+        position = first[:, None] + np.arange(w.kernel[i]) * w.dilation[i]
+        count = ((position >= 0) & (position < w.size[i])).sum(1) / w.kernel[i]
+        inside = inside[..., None] * count
+    if e.attribute("count_include_pad", 0) or (inside == 1).all():
+        e.finish("Identity", y)
+    else:
+        e.finish("Mul", y, e.constant(1 / np.maximum(inside, 1 / taps)))
 
 
 def fused_convolution(e: Expansion) -> None:
