@@ -84,7 +84,7 @@ def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> 
         check_size(path, model)
         constants = _strip_weights(path, model.graph)
         model = inline_functions(model)
-        write_constants_as_tensors(model.graph)
+        write_constants_as_tensors(model.graph.node)
         sort_nodes(path, model.graph)
         options = _fix_dimensions(path, model.graph, constants, rest)
         inputs = [
