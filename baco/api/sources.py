@@ -38,7 +38,11 @@ AcceleratorSource: TypeAlias = Union[str, Path, "Accelerator", "Candidate", "Res
 
 
 def network(
-    source: NetworkSource | torch.nn.Module, inputs: object = None, *, name: str | None = None
+    source: NetworkSource | torch.nn.Module,
+    inputs: object = None,
+    *,
+    name: str | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
     """A network as a graph, from whatever describes it.
 
@@ -49,6 +53,7 @@ def network(
         inputs: of a module: a tensor, a tuple of positional or a dict of keyword arguments. Their shapes count; the
             model is exported with them by `torch.export`, in evaluation mode.
         name: what reports call a module; by default its class.
+        shapes: of inputs of an ONNX model whose dimensions are open, by name.
 
     Raises InputError for an unknown name, a malformed file, or a model that cannot be exported.
     """
@@ -59,9 +64,11 @@ def network(
     if isinstance(source, (str, Path)):
         if inputs is not None:
             raise InputError("example inputs go with a torch.nn.Module, not with a name or a file")
-        from baco.workloads.inputs.load import load_network
+        from baco.workloads.inputs.load import load_network, with_shapes
 
-        return load_network(str(source))
+        return load_network(with_shapes(str(source), shapes) if shapes else str(source))
+    if shapes:
+        raise InputError("`shapes` go with an ONNX model")
     if callable(source) and hasattr(source, "named_parameters"):  # without loading PyTorch for anything else
         if inputs is None:
             raise InputError(

@@ -13,21 +13,23 @@ DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def load_onnx(path: str, rest: str | None = None) -> Network:
-    """The network in an ONNX file; `rest` may set `batch=N` and symbolic dimensions `dim.NAME=N`.
+    """The network in an ONNX file; `rest` says how large open dimensions are (`baco.workloads.onnx.dimensions`).
 
     A batch dimension that is left open becomes 1. Operators that cannot be costed are listed in
     `Network.unsupported`; their outputs count as inputs from outside.
 
     Raises:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
-            or no tensor problem in the graph.
+            or nothing in the graph that could be run or explored.
     """
     model = load_model(path, rest, HANDLERS.__contains__)
     network = walk(model)
-    if not network.operators:
+    if not network.operators or (network.unsupported and not network.tasks):
         cause = first_cause(network.unsupported)
         raise InputError(
-            "the model holds no operator that is known" + (f": {cause}" if cause else ""), location=Location(model.path)
+            "the model holds no operator that the accelerator runs",
+            location=Location(model.path),
+            hint=f"unsupported: {cause}" if cause else "convolutions, matrix products and additions are needed",
         )
     return network
 
