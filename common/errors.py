@@ -13,6 +13,8 @@ from baco.common.text import one_line
 #: Characters shown of a place, a sentence and a hint, names further lines, and names in a list of what is allowed:
 #: what users write into their files may be of any length.
 _MOST_PLACE, _MOST_SENTENCE, _MOST_HINT, _MOST_LINES, _MOST_NAMES = 400, 1000, 1500, 60, 60
+#: Further errors that are shown.
+_MOST_ERRORS = 20
 #: Longer names are not looked for among the allowed ones; comparing is quadratic.
 _LONGEST_GUESS = 80
 #: Whose lines are of no interest to users.
@@ -42,14 +44,15 @@ class Location:
 class BacoError(Exception):
     """Root of all errors shown to users: printed as one message, exit code 2.
 
-    Any part may quote the user's input as it is: as text, an error is fit to show (`baco.common.text`), and only `details`
-    and the hint begin further lines.
+    Any part may quote the user's input as it is: as text, an error is fit to show (`baco.common.text`), and only `details`,
+    the hint and other errors begin further lines.
 
     Args:
         message: what is wrong, in one sentence.
         location: where in the user's input.
         hint: what to do about it.
         details: further lines below the message (the source line, a compiler's own words).
+        also: further errors of the same file, shown below this one.
     """
 
     def __init__(
@@ -59,12 +62,14 @@ class BacoError(Exception):
         location: Location | None = None,
         hint: str | None = None,
         details: Sequence[str] = (),
+        also: Sequence[BacoError] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
         self.hint = hint
         self.details = tuple(details)
+        self.also = tuple(also)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors travel between processes whatever their constructors ask for."""
@@ -79,6 +84,11 @@ class BacoError(Exception):
             lines.append(f"  and {len(self.details) - _MOST_LINES:,} more lines")
         if self.hint:
             lines.append(f"  hint: {one_line(self.hint, _MOST_HINT)}")
+        for index, other in enumerate(self.also[:_MOST_ERRORS]):
+            first, *rest = str(other).split("\n")
+            lines += [f"  and {first}", *(f"  {line}" for line in rest)]
+            if index == _MOST_ERRORS - 1 and len(self.also) > _MOST_ERRORS:
+                lines.append("  and further errors")
         return "\n".join(lines)
 
     def _render_traceback_(self) -> list[str]:

@@ -14,20 +14,46 @@ from baco.cli.layer_input import LayerOptions
 if TYPE_CHECKING:
     from baco.cli.compile_request import Request
 
-__all__ = ["DEFAULT_ACCELERATOR", "NETWORK_PANEL", "NetworkOptions", "ProgramOptions"]
+__all__ = [
+    "ACCELERATOR_HELP",
+    "ACCELERATOR_METAVAR",
+    "DEFAULT_ACCELERATOR",
+    "NETWORK_PANEL",
+    "Accelerator",
+    "AcceleratorArgument",
+    "NetworkOptions",
+    "ProgramOptions",
+    "Timing",
+]
 
 #: What programs are for unless an accelerator is named.
 DEFAULT_ACCELERATOR = "gemmini-default"
 _CODE = "IR or kernel"
 NETWORK_PANEL = "Network"
 
+#: How every command takes an accelerator.
+ACCELERATOR_METAVAR = "NAME|FILE.yaml|DIR[,KEY=VALUE,...]"
+ACCELERATOR_HELP = (
+    "Preset, configuration file, or the folder of a study: its best design; with what differs behind it, as "
+    "gemmini-default,dataflow=OS,dim=8,features.max_pool=false."
+)
+
 Accelerator = Annotated[
     str,
     typer.Option(
         "--accelerator",
         "-a",
-        metavar="NAME|FILE.yaml|DIR",
-        help="Preset, configuration file, or the folder of a study: its best design.",
+        metavar=ACCELERATOR_METAVAR,
+        help=ACCELERATOR_HELP,
+        autocompletion=accelerator_completions,
+    ),
+]
+
+AcceleratorArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar=f"ACCELERATOR{ACCELERATOR_METAVAR.removeprefix('NAME|FILE.yaml|DIR')}",
+        help=ACCELERATOR_HELP,
         autocompletion=accelerator_completions,
     ),
 ]

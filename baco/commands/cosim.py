@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from baco.cli.checked import seed_option
+from baco.cli.compile_options import ACCELERATOR_HELP, ACCELERATOR_METAVAR
+from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -25,7 +27,11 @@ def cosim(
     accelerator: Annotated[
         str,
         typer.Option(
-            "--accelerator", "-a", metavar="NAME|FILE.yaml|random", help="One configuration, or random ones."
+            "--accelerator",
+            "-a",
+            metavar=f"{ACCELERATOR_METAVAR}|random",
+            help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
+            autocompletion=accelerator_completions,
         ),
     ] = "random",
     streams: Annotated[

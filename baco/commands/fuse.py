@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.compile_options import DEFAULT_ACCELERATOR
+from baco.cli.compile_options import DEFAULT_ACCELERATOR, Accelerator
 from baco.cli.completions import network_completions
 
 if TYPE_CHECKING:
@@ -24,10 +24,7 @@ def fuse(
             help="As `baco compile --network` takes it.",
         ),
     ] = None,
-    accelerator: Annotated[
-        str,
-        typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml|DIR", help="That the program is for."),
-    ] = DEFAULT_ACCELERATOR,
+    accelerator: Accelerator = DEFAULT_ACCELERATOR,
     layers: Annotated[
         int | None, typer.Option("--layers", metavar="N", help="Run repeated blocks only so many times.")
     ] = None,
