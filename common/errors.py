@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from baco.common.door import in_the_words_of_the_door
 from baco.common.text import one_line
 
 #: Characters shown of a place, a sentence and a hint, names further lines, and names in a list of what is allowed:
@@ -44,6 +45,7 @@ class Location:
 class BacoError(Exception):
     """Root of all errors shown to users: printed as one message, exit code 2.
 
+    Options are named as on the command line (`--time-limit`); whoever comes from Python is shown arguments (`baco.common.door`).
     Any part may quote the user's input as it is: as text, an error is fit to show (`baco.common.text`), and only `details`,
     the hint and other errors begin further lines.
 
@@ -76,14 +78,15 @@ class BacoError(Exception):
         return _without_constructor, (type(self), self.args), self.__dict__
 
     def __str__(self) -> str:
-        place = f"{one_line(str(self.location), _MOST_PLACE)}: " if self.location else ""
-        lines = [place + one_line(self.message, _MOST_SENTENCE)]
+        said = in_the_words_of_the_door
+        place = f"{one_line(said(str(self.location)), _MOST_PLACE)}: " if self.location else ""
+        lines = [place + one_line(said(self.message), _MOST_SENTENCE)]
         # a tab before a mark keeps the mark below what it marks
         lines += [f"  {self._detail(text)}" for text in self.details[:_MOST_LINES]]
         if len(self.details) > _MOST_LINES:
             lines.append(f"  and {len(self.details) - _MOST_LINES:,} more lines")
         if self.hint:
-            lines.append(f"  hint: {one_line(self.hint, _MOST_HINT)}")
+            lines.append(f"  hint: {one_line(said(self.hint), _MOST_HINT)}")
         for index, other in enumerate(self.also[:_MOST_ERRORS]):
             first, *rest = str(other).split("\n")
             lines += [f"  and {first}", *(f"  {line}" for line in rest)]

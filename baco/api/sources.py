@@ -133,7 +133,7 @@ def with_timing(machine: Accelerator, timing: str) -> Accelerator:
     if timing not in TIMINGS:
         raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
     if timing == "gemmini":
-        from baco.sim.engines.rtl import check_original
+        from baco.sim.engines.original import check_original
 
         check_original(machine)
     return machine.replace(timing=timing)
