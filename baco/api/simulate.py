@@ -142,6 +142,8 @@ def trace(
 
     if out is None and perfetto is None:
         raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")
+    if until is not None and until <= first:
+        raise InputError(f"no cycle lies from --from {first:,} to --until {until:,}")
     content = read_log(log)
     if out is not None:
         draw = draw_html if Path(out).suffix == ".html" else draw_image

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import only_with, seed_option
 from baco.cli.compile_options import ACCELERATOR_HELP, ACCELERATOR_METAVAR
 from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.exploration.cosim import ConfigurationResult, Failure
     from baco.sim.cosim.stream import Stream
+
+#: Random streams in all, and configurations that share them.
+_STREAMS, _CONFIGURATIONS = 500, 4
 
 
 def cosim(
@@ -36,13 +39,13 @@ def cosim(
     ] = "random",
     streams: Annotated[
         int, typer.Option("--streams", min=1, max=10**9, help="Command streams in all.")
-    ] = 500,
+    ] = _STREAMS,
     configurations: Annotated[
         int,
         typer.Option(
             "--configurations", min=1, max=100_000, help="Random configurations that share the streams."
         ),
-    ] = 4,
+    ] = _CONFIGURATIONS,
     first: Annotated[
         int,
         typer.Option(
@@ -81,11 +84,21 @@ def cosim(
 
     notes = stderr()
     report = notes.print
+    of_many = {"--configurations": configurations != _CONFIGURATIONS, "--first": first != 0}
+    if accelerator != "random":
+        only_with("random configurations, without --accelerator", of_many)
+    elif first >= configurations:
+        raise InputError(
+            f"there is no configuration from --first {first} to --configurations {configurations}"
+        )
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
+        of_random = {"--streams": streams != _STREAMS, "--illegal": illegal, "--seed": seed != 0}
+        only_with("random streams, without --stream", of_random | of_many)
         _play(load_accelerator(accelerator), stream, minimise, out, report)
         return
+    only_with("--stream", {"--minimise": minimise})
     if accelerator == "random":
         chosen = [random_accelerator(seed, number) for number in range(first, configurations)]
     else:
