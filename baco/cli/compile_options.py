@@ -109,14 +109,20 @@ class ProgramOptions:
         typer.Option(
             "--arg",
             metavar="NAME=VALUE",
-            help="An argument: int8[64,64] (random), int8[64,64]:output, FILE.npy, or a number of a kernel's. Repeatable, "
-            "in the order of the function's arguments.",
+            help="An argument: int8[64,64] (random), int8[64,64]:output, FILE.npy, or a number of a kernel's, whose arrays come "
+            'from its annotations (`a: "int8[M, K]"`) unless they are given. Repeatable, for text of the IR in the order of the '
+            "function's arguments.",
             rich_help_panel=_CODE,
         ),
     ] = None
     grid: Annotated[
         str | None,
-        typer.Option("--grid", metavar="N[,N]", help="Programs of a kernel.", rich_help_panel=_CODE),
+        typer.Option(
+            "--grid",
+            metavar="N[,N]",
+            help="Programs of a kernel, e.g. 'cdiv(M, BM), cdiv(N, BN)'; by default what `grid(meta)` in its file returns, else 1.",
+            rich_help_panel=_CODE,
+        ),
     ] = None
 
     def request(self, layer: LayerOptions, *, compare: bool) -> Request:
