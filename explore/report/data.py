@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.common.shown import Shown
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
@@ -100,8 +101,8 @@ class SearchRecord:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class ReportData:
+@dataclass(frozen=True, repr=False)
+class ReportData(Shown):
     """Everything that a report shows.
 
     Attributes:
@@ -185,6 +186,9 @@ class ReportData:
         layers = self.layers[self.best_index]
         assert layers is not None  # checked when the object was made
         return layers
+
+    def _headline(self) -> str:
+        return f"{self.network_names}: {len(self.candidates):,} designs, {self.objective}"
 
     @property
     def resources(self) -> tuple[str, ...]:
