@@ -133,6 +133,7 @@ class Network(Shown):
         spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
         output_names: what the user's model calls its `outputs`, in the same order; empty where it calls them nothing else than
             their tensors.
+        notes: what an importer took for granted, one sentence each.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Network(Shown):
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
     spec: str = field(default="", compare=False, repr=False)
     output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def _headline(self) -> str:
         missing = f", {len(self.unsupported)} operators not costed" if self.unsupported else ""
@@ -160,6 +162,7 @@ class Network(Shown):
         yield "on the array", sum(one.problem is not None for one in self.operators)
         yield "riding on these", sum(one.fused for one in self.operators)
         yield "beside these", len(self.host_operators)
+        yield "notes", "; ".join(self.notes) or None
         yield "not costed", "; ".join(map(str, self.unsupported[:5])) or None
 
     def _rows(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
