@@ -127,7 +127,8 @@ class _Function:
         object.__setattr__(self, "expression", RuleExpression(self.value))
 
 
-#: Functions of expressions beside min and max. A local address word is taken apart as hardware does (see there): the
+#: Functions of expressions beside min, max and overtakes(result, result_stride, first, stride, rows): whether row i of a
+#: result falls on row j > i of an operand, of `rows` rows each. A local address word is taken apart as hardware does (see there): the
 #: bit above the row number belongs to no row, so that a word which sets it names rows beyond the memory.
 FUNCTIONS: Mapping[str, _Function] = {
     "accumulator": _Function(("word",), "word >> 31 & 1"),
@@ -184,6 +185,7 @@ STATE: Mapping[str, StateVariable] = {
     "result_memory": StateVariable("... memory of the result"),
     "result_first": StateVariable("... first row of the result"),
     "result_past": StateVariable("... row behind the result"),
+    "result_rows": StateVariable("... rows of the result"),
     "stationary_first": StateVariable("... first row of the operand that stays in the array"),
     "stationary_past": StateVariable("... row behind it"),
     "empty_array": StateVariable("the array holds no weights, no sums of this dataflow", 1, tells=False),

@@ -68,6 +68,7 @@ PRELOAD: tuple[Step, ...] = (
     Set("result_memory", "accumulator(c)"),
     Set("result_first", "c_first"),
     Set("result_past", "c_past"),
+    Set("result_rows", "c_rows"),
 )
 
 
@@ -92,8 +93,12 @@ def _compute(*first: Refuse) -> tuple[Step, ...]:
         Refuse("LOCAL_ADDRESS", "the second operand exists, whole", "bd_past > SCRATCHPAD_ROWS"),
         Refuse(
             "ROWS_IN_USE",
-            "its result does not overwrite its operands, which are still read by then",
-            "meets_result(0, a_first, a_past) or meets_result(0, bd_first, bd_past)",
+            "weight-stationary, no row of the result falls on a later row of A, unless transposed, or of the bias",
+            "weight_stationary and ("
+            "(not transpose_a and meets_result(0, a_first, a_past)"
+            " and overtakes(result_first, stride_c, a_first, stride_a, min(a_rows, result_rows)))"
+            " or (meets_result(0, bd_first, bd_past)"
+            " and overtakes(result_first, stride_c, bd_first, 1, min(bd_rows, result_rows))))",
         ),
         Set("pending", "0"),
         # output-stationary, sums that leave as a result are in the array no longer

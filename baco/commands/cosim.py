@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from baco.accel.config import Accelerator
-    from baco.exploration.cosim import ConfigurationResult, Failure
+    from baco.exploration.cosim import ConfigurationResult, Failure, StreamKind
     from baco.sim.cosim.stream import Stream
 
 
@@ -48,6 +48,10 @@ def cosim(
         bool,
         typer.Option("--illegal", help="Damaged streams and commands of chance: is the verdict the same?"),
     ] = False,
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Legal streams of products whose results overwrite their operands."),
+    ] = False,
     stream: Annotated[
         Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
     ] = None,
@@ -73,6 +77,8 @@ def cosim(
     from baco.exploration.cosim import run_campaign
     from baco.sim.cosim.accelerators import random_accelerator
 
+    if illegal and in_place:
+        raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
     notes = stderr()
     report = notes.print
     if stream is not None:
@@ -85,10 +91,11 @@ def cosim(
     else:
         chosen = [load_accelerator(accelerator)]
     total = configurations if accelerator == "random" else 1
+    kind: StreamKind = "illegal" if illegal else "in place" if in_place else "legal"
     start = time.monotonic()
     results = []
     for result in run_campaign(
-        chosen, -(-streams // total), seed, illegal=illegal, engine=engine.chosen, report=report
+        chosen, -(-streams // total), seed, kind=kind, engine=engine.chosen, report=report
     ):
         results.append(result)
         if not json:

@@ -486,7 +486,7 @@ def test_cosimulation_tells_them_apart(whole: Simulator) -> None:
 
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE], ids=lambda one: one.name)
 def test_random_illegal_streams(accelerator: Accelerator) -> None:
-    (result,) = run_campaign([accelerator], 200, seed=0, illegal=True, shorten=False)
+    (result,) = run_campaign([accelerator], 200, seed=0, kind="illegal", shorten=False)
     assert [(one.stream.name, one.outcome.describe()) for one in result.failures] == []
     assert result.streams == 200
     assert result.refused.total() > 110, "most blows should tell"
@@ -497,7 +497,7 @@ def test_random_illegal_streams(accelerator: Accelerator) -> None:
 @pytest.mark.timeout(7200)
 def test_two_thousand_illegal_streams_on_ten_machines() -> None:
     accelerators = [random_accelerator(3, number) for number in range(10)]
-    results = list(run_campaign(accelerators, 200, seed=3, illegal=True, engine=LOCAL, shorten=False))
+    results = list(run_campaign(accelerators, 200, seed=3, kind="illegal", engine=LOCAL, shorten=False))
     failures = [(one.stream.name, one.outcome.describe()) for result in results for one in result.failures]
     assert failures == []
     assert sum(result.streams for result in results) == 2_000
