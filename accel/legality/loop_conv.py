@@ -42,8 +42,8 @@ LOOP_CONV_WS: tuple[Step, ...] = (
     ),
     Refuse(
         "NOT_BUILT",
-        "the activation of a pooled convolution is none or ReLU",
-        "conv_stores and pooled and activation > 1",
+        "the activation of a pooled convolution is none or ReLU where normalizations are not built",
+        "conv_stores and pooled and activation > 1 and not normalizations",
     ),
     Refuse("NOT_BUILT", "scaled accumulator reads (read_small_width) are built", "conv_stores and not read_small_width"),
     Refuse(

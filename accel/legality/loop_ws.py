@@ -146,11 +146,6 @@ LOOP_WS: tuple[Step, ...] = (
         "stores neither pool, use the 1-D mode, nor softmax or normalise rows",
         "stores and (st_windowed or st_function >= 2)",
     ),
-    Refuse(
-        "UNSUITABLE",
-        "results that are stored raw or in the scratchpad have no activation, or ReLU",
-        "stores and (full_c or spad_only) and st_activation >= 2",
-    ),
     Set("ws_slot", "1 - ws_slot"),
     Set("ws_given", "0"),
     Set("empty_array", "0", when="computes"),

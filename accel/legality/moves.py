@@ -98,10 +98,6 @@ MVOUT: tuple[Step, ...] = (
         "by_row(local, st_function) and st_windowed",
     ),
     Let("normaliser", "norm(local) if normalizations else 0"),
-    Let(
-        "statistical",
-        "accumulator(local) and (normaliser != 0 or (st_activation >= 2 and not raw(local)))",
-    ),
     Refuse(
         "BAD_FLAGS",
         "normaliser commands are for accumulator rows",
@@ -109,13 +105,9 @@ MVOUT: tuple[Step, ...] = (
     ),
     Refuse(
         "BAD_FLAGS",
-        "statistics, layer norm, I-GELU and softmax go without pooling, the 1-D mode and functions of rows",
-        "statistical and (st_windowed or by_row(local, st_function))",
-    ),
-    Refuse(
-        "BAD_FLAGS",
-        "what is stored raw has no activation, or ReLU",
-        "raw(local) and normaliser == 0 and st_activation >= 2",
+        "statistics go without pooling, the 1-D mode and functions of rows, layer norm, I-GELU and softmax without the last",
+        "(normaliser != 0 and (st_windowed or by_row(local, st_function)))"
+        " or (accumulator(local) and st_activation >= 2 and by_row(local, st_function))",
     ),
     Refuse(
         "NOT_BUILT", "raw accumulator reads (read_full_width) are built", "raw(local) and not read_full_width"
@@ -194,8 +186,9 @@ MVOUT_SPAD: tuple[Step, ...] = (
     Refuse("BAD_FLAGS", "rows are neither normalised nor multiplied", "st_function > 2"),
     Refuse(
         "BAD_FLAGS",
-        "there are neither normaliser commands nor layer norm, I-GELU or softmax",
-        "(normalizations and norm(local) != 0) or (accumulator(local) and st_activation >= 2)",
+        "there are no normaliser commands, and not layer norm, I-GELU or softmax and a function of rows at once",
+        "(normalizations and norm(local) != 0)"
+        " or (accumulator(local) and st_activation >= 2 and by_row(local, st_function))",
     ),
     Refuse(
         "NOT_BUILT",

@@ -46,9 +46,6 @@ module baco_operands #(
 `ifdef BACO_ROW_FUNCTIONS
     output wire st_by_row,                        // rows that are stored are softmaxed or normalised
 `endif
-`ifdef BACO_NORMALIZATIONS
-    output wire st_normal,                        // results are normalised: layer norm, I-GELU, softmax
-`endif
     output wire st_plain                          // without pooling, 1-D mode and functions of rows
 );
   localparam LOG_DIM = $clog2(DIM);
@@ -108,12 +105,10 @@ module baco_operands #(
 
 `ifdef BACO_NORMALIZATIONS
   reg [2:0] activation;                           // of stores
-  assign st_normal = activation > 3'd1;
   wire [2:0] norm = rs2[28:26];                   // normaliser command
-  wire statistical = rs2[31] && (norm != 3'd0 || (st_normal && !raw));
-  wire wrong_norm = (norm != 3'd0 && !rs2[31]) || (statistical && (gathered || by_row))
-      || (raw && norm == 3'd0 && st_normal);
-  wire wrong_spad_norm = norm != 3'd0 || (rs2[31] && st_normal);
+  wire normalised = rs2[31] && activation > 3'd1 && by_row;  // twice over
+  wire wrong_norm = (norm != 3'd0 && (!rs2[31] || gathered || by_row)) || normalised;
+  wire wrong_spad_norm = norm != 3'd0 || normalised;
 `else
   wire wrong_norm = 1'b0;
   wire wrong_spad_norm = 1'b0;

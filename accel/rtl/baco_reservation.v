@@ -59,9 +59,6 @@ module baco_reservation #(
 `ifdef BACO_ROW_FUNCTIONS
     output wire st_by_row,
 `endif
-`ifdef BACO_NORMALIZATIONS
-    output wire st_normal,
-`endif
     output wire st_plain
 );
   localparam N = LOAD_ENTRIES + EX_ENTRIES + STORE_ENTRIES;
@@ -96,9 +93,6 @@ module baco_reservation #(
       .ex_stride_c(ex_stride_c), .st_set(st_set),
 `ifdef BACO_ROW_FUNCTIONS
       .st_by_row(st_by_row),
-`endif
-`ifdef BACO_NORMALIZATIONS
-      .st_normal(st_normal),
 `endif
       .st_plain(st_plain));
 
