@@ -222,7 +222,7 @@ def _check(one: CommandType) -> str:
 
 
 def _common(error: str) -> str:
-    return f'refuse(Refusal::k{_camel(error)}, "{dict(COMMON)[error]}")'
+    return f'refuse(Refusal::k{_camel(error)}, "{next(rule for code, rule, _ in COMMON if code == error)}")'
 
 
 def _signature(name: str) -> str:

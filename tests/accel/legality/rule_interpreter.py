@@ -106,7 +106,7 @@ class Legality:
 
     @staticmethod
     def _common(index: int, command: str) -> Refusal:
-        error, rule = COMMON[index]
+        error, rule, _ = COMMON[index]
         return Refusal(error_named(error), command, rule, {})
 
     def _call(self, name: str, arguments: list[int]) -> int:

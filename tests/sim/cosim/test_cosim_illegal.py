@@ -504,6 +504,38 @@ def test_cosimulation_tells_them_apart(whole: Simulator) -> None:
     assert [outcome.kind for outcome in outcomes] == ["raced", "raced", "same", "raced"]
 
 
+def in_place(operand: str, c: int, strides: tuple[int, int], sizes: tuple[int, int]) -> Stream:
+    """A weight-stationary product with an operand of some rows from row 40 on and a result of some rows from row c on."""
+    rows, results = sizes
+    a, d = (40, NOWHERE) if operand == "a" else (200, 40)
+    m, n = (rows, 1) if operand == "a" else (1, rows)
+    first = encode("PRELOAD", bd=0, bd_cols=4, bd_rows=4, c=c, c_cols=4, c_rows=results)
+    second = encode("COMPUTE_PRELOADED", a=a, a_cols=4, a_rows=m, bd=d, bd_cols=4, bd_rows=n)
+    load_all = [load(BASE + 16 * n, 4 * n) for n in range(16)]
+    return stream_of([CONFIG_LD, *load_all, rows_apart(*strides), first, second])
+
+
+@pytest.mark.parametrize("operand", ["a", "bias"])
+def test_a_result_is_refused_just_where_it_overtakes_its_operand(whole: Simulator, operand: str) -> None:
+    """All strides, sizes and distances near each other, by brute force; what is allowed has the same result in both."""
+    cases = [
+        (c, (stride, apart), (rows, results))
+        for c in range(30, 54)
+        for stride in (0, 1, 2, 3)
+        for apart in (0, 1, 2, 3)
+        for rows, results in ((4, 4), (3, 4), (4, 2), (1, 4), (2, 1))
+        if operand == "a" or stride == 1
+    ]
+    streams = [in_place(operand, *case) for case in cases]
+    refused = 0
+    for (c, (stride, apart), (rows, results)), outcome in zip(cases, whole.play(streams), strict=True):
+        later = [(i, j) for j in range(min(rows, results)) for i in range(j)]
+        overtaken = any(c + i * apart == 40 + j * stride for i, j in later)
+        refused += overtaken
+        assert outcome.kind == ("refused" if overtaken else "same"), (c, stride, apart, rows, results)
+    assert len(cases) / 10 < refused < len(cases) / 2
+
+
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE], ids=lambda one: one.name)
 def test_random_illegal_streams(accelerator: Accelerator) -> None:
     (result,) = run_campaign([accelerator], 200, seed=0, kind="illegal", shorten=False)
