@@ -190,6 +190,10 @@ def prepared_search(
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
     _check_seed(seed)
+    if kernel is None:
+        check_searcher(search)
+    if out is not None:
+        _check_folder(Path(out), resume)
     chosen = _space(space, constraints or {})
     if timing is not None:
         chosen = dataclasses.replace(chosen, base=with_timing(chosen.base, timing))
@@ -208,8 +212,6 @@ def prepared_search(
     mix = explored.workload if explored is not None else _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
     _check_folder(folder, resume)
-    if explored is None:
-        check_searcher(search)
     return PreparedSearch(
         mix,
         chosen,

@@ -193,7 +193,7 @@ def test_signals_are_left_alone_in_other_threads(tmp_path: Path) -> None:
 def test_an_interruption_before_anything_feasible(tmp_path: Path) -> None:
     with pytest.raises(InfeasibleError, match="interrupted before") as caught:
         explore(tmp_path, space=small_space(latency_cycles=1.0), progress=Recorder(0, interrupt))
-    assert "--resume" in str(caught.value)
+    assert "`resume=True`" in str(caught.value)
 
 
 # ---------------------------------------------------------------------- resuming
@@ -234,7 +234,7 @@ def test_an_existing_study_is_not_touched_without_resume(tmp_path: Path) -> None
     before = content(explore(tmp_path).path)
     with pytest.raises(StorageError, match="a study is already here") as caught:
         explore(tmp_path)
-    assert "--resume" in str(caught.value)
+    assert "`resume=True`" in str(caught.value)
     assert content(tmp_path / FILE_NAME) == before
 
 
