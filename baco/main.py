@@ -48,7 +48,7 @@ def run(program: str, arguments: list[str]) -> int:
         arguments: what follows the program's name.
     """
     from baco.common.door import at_command_line
-    from baco.common.errors import BacoError, Interrupted
+    from baco.common.errors import BacoError, StoppedError
     from baco.common.provenance import command_line
 
     for stream in (sys.stdout, sys.stderr):
@@ -65,7 +65,7 @@ def run(program: str, arguments: list[str]) -> int:
             code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except Interrupted as error:
+    except StoppedError as error:
         return _fail(str(error), INTERRUPTED)
     except BacoError as error:
         return _fail(str(error))

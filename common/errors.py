@@ -111,7 +111,7 @@ class InfeasibleError(BacoError):
     """No design satisfies the constraints; the message names the binding one and by how much."""
 
 
-class Interrupted(BacoError):
+class StoppedError(BacoError):
     """The user ended a work before it had anything to show; what it has recorded is kept. Exit code 130."""
 
 

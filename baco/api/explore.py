@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from baco.api.sources import WorkloadSource, with_timing, workload
+from baco.common.door import argument, words
 from baco.common.errors import InfeasibleError, InputError, Location
 from baco.common.numbers import real_number
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from baco.api.result import Result
     from baco.compiler.language.jit import Grid, Kernel
     from baco.exploration.objective import Objective
+    from baco.exploration.progress import Progress
     from baco.exploration.space import DesignSpace
-    from baco.exploration.studies.engine import Progress
     from baco.workloads.network import Workload
 
 __all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepared_search"]
@@ -171,7 +172,7 @@ def prepared_search(
             `validate` measures.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
-        resume: continue the study in `out`, with the settings it was made with.
+        resume: continue the study in `out`, with the settings it was made with; where there is none yet, one is started.
         progress: True or False for a display of how the search stands; by default there is one in terminals and
             notebooks. Or an object with `update(summary, budget)` and `note(text)`.
 
@@ -186,6 +187,7 @@ def prepared_search(
     from baco.exploration.cost.choice import check_cost_model, default_cost_model
     from baco.exploration.objective import Objective
     from baco.exploration.search.base import check_budget, check_searcher
+    from baco.exploration.studies.study import FILE_NAME, already_there
 
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
@@ -197,8 +199,11 @@ def prepared_search(
     if proof and not resume and (cost_model or default_cost_model(chosen)) == "instruction":
         raise InputError(
             "nothing can be proven of the instruction-aware cost model",
-            location=Location("--proof"),
-            hint="leave --proof out, or take --cost-model reference",
+            location=Location(argument("proof")),
+            hint=words(
+                "leave --proof out, or take --cost-model reference",
+                "leave proof out, or take cost_model='reference'",
+            ),
         )
     if kernel is not None:
         check_kernel_options(search, cost_model, whole=whole)
@@ -207,7 +212,8 @@ def prepared_search(
         chosen, search = explored.searched(chosen), "blocks"
     mix = explored.workload if explored is not None else _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
-    _check_folder(folder, resume)
+    if not resume and os.path.exists(folder / FILE_NAME):
+        raise already_there(folder / FILE_NAME)
     if explored is None:
         check_searcher(search)
     return PreparedSearch(
@@ -322,21 +328,6 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
         latest, number = folder, number + 1
         folder = OUTPUT_ROOT / f"{stem}-{number}"
     return latest if resume and latest is not None else folder
-
-
-def _check_folder(folder: Path, resume: bool) -> None:
-    """Raises StorageError for a study in the way, InputError for one that is missing."""
-    from baco.exploration.studies.study import FILE_NAME, already_there
-
-    there = os.path.exists(folder / FILE_NAME)
-    if there and not resume:
-        raise already_there(folder / FILE_NAME)
-    if resume and not there:
-        raise InputError(
-            "there is no study to resume here",
-            location=Location(str(folder)),
-            hint=f"a study's folder holds {FILE_NAME}; name it by --out, or leave --resume out to start one",
-        )
 
 
 def _call(made: PreparedSearch) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from baco.api.sources import AcceleratorSource
 from baco.api.sources import accelerator as find
+from baco.common.door import words
 from baco.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -139,7 +140,12 @@ def trace(
     from baco.sim.trace import draw_html, draw_image, read_log, write_perfetto
 
     if out is None and perfetto is None:
-        raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")
+        raise InputError(
+            "nothing is to be written",
+            hint=words(
+                "add --out FILE.html or --perfetto FILE.json", "give out or perfetto the name of a file"
+            ),
+        )
     content = read_log(log)
     if out is not None:
         draw = draw_html if Path(out).suffix == ".html" else draw_image

@@ -128,7 +128,10 @@ def explore(
             "progress.html there shows how it goes, in any browser, and leads to report.html at the end.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the study in --out.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Continue the study in --out, or start it where there is none yet."),
+    ] = False,
     proof: Annotated[
         bool | None,
         typer.Option(
@@ -190,29 +193,31 @@ def explore(
     from baco.api.explore import prepared_search
     from baco.cli.kernel_exploration import kernel_arguments
     from baco.display.console import command_of
+    from baco.display.progress import waiting
 
     _check_validation(validate, validate_time, baseline=baseline)
     _ = where.chosen  # what does not go together is said before the search
     budget = None if measure is None else cycles_of(measure, "--measure")
     if kernel is not None:
         _check_kernel_options(measure, baseline=baseline)
-    made = prepared_search(
-        list(network or []),
-        **kernel_arguments(kernel, shape, grid),
-        objective=objective,
-        space=_constrained(space, area_limit, constraint or []),
-        samples=samples,
-        time_limit=time_limit,
-        seed=seed,
-        search=search,
-        cost_model=cost_model,
-        timing=timing,
-        proof=proof,
-        whole=not accelerator_only,
-        fusion=fusion,
-        out=out,
-        resume=resume,
-    )
+    with waiting(f"reading {', '.join(network or []) or kernel or 'the space'}", not quiet):
+        made = prepared_search(
+            list(network or []),
+            **kernel_arguments(kernel, shape, grid),
+            objective=objective,
+            space=_constrained(space, area_limit, constraint or []),
+            samples=samples,
+            time_limit=time_limit,
+            seed=seed,
+            search=search,
+            cost_model=cost_model,
+            timing=timing,
+            proof=proof,
+            whole=not accelerator_only,
+            fusion=fusion,
+            out=out,
+            resume=resume,
+        )
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
@@ -230,7 +235,8 @@ def explore(
             address=where.address,
             progress=not quiet,
         )
-    page = result.save_report()
+    with waiting("writing the report", not quiet):
+        page = result.save_report()
     live.finish()
     verdict = result.kernel if made.kernel is not None and later else None
     unit = made.kernel is not None and made.kernel.is_unit
@@ -272,6 +278,7 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
     names = ", ".join(one.name for one in made.workload.networks)
     with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
         live = LivePage(made.folder, names, made.objective, len(made.workload.tasks), display)
+        live.doing("loading the cost models")
         return made.run(live, command), live
 
 
