@@ -47,8 +47,8 @@ CREATE TABLE measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL, digest TE
 CREATE TABLE validations (design TEXT PRIMARY KEY, number INTEGER NOT NULL, record TEXT NOT NULL,
     digest TEXT NOT NULL);
 """,
-    remedy="explore again into another folder (--out), or restore a copy of this file",
-    going_on="continue with --resume",
+    remedy="explore again into another folder, or restore a copy of this file",
+    going_on="resume the study",
 )
 
 
