@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from baco.api.argument_types import checked
 from baco.api.result import Result
 from baco.common.errors import BacoError
 
@@ -21,6 +22,7 @@ _REMARKS: dict[Ended, str] = {
 }
 
 
+@checked()
 def validate(
     study: Result | str | Path,
     *,
@@ -88,6 +90,7 @@ def validate(
     return result
 
 
+@checked()
 def measure(
     study: Result | str | Path,
     cycles: float,
