@@ -41,8 +41,8 @@ def validate(
 
     Designs become *measured*, *failed* (an output was wrong: that is a mistake in baco) or *infeasible* (they cannot be
     compiled), see the column `status` of `Result.designs`. Every measurement is kept as it is finished; the same call
-    continues an interrupted validation. A kernel that was explored in this session is then run on the best design, and
-    `Result.kernel` has its measured cycles; of one that is attention, all of it is one unit, and this is all that is measured.
+    continues an interrupted validation. A kernel that was explored in this session is one program: that is run on the best
+    design, and `Result.kernel` has its measured cycles.
 
     Args:
         study: a result, or the folder of a study.
@@ -74,13 +74,13 @@ def validate(
         best, spread, ExecutorChoice(executor, workers, address), cycle_limit, time_limit, fusion
     )
     kernel = result.explored
-    if kernel is None or not kernel.is_unit:
+    if kernel is None:
         display = chosen_display(progress, make_display)
         outcome = validate_file(result.path, options, baseline=baseline, progress=display)
         if outcome.ended in _REMARKS:
             result.notes = (*result.notes, _REMARKS[outcome.ended])
         result.reload()
-    if kernel is not None:
+    else:
         found = kernel_verdict(
             kernel.search, kernel.work, result.best.accelerator, result.folder, simulate=True
         )

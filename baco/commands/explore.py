@@ -147,7 +147,8 @@ def explore(
             "--validate",
             metavar="K",
             help="After searching: compile the K best candidates and a few along the front to whole programs, run them on "
-            "their own Verilog, and compare what every operator writes (see `baco validate`).",
+            "their own Verilog, and compare what every operator writes (see `baco validate`). With --kernel: 1, the kernel on its "
+            "best design.",
         ),
     ] = 0,
     validate_time: Annotated[
@@ -199,7 +200,7 @@ def explore(
     _ = where.chosen  # what does not go together is said before the search
     budget = None if measure is None else cycles_of(measure, "--measure")
     if kernel is not None:
-        _check_kernel_options(measure, baseline=baseline)
+        _check_kernel_options(measure, validate, baseline=baseline)
     with waiting(f"reading {', '.join(network or []) or kernel or 'the space'}", not quiet):
         made = prepared_search(
             list(network or []),
@@ -239,10 +240,8 @@ def explore(
         page = result.save_report()
     live.finish()
     verdict = result.kernel if made.kernel is not None and later else None
-    unit = made.kernel is not None and made.kernel.is_unit
-    _finish(
-        result, json=json, quiet=quiet, measured=later and not unit and bool(validate or budget is not None)
-    )
+    measured = later and made.kernel is None and bool(validate or budget is not None)
+    _finish(result, json=json, quiet=quiet, measured=measured)
     if verdict is not None and not quiet and not json:
         from baco.display.console import stdout
 
@@ -253,12 +252,13 @@ def explore(
         show_page(page)
 
 
-def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
+def _check_kernel_options(measure: str | None, validate: int, *, baseline: bool) -> None:
     """Raises InputError for what is not done with a kernel after its search."""
     from baco.common.errors import InputError, Location
 
     refused = {
         "--measure": (measure is not None, "a kernel is one program: nothing is learned from parts of it"),
+        "--validate": (validate > 1, "a kernel is run on its best design alone"),
         "--baseline": (baseline, "a kernel is run on the design that was found for it alone"),
     }
     for option, (given, reason) in refused.items():
@@ -266,7 +266,7 @@ def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
             raise InputError(
                 reason,
                 location=Location(option),
-                hint="leave it out; --validate 1 runs the kernel on its design's Verilog",
+                hint="--validate 1 runs the kernel on its design's Verilog",
             )
 
 
