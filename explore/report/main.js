@@ -6,10 +6,12 @@
     const name = D.objective.metrics[0];
     const m = METRICS[name];
     const xs = bySeconds ? D.history.seconds : D.history.samples;
-    const ys = D.history.best.map((v) => (v === null ? null : v * m.scale));
+    const found = D.history.best.map((v) => (v === null ? null : v * m.scale));
+    const scale = metricScale(name, found, scaled(found).type);
+    const ys = found.map((v) => (v === null ? null : scale.of(v)));
     const traces = [{
       type: "scatter", mode: ys.length > 60 ? "lines" : "lines+markers", x: xs, y: ys, name: "best so far",
-      text: D.history.phase.map(esc), hovertemplate: "%{y:.4~g} " + m.unit + "<br>%{x} " + (bySeconds ? "s" : "evaluations") + "<br>%{text}<extra></extra>",
+      text: D.history.phase.map(esc), hovertemplate: scale.title + ": %{y:.4~g}<br>%{x} " + (bySeconds ? "s" : "evaluations") + "<br>%{text}<extra></extra>",
       line: { shape: "hv", color: colors.accent, width: 2 }, marker: { size: 5 },
     }];
     if (name === "edp" && xs.length) {
@@ -21,12 +23,12 @@
       }));
     }
     const all = traces.flatMap((t) => t.y).filter((v) => v !== null);
-    return Plotly.react($("plot-history"), traces, layout(colors, {
+    return plot($("plot-history"), traces, {
       xaxis: axis(colors, bySeconds ? "search time, s" : "problem-mapping evaluations", { tickformat: bySeconds ? "~g" : "~s", rangemode: "tozero" }),
-      yaxis: axis(colors, m.label + ", " + m.unit, { ...scaled(all), tickformat: m.format, ticksuffix: m.suffix }),
+      yaxis: axis(colors, scale.title, { ...scaled(all), tickformat: scale.format }),
       margin: { l: 56, r: 16, t: 48, b: 48 },
       hovermode: "closest",
-    }), config());
+    });
   }
 
   function showBounds() {
@@ -64,8 +66,8 @@
       { title: "On", sort: (op) => op.on, cell: (op) => op.on },
       { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => count(op.count) },
       { title: "Latency", unit: "cycles", num: true, sort: (op) => op.count * op.cycles, cell: (op) => si(op.count * op.cycles) },
-      { title: "Energy", unit: "J", num: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },
-    ], D.host);
+      { title: "Energy", num: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },
+    ], D.host, { caption: "Operators beside the layers, all runs of each" });
   }
 
   function showNetworks() {
@@ -79,8 +81,8 @@
       { title: "Accelerator", unit: "cycles on the best", num: true, sort: (n) => n.latency, cell: (n) => si(n.latency) },
       { title: "Host", unit: "cycles", num: true, sort: (n) => n.host, cell: (n) => si(n.host) },
       { title: "Whole program", unit: "cycles", num: true, sort: (n) => n.latency + n.host, cell: (n) => si(n.latency + n.host) },
-      { title: "Energy on the best", unit: "J", num: true, sort: (n) => n.energy, cell: (n) => joules(n.energy) },
-    ], D.workload);
+      { title: "Energy on the best", num: true, sort: (n) => n.energy, cell: (n) => joules(n.energy) },
+    ], D.workload, { caption: "Networks of the workload, on the best design" });
     const missing = D.workload.flatMap((n) => n.unsupported.map((item) => [n.name, ...item]));
     if (missing.length) {
       $("unsupported").replaceChildren(
@@ -105,7 +107,7 @@
     fillTable($("facts"), [
       { title: "Fact", cell: (row) => row[0] },
       { title: "Value", class: "wrap", cell: (row) => row[1] },
-    ], D.facts);
+    ], D.facts, { caption: "What the result came from" });
   }
 
   async function select(id) {
@@ -163,12 +165,11 @@
     $("graph-network").addEventListener("change", showGraph);
     $("graph-all").addEventListener("change", showGraph);
     addEventListener("hashchange", () => { const design = readAddress(); changePins(); select(design); });
-    onLook(() => drawAll());
-  }
-
-  async function drawAll() {
-    await Promise.all([drawFront(), drawHistory()]);
-    if (rowsShown) await showLayers("");
+    onLook(() => {
+      const drawn = [drawFront(), drawHistory(), ...(rowsShown ? [drawLayers(rowsShown), drawRoof(rowsShown)] : [])];
+      showGraph();
+      return Promise.all(drawn);
+    });
   }
 
   run(async () => {

@@ -79,7 +79,7 @@ def test_hostile_names_stay_text() -> None:
     plain = Page(page_html(helpers.report_data()))
     hostile = Page(page_html(helpers.hostile(helpers.report_data(), ATTACK)))
     assert hostile.tags == plain.tags  # not one element or attribute more
-    assert len(hostile.scripts) == len(plain.scripts) == 4
+    assert len(hostile.scripts) == len(plain.scripts) == 5
     content = json.loads(hostile.script("data"))
     shown = ATTACK.replace("\u2028", "\\u2028")
     assert content["tasks"][0]["operators"][0] == shown
@@ -116,8 +116,8 @@ class Engine:
         ids = [a["id"] for _, a in parsed.tags if a.get("id")]
         self.context.eval(f"var IDS = {json.dumps(ids)};")
         self.context.eval((Path(__file__).parents[2] / "fake_page.js").read_text("utf-8"))
-        self.set_text("data", parsed.script("data"))
-        self.set_text("packed", parsed.script("packed"))
+        for name in ("data", "resources", "packed"):
+            self.set_text(name, parsed.script(name))
         unpacked = zlib.decompress(base64.b64decode(parsed.script("packed"))).decode()
         # the engine lacks streams: what they would give is handed over ready
         self.context.eval(
@@ -155,7 +155,7 @@ class Engine:
 
     def rows(self, table: str) -> list[str]:
         found = self.get(
-            f"elements[{json.dumps(table)}].children[1].children.filter((r) => r.getAttribute('class') !== 'more')"
+            f"elements[{json.dumps(table)}].tBodies[0].children.filter((r) => r.getAttribute('class') !== 'more')"
             ".map((r) => r.children.map((c) => c.textContent).join(' | '))"
         )
         return list(found)
@@ -222,7 +222,7 @@ def test_script_sorts_and_filters() -> None:
         layer.latency_cycles * task.count for task, layer in zip(data.tasks, data.best_layers, strict=True)
     ]
     order = sorted(range(len(expected)), key=lambda i: -expected[i])
-    heads = "elements['layers'].children[0].children[0].children"
+    heads = "elements['layers'].tHead.children[0].children"
     latency = f"{heads}.find((h) => h.textContent.startsWith('Latency'))"
     engine.do(f"{latency}.children[0].fire('click')")
     assert [int(row.split(" | ")[0]) - 1 for row in engine.rows("layers")] == order

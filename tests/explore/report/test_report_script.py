@@ -171,7 +171,7 @@ def test_a_layer_opens_with_what_the_models_say() -> None:
     data = helpers.report_data(candidates=3, layers=6)
     engine = Engine(page_html(data))
     for index in range(len(data.tasks)):
-        engine.do(f"elements['layers'].children[1].children[{index}].fire('click')")
+        engine.do(f"elements['layers'].tBodies[0].children[{index}].fire('click')")
         assert engine.get("elements['layer'].open") is True
         text = engine.text("layer")
         mapping = data.mapping_texts[data.best_index][index]
@@ -309,6 +309,6 @@ def test_reports_without_a_baseline_or_details() -> None:
     data: Any = replace(helpers.report_data(candidates=3), baseline=None, details={})
     engine = Engine(page_html(data))
     assert engine.get("document.body.dataset.ready") == "yes"
-    engine.do("elements['layers'].children[1].children[0].fire('click')")
+    engine.do("elements['layers'].tBodies[0].children[0].fire('click')")
     assert "nearest to the best only" in engine.text("layer")
     assert all(row.endswith("–") for row in engine.rows("bottlenecks"))
