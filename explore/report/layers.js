@@ -34,7 +34,7 @@
     });
     const element = $("plot-layers");
     // one under the other on narrow screens would need a scale of its own: there the gap between the two is wider
-    const height = Math.max(240, 24 * labels.length + (narrow() ? 150 : 120));
+    const height = Math.max(240, (onPaper() ? 20 : 24) * labels.length + (narrow() ? 150 : 120));
     element.style.height = height + "px";
     return plot(element, traces, {
       barmode: "stack", height, bargap: 0.28,
@@ -90,7 +90,7 @@
     const ys = [left * c.dram, peak, ...placed.map((p) => p.y)];
     return plot($("plot-roof"), traces, {
       xaxis: axis(colors, "MACs per DRAM byte", { ...Baco.logTicks(left, right), type: "log", range: [Math.log10(left), Math.log10(right)], tickformat: "~g" }),
-      yaxis: axis(colors, "MACs per cycle", { ...Baco.logTicks(Math.min(...ys), Math.max(...ys)), type: "log", tickformat: "~s" }),
+      yaxis: axis(colors, "MACs per cycle", { ...Baco.logTicks(Math.min(...ys), Math.max(...ys)), type: "log", tickformat: "~g" }),
       margin: { l: 56, r: 16, t: narrow() ? 84 : 48, b: 48 },
       hovermode: "closest",
     });

@@ -83,10 +83,23 @@
       history.replaceState(null, "", parts.length ? "#" + parts.join("&") : location.pathname + location.search);
     } catch { /* some browsers refuse this for files */ }
   }
+  let unknown = []; // what the address asks for and is not there, in its own words
+  /** Takes over what is pinned; returns the place of the design to show. */
   function readAddress() {
-    const given = new Map(location.hash.replace(/^#/, "").split("&").map((part) => part.split("=")));
-    const place = (text) => D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
-    const design = place(given.get("design") || "");
-    pinned = (given.get("pin") || "").split(",").map(place).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, 4);
+    unknown = [];
+    const place = (what) => (text) => {
+      const found = D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
+      if (found < 0) unknown.push(what + cut(text, 24));
+      return found;
+    };
+    let design = D.best;
+    pinned = [];
+    for (const part of location.hash.replace(/^#/, "").split("&").filter(Boolean)) {
+      const [name, value] = part.split("=");
+      if (value === undefined) continue; // a place in the page
+      if (name === "design") design = place("design ")(value);
+      else if (name === "pin") pinned = value.split(",").filter(Boolean).map(place("pinned design ")).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, MOST_PINNED);
+      else unknown.push(cut(part, 24));
+    }
     return design >= 0 ? design : D.best;
   }

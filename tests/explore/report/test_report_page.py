@@ -161,6 +161,13 @@ class Engine:
         return list(found)
 
 
+def size_of_unit(title: str, unit: str) -> float:
+    """What one stands for on an axis, by the prefix before the unit that its title ends in."""
+    prefix = re.fullmatch(rf"(?:.*, )?(.?){unit}", title)
+    assert prefix is not None, title
+    return {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "p": 1e-12}[prefix[1]]
+
+
 def test_script_draws_all_plots() -> None:
     data = helpers.report_data(candidates=9, layers=8)
     engine = Engine(page_html(data))
@@ -172,8 +179,11 @@ def test_script_draws_all_plots() -> None:
     shown = [i for trace in engine.get("plots['plot-front'].traces") for i in trace.get("customdata", [])]
     assert set(shown) == set(range(10))  # the baseline is the last
     bars = engine.get("plots['plot-layers'].traces")
+    axes = engine.get("plots['plot-layers'].layout")
     cycles = sum(sum(trace["x"]) for trace in bars if trace.get("xaxis") != "x2")
     joules = sum(sum(trace["x"]) for trace in bars if trace.get("xaxis") == "x2")
+    cycles *= size_of_unit(axes["xaxis"]["title"]["text"], "cycles")
+    joules *= size_of_unit(axes["xaxis2"]["title"]["text"], "J")
     assert cycles == pytest.approx(data.best.cost.latency_cycles, rel=1e-4)
     assert joules == pytest.approx(data.best.cost.energy_pj * 1e-12, rel=1e-4)
     roof = engine.get("plots['plot-roof'].traces")
