@@ -224,13 +224,14 @@ const Baco = (() => {
   /** Draw a plot into an element, as wide as that is, and again when its width changes; on paper as wide as the paper. */
   function plot(element, traces, more) {
     widths.observe(element);
-    return Plotly.react(element, traces, layout(theme(), more), config());
+    const height = parseFloat(getComputedStyle(element).getPropertyValue("--height")) || 320;
+    return Plotly.react(element, traces, layout(theme(), { width: widthOf(element), height, ...more }), config());
   }
   // not only the window's width changes: so does that of the page when it gets long enough for a scroll bar
   const widths = new ResizeObserver((changes) => {
     for (const { target } of changes) {
       const drawn = target._fullLayout;
-      if (!printing && drawn && target.clientWidth && Math.abs(drawn.width - target.clientWidth) > 1) Plotly.Plots.resize(target);
+      if (!printing && drawn && target.clientWidth && Math.abs(drawn.width - target.clientWidth) > 1) Plotly.relayout(target, { width: target.clientWidth });
     }
   });
   /** Options of plotly; where a plot is small, its buttons would lie on the legend. */
@@ -251,7 +252,6 @@ const Baco = (() => {
       hoverlabel: { bgcolor: colors.paper, bordercolor: colors.faint, font: { color: colors.ink, size, family }, align: "left" },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colors.faint, activecolor: colors.accent },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: narrow() ? 11 : 12 } },
-      ...(printing ? { width: PAPER } : {}),
       ...more,
     };
   }
