@@ -70,7 +70,7 @@ var document = {
   },
 };
 var getComputedStyle = () => ({ getPropertyValue: () => "#123456", fontFamily: "sans" });
-var location = { hash: "", pathname: "/report.html", search: "" };
+var location = { protocol: "https:", hash: "", pathname: "/report.html", search: "" };
 var history = { replaceState(state, title, address) { location.hash = address.startsWith("#") ? address : ""; } };
 var windowListeners = {};
 var addEventListener = (name, action) => { (windowListeners[name] ||= []).push(action); };

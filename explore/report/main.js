@@ -124,6 +124,7 @@
     chosen = id;
     writeAddress();
     showDesign();
+    showCommands();
     const drawing = drawFront();
     let rows = null, reason = "";
     try {

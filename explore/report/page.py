@@ -15,7 +15,7 @@ from baco.exploration.report.validation import validation_html
 
 _ASSETS = Path(__file__).parent
 #: Parts of the page's script, in the order in which they run.
-_SCRIPTS = ("state.js", "front.js", "layers.js", "detail.js", "compare.js", "graph.js", "main.js")
+_SCRIPTS = ("state.js", "front.js", "layers.js", "detail.js", "compare.js", "graph.js", "next.js", "main.js")
 
 
 def page_html(data: ReportData) -> str:

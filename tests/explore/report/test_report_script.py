@@ -7,10 +7,12 @@ import io
 import itertools
 import json
 import re
+import shlex
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -18,12 +20,13 @@ import yaml
 
 from baco.accel.config import Accelerator
 from baco.compiler.mapping.text import parse_mapping
-from baco.exploration.report import ReportData
+from baco.exploration.report import ReportData, write_report
 from baco.exploration.report.axes import metric_axis
 from baco.exploration.report.graph import network_units
 from baco.exploration.report.page import page_html
 from baco.exploration.report.payload import payload
 from baco.exploration.report.resources import RESOURCES
+from baco.main import run
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore import report_helpers as helpers
@@ -534,3 +537,59 @@ def test_no_two_resources_look_alike() -> None:
     for seen, least in ((np.eye(3), 20), (np.array(protan), 6), (np.array(deutan), 6)):
         for (a, first), (b, second) in itertools.combinations(colors.items(), 2):
             assert np.linalg.norm(lab(first, seen) - lab(second, seen)) > least, (a, b)
+
+
+def commands_of(engine: Engine) -> list[str]:
+    found = engine.get("elements['next'].all((e) => e.tag === 'pre').map((e) => e.textContent)")
+    return list(found)
+
+
+def test_commands_to_go_on_with_the_design_in_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They follow the design, name the folder of the page as a shell reads it, and are those of `baco`."""
+    folder = tmp_path / "it's my study"
+    write_report(helpers.report_data(candidates=6), folder)
+    place = json.dumps(quote(str(folder / "report.html")))
+    data = replace(
+        helpers.report_data(candidates=6),
+        command="explore --network 'my net.onnx' -n resnet18:batch=2 --network table.csv",
+    )
+    engine = Engine(page_html(data), before=f"location.protocol = 'file:'; location.pathname = {place};")
+    ranked = sorted(range(6), key=lambda i: data.candidates[i].objective)
+    lines = [shlex.split(line) for line in commands_of(engine)]
+    assert lines == [
+        ["baco", "run", "--network", "my net.onnx", "--accelerator", str(folder), "--engine", "timed"],
+        ["baco", "run", "--network", "resnet18:batch=2", "--accelerator", str(folder), "--engine", "timed"],
+        ["baco", "validate", str(folder), "--best", "1", "--spread", "0"],
+        ["baco", "rtl", str(folder), "--out", "accelerator.v"],
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert run("baco", lines[-1][1:]) == 0
+    assert "module baco_accelerator" in (tmp_path / "accelerator.v").read_text("utf-8")
+    # another design is no study's best: its configuration has to be saved
+    third = ranked[2]
+    engine.do(f"elements['plot-front'].fire('plotly_click', {{points: [{{customdata: {third}}}]}})")
+    assert [shlex.split(line) for line in commands_of(engine)][1:] == [
+        [
+            "baco",
+            "run",
+            "--network",
+            "resnet18:batch=2",
+            "--accelerator",
+            "accelerator.yaml",
+            "--engine",
+            "timed",
+        ],
+        ["baco", "validate", str(folder), "--best", "3", "--spread", "0"],
+        ["baco", "rtl", "accelerator.yaml", "--out", "accelerator.v"],
+    ]
+    assert engine.text("next").startswith("Save accelerator.yaml of this design first")
+    engine.do("elements['next'].all((e) => e.getAttribute('class') === 'link')[0].fire('click')")
+    (tmp_path / "accelerator.yaml").write_text(saved(engine), "utf-8")
+    machine = Accelerator.from_yaml(tmp_path / "accelerator.yaml")
+    assert machine.config_hash == data.candidates[third].accelerator.config_hash
+    assert run("baco", shlex.split(commands_of(engine)[-1])[1:]) == 0
+    engine.do("elements['plot-front'].fire('plotly_click', {points: [{customdata: 6}]})")
+    assert [shlex.split(line) for line in commands_of(engine)][2:] == [
+        ["baco", "validate", str(folder), "--best", "1", "--spread", "0", "--baseline"],
+        ["baco", "rtl", "gemmini-default", "--out", "accelerator.v"],
+    ]
