@@ -27,7 +27,7 @@
   function showGraph() {
     const place = Number($("graph-network").value || 0);
     const network = D.workload[place];
-    const units = network.units.slice(0, $("graph-all").checked ? Infinity : UNITS);
+    const units = network.units.slice(0, $("graph-all").checked || onPaper() ? Infinity : UNITS);
     const rest = network.units.length - units.length;
     $("graph-more").hidden = network.units.length <= UNITS;
     const { rows, width } = lanesOf(units);
@@ -48,13 +48,14 @@
       for (const lane of rows[i].ends) { if (!rows[i].through.includes(lane)) edge("up", x(lane)); edge("across", x(lane), left - x(lane)); }
       if (rows[i].start >= 0) { edge("down", x(rows[i].start)); edge("across", x(rows[i].start), left - x(rows[i].start)); }
       const knot = h("i", { class: "knot " + unit.on });
+      knot.style.background = RESOURCE[unit.on === "host" ? "host" : "array"].color;
       knot.style.left = left - 4 + "px";
       gutter.append(knot);
       const rides = unit.rides.length ? h("div", { class: "sub2" }, "rides along: " + unit.rides.join(", ")) : null;
       const name = unit.task >= 0 && rowsShown ? h("button", { type: "button", class: "link", onclick: () => openLayer(rowsShown[unit.task]) }, unit.name) : unit.name;
       return h("div", { class: "unit" }, gutter,
         h("div", { class: "what" }, name, " ", h("small", {}, unit.kind + (unit.repeat > 1 ? ", " + grouped(unit.repeat) + " times" : "")), rides),
-        h("div", { class: "where" }, h("span", {}, unit.on + " "), h("b", {}, Number.isFinite(times[i]) ? si(times[i], "cycles") : "–"), barOf((times[i] || 0) / most, unit.on === "host" ? "#8892a0" : "#0072b2")));
+        h("div", { class: "where" }, h("span", {}, unit.on + " "), h("b", {}, Number.isFinite(times[i]) ? si(times[i], "cycles") : "–"), barOf((times[i] || 0) / most, RESOURCE[unit.on === "host" ? "host" : "array"].color)));
     });
     if (rest > 0) lines.push(h("p", { class: "hint" }, plural(rest, "unit") + " more below."));
     $("graph").replaceChildren(...lines);

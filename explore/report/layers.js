@@ -20,30 +20,31 @@
     const hover = (row) => "<b>" + esc(cut(layerName(row.task), 60)) + "</b><br>" + esc(row.task.problem) + ", " + plural(row.runs, "run");
     const timeText = shown.map((r) => hover(r) + "<br>" + si(r.latency, "cycles") + " (" + percent(timeShare(r)) + " of the time)<br>" +
       r.busy.map((t, k) => LIMITS[k].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>"));
+    const time = axisUnit(shown.map((r) => r.latency), "cycles"), work = axisUnit(shown.map((r) => r.energy * 1e-12), "J");
     const traces = [];
     const bar = (resource) => ({ type: "bar", orientation: "h", y: ticks, legendgroup: resource.label, name: resource.label, marker: { color: resource.color }, hovertemplate: "%{hovertext}<extra></extra>" });
     const parts = new Set(COMPONENTS.map((one) => one.label));
     LIMITS.forEach((limit, k) => {
       const mine = shown.map((r) => (r.limit === k ? r.latency : 0));
-      traces.push({ ...bar(limit), x: mine, hovertext: timeText, showlegend: !parts.has(limit.label) && mine.some((v) => v > 0) });
+      traces.push({ ...bar(limit), x: mine.map((v) => v / time.factor), hovertext: timeText, showlegend: !parts.has(limit.label) && mine.some((v) => v > 0) });
     });
     COMPONENTS.forEach((resource, k) => {
       const energyText = shown.map((r) => hover(r) + "<br>" + resource.label + ": " + joules(r.parts[k]) + " of " + joules(r.energy));
-      traces.push({ ...bar(resource), x: shown.map((r) => r.parts[k] * 1e-12), hovertext: energyText, xaxis: "x2" });
+      traces.push({ ...bar(resource), x: shown.map((r) => (r.parts[k] * 1e-12) / work.factor), hovertext: energyText, xaxis: "x2" });
     });
     const element = $("plot-layers");
     // one under the other on narrow screens would need a scale of its own: there the gap between the two is wider
-    const height = Math.max(240, 24 * labels.length + (narrow() ? 150 : 120));
+    const height = Math.max(240, (onPaper() ? 20 : 24) * labels.length + (narrow() ? 150 : 120));
     element.style.height = height + "px";
-    return Plotly.react(element, traces, layout(colors, {
+    return plot(element, traces, {
       barmode: "stack", height, bargap: 0.28,
       margin: { l: 40, r: 24, t: narrow() ? 84 : 48, b: 48 },
       legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", font: { size: narrow() ? 10.5 : 12 }, tracegroupgap: 0 },
-      xaxis: axis(colors, narrow() ? "cycles" : "latency, cycles", { domain: [0, narrow() ? 0.46 : 0.485], tickformat: "~s", rangemode: "tozero", nticks: narrow() ? 3 : 6 }),
-      xaxis2: axis(colors, narrow() ? "J" : "energy, J", { domain: [narrow() ? 0.54 : 0.515, 1], tickformat: "~s", ticksuffix: narrow() ? "" : "J", rangemode: "tozero", anchor: "y", nticks: narrow() ? 3 : 6 }),
+      xaxis: axis(colors, (narrow() ? "" : "latency, ") + time.unit, { domain: [0, narrow() ? 0.46 : 0.485], tickformat: "~g", rangemode: "tozero", nticks: narrow() ? 3 : 6 }),
+      xaxis2: axis(colors, (narrow() ? "" : "energy, ") + work.unit, { domain: [narrow() ? 0.54 : 0.515, 1], tickformat: "~g", rangemode: "tozero", anchor: "y", nticks: narrow() ? 3 : 6 }),
       yaxis: axis(colors, "", { tickvals: ticks, ticktext: labels, range: [labels.length - 0.5, -0.5], showgrid: false, fixedrange: true, title: undefined }),
       hovermode: "closest",
-    }), config());
+    });
   }
 
   /** By the resource that binds: how many layers, how much of the time, and what twice of it would give. */
@@ -60,7 +61,7 @@
       { title: "Layers", num: true, cell: (b) => b.layers + " of " + rows.length },
       { title: "Share of time", num: true, cell: (b) => percent(b.share) },
       { title: "With twice of it", unit: "whole workload", num: true, cell: (b) => (Number.isFinite(b.doubled) ? [si(b.doubled, "cycles"), h("div", { class: "sub2" }, b.doubled < total * 0.995 ? sig(total / b.doubled) + "× as fast" : "no gain")] : "–") },
-    ], found);
+    ], found, { caption: "Layers by what binds them, in the design in view" });
   }
 
   function drawRoof(rows) {
@@ -73,7 +74,7 @@
     const left = Math.min(ridge, ...xs) / 3, right = Math.max(ridge, ...xs) * 3;
     const traces = [{
       type: "scatter", mode: "lines", x: [left, ridge, right], y: [left * c.dram, peak, peak],
-      name: "roof: " + grouped(peak) + " MACs/cycle, " + sig(c.dram) + " DRAM bytes/cycle",
+      name: "roof: " + grouped(peak) + " MACs/cycle," + (narrow() ? "<br>" : " ") + sig(c.dram) + " DRAM bytes/cycle",
       line: { color: colors.soft, width: 2 }, hoverinfo: "skip",
     }];
     LIMITS.forEach((resource, limit) => {
@@ -87,31 +88,31 @@
       });
     });
     const ys = [left * c.dram, peak, ...placed.map((p) => p.y)];
-    return Plotly.react($("plot-roof"), traces, layout(colors, {
+    return plot($("plot-roof"), traces, {
       xaxis: axis(colors, "MACs per DRAM byte", { ...Baco.logTicks(left, right), type: "log", range: [Math.log10(left), Math.log10(right)], tickformat: "~g" }),
-      yaxis: axis(colors, "MACs per cycle", { ...Baco.logTicks(Math.min(...ys), Math.max(...ys)), type: "log", tickformat: "~s" }),
-      margin: { l: 56, r: 16, t: narrow() ? 72 : 48, b: 48 },
+      yaxis: axis(colors, "MACs per cycle", { ...Baco.logTicks(Math.min(...ys), Math.max(...ys)), type: "log", tickformat: "~g" }),
+      margin: { l: 56, r: 16, t: narrow() ? 84 : 48, b: 48 },
       hovermode: "closest",
-    }), config());
+    });
   }
 
   function listLayers(rows) {
     const timeShare = shareOf(rows, "latency"), energyShare = shareOf(rows, "energy");
     const columns = [
-      { title: "#", num: true, sort: (r) => r.i, cell: (r) => String(r.i + 1) },
+      { title: "#", num: true, class: "wide-only", sort: (r) => r.i, cell: (r) => String(r.i + 1) },
       {
-        title: "Layer", sort: (r) => layerName(r.task),
+        title: "Layer", first: true, sort: (r) => layerName(r.task),
         cell: (r) => h("div", { class: "name", title: r.task.operators.join("\n") + (r.task.more ? "\n… " + r.task.more + " more" : "") }, h("button", { type: "button", class: "link" }, layerName(r.task)), h("div", { class: "sub2" }, r.task.kind + " · " + r.task.problem)),
       },
       { title: "Runs", num: true, sort: (r) => r.runs, cell: (r) => count(r.runs) },
-      { title: "Latency", unit: "cycles", num: true, sort: (r) => r.latency, cell: (r) => [si(r.latency), h("div", { class: "sub2" }, percent(timeShare(r)))] },
-      { title: "Energy", unit: "J", num: true, sort: (r) => r.energy, cell: (r) => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))] },
+      { title: "Latency", unit: "cycles", num: true, first: true, sort: (r) => r.latency, cell: (r) => [si(r.latency), h("div", { class: "sub2" }, percent(timeShare(r)))] },
+      { title: "Energy", num: true, first: true, sort: (r) => r.energy, cell: (r) => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))] },
       { title: "Limited by", class: "limit", sort: (r) => LIMITS[r.limit].label, cell: (r) => [dotOf(LIMITS[r.limit].color), LIMITS[r.limit].label, r.style ? h("div", { class: "sub2" }, r.style + " code") : null] },
       { title: "Array in use", num: true, sort: (r) => r.use, cell: (r) => percent(r.use) },
       { title: "DRAM words", unit: "one run", num: true, sort: (r) => r.dram, cell: (r) => si(r.dram) },
       { title: "Mapping", class: "map", cell: (r) => r.mapping.split(" - ").map((level) => { const [head, ...loops] = level.split(" "); return h("span", {}, h("b", {}, head), " " + loops.join(" ") + " "); }) },
     ];
-    layerTable = fillTable($("layers"), columns, rows, { pick: openLayer });
+    layerTable = fillTable($("layers"), columns, rows, { caption: "Layers of the design in view, all runs of each", pick: openLayer });
     applyFilter();
   }
   function applyFilter() {

@@ -1,26 +1,13 @@
   // What the report's page knows: the data, what is chosen, how quantities are called.
   const { $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton } = Baco;
-  const { fillTable, sortTables, theme, config, narrow, layout, axis, scaled, onLook, run } = Baco;
+  const { fillTable, sortTables, theme, plot, narrow, onPaper, axis, axisUnit, scaled, onLook, run } = Baco;
   const D = readJson("data");
 
-  // Okabe and Ito's colours, told apart by colour-blind readers too.
-  const RESOURCES = [
-    { key: "array", label: "array (MACs)", color: "#0072b2" },
-    { key: "registers", label: "registers", color: "#56b4e9" },
-    { key: "accumulator", label: "accumulator", color: "#009e73" },
-    { key: "scratchpad", label: "scratchpad", color: "#e69f00" },
-    { key: "dram", label: "DRAM", color: "#d55e00" },
-  ];
+  const RESOURCE = readJson("resources"); // label and color of what time and energy go to, by name
   // What energy goes to, in the order of a layer's terms.
-  const COMPONENTS = [...RESOURCES, { key: "static", label: "leakage and clock", color: "#999999" }];
+  const COMPONENTS = ["array", "registers", "accumulator", "scratchpad", "dram", "static"].map((name) => RESOURCE[name]);
   // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
-  const LIMITS = D.limits.map((name) => [
-    { ...RESOURCES[0], key: "compute" }, ...RESOURCES,
-    { key: "memory", label: "memory channel", color: "#d55e00" },
-    { key: "load", label: "loads", color: "#e69f00" },
-    { key: "store", label: "stores", color: "#cc79a7" },
-    { key: "issue", label: "issue of commands", color: "#8a8f2a" },
-  ].find((one) => one.key === name));
+  const LIMITS = D.limits.map((name) => RESOURCE[name]);
   const LIMIT_NOTE = {
     compute: "passes of the array", accumulator: "its ports", scratchpad: "its ports", dram: "its bandwidth",
     memory: "the channel of main memory that loads and stores share", load: "the load unit and its memory port",
@@ -28,16 +15,22 @@
   };
   const METRICS = {
     edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
-    latency: { label: "latency", unit: "cycles", scale: 1, format: "~s" },
-    energy: { label: "energy", unit: "J", scale: 1e-12, format: "~s", suffix: "J" },
+    latency: { label: "latency", unit: "cycles", scale: 1, prefixed: true },
+    energy: { label: "energy", unit: "J", scale: 1e-12, prefixed: true },
     area: { label: "area", unit: "mm²", scale: 1, format: "~g" },
     edap: { label: "energy-delay-area product", unit: "µJ·cycles·mm²", scale: 1, format: "" },
-    power: { label: "power", unit: "W", scale: 1, format: "~s", suffix: "W" },
+    power: { label: "power", unit: "W", scale: 1, prefixed: true },
     dim: { label: "array side", unit: "PEs", scale: 1, format: "~g" },
     spad: { label: "scratchpad", unit: "KiB", scale: 1, format: "~g" },
     acc: { label: "accumulator", unit: "KiB", scale: 1, format: "~g" },
     samples: { label: "found after", unit: "evaluations", scale: 1, format: "~s" },
   };
+  /** A metric's values as an axis or a scale of colours has them: divided so that its unit's prefix fits, what to call it, how ticks are written. */
+  function metricScale(name, values, type) {
+    const m = METRICS[name];
+    const { factor, unit } = m.prefixed ? axisUnit(values, m.unit, type) : { factor: 1, unit: m.unit };
+    return { of: (v) => v / factor, title: m.label + ", " + unit, format: m.prefixed ? "~g" : m.format };
+  }
   const DIMS = ["R", "S", "P", "Q", "C", "K", "N"];
   const TENSORS = [
     { key: "W", label: "weights", color: "#0072b2" },
@@ -90,10 +83,23 @@
       history.replaceState(null, "", parts.length ? "#" + parts.join("&") : location.pathname + location.search);
     } catch { /* some browsers refuse this for files */ }
   }
+  let unknown = []; // what the address asks for and is not there, in its own words
+  /** Takes over what is pinned; returns the place of the design to show. */
   function readAddress() {
-    const given = new Map(location.hash.replace(/^#/, "").split("&").map((part) => part.split("=")));
-    const place = (text) => D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
-    const design = place(given.get("design") || "");
-    pinned = (given.get("pin") || "").split(",").map(place).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, 4);
+    unknown = [];
+    const place = (what) => (text) => {
+      const found = D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
+      if (found < 0) unknown.push(what + cut(text, 24));
+      return found;
+    };
+    let design = D.best;
+    pinned = [];
+    for (const part of location.hash.replace(/^#/, "").split("&").filter(Boolean)) {
+      const [name, value] = part.split("=");
+      if (value === undefined) continue; // a place in the page
+      if (name === "design") design = place("design ")(value);
+      else if (name === "pin") pinned = value.split(",").filter(Boolean).map(place("pinned design ")).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, MOST_PINNED);
+      else unknown.push(cut(part, 24));
+    }
     return design >= 0 ? design : D.best;
   }

@@ -260,7 +260,7 @@ def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
                     si(guess.energy_pj * 1e-12, "J") if guess else "–",
                 )
             )
-    return html_table(heads, rows, numeric=range(2, 11))
+    return html_table(heads, rows, numeric=range(2, 11), caption="Whole programs, by part")
 
 
 def _operators_tables(one: ValidatedDesign) -> str:
@@ -288,7 +288,9 @@ def _operators_tables(one: ValidatedDesign) -> str:
             for operator in program.measured.operators
         ]
         title = f"Operators of {_text(program.planned.network)} on {_text(one.design.name)}"
-        table = html_table(heads, rows, numeric=range(2, 5))
+        table = html_table(
+            heads, rows, numeric=range(2, 5), caption="Operators, in the order in which they run"
+        )
         found.append(f"<details><summary>{title}</summary>{table}</details>")
     return "\n".join(found)
 
@@ -333,7 +335,7 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
                 ratio,
             )
         )
-    return html_table(heads, rows, numeric=range(2, 10))
+    return html_table(heads, rows, numeric=range(2, 10), caption="Designs chosen to be measured")
 
 
 def _within(error: float | None) -> str:
@@ -343,7 +345,7 @@ def _within(error: float | None) -> str:
 def _layers_table(one: ValidatedDesign) -> str:
     heads = (
         *("Layer", "Runs", "Cycles predicted", "Cycles measured", "Predicted / measured"),
-        *("Energy predicted, J", "Energy measured, J"),
+        *("Energy predicted", "Energy measured"),
         *("Array busy", "Loads busy", "Stores busy", "Memory busy", "Waits for host", "Carried out as"),
     )
     rows = []
@@ -367,7 +369,7 @@ def _layers_table(one: ValidatedDesign) -> str:
                 layer.reason or layer.planned.schedule,
             )
         )
-    table = html_table(heads, rows, numeric=range(1, 12))
+    table = html_table(heads, rows, numeric=range(1, 12), caption="Layers, one run of each")
     return f"<details><summary>Layers of {_text(one.design.name)}</summary>{table}</details>"
 
 
