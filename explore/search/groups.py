@@ -9,7 +9,7 @@ those groups are taken that together lower the objective most. From then on the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,7 +37,7 @@ from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
-__all__ = ["largest_of_side", "with_groups"]
+__all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups", "with_possible_groups"]
 
 Floats = NDArray[np.float64]
 #: Samples of the short search.
@@ -64,7 +64,7 @@ class _Possible:
 
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
-_Rows = list[tuple[float, list[list[_Possible]]]]
+PossibleGroups = list[tuple[float, list[list[_Possible]]]]
 
 
 def with_groups(
@@ -78,7 +78,7 @@ def with_groups(
     """
     space = setup.space
     points = space.hardware()
-    found: dict[tuple[str, int, bool], _Rows] = {}
+    found: dict[tuple[str, int, bool], PossibleGroups] = {}
     for network in workload.networks:
         try:
             parts = sketches(network)
@@ -98,14 +98,57 @@ def with_groups(
     while not search.step().done:
         if stop():
             return None
+    return _decided(rest, found, search.archive, setup.objective.metrics[0])
+
+
+def possible_groups(
+    network: Network,
+    parts: Sequence[tuple[float, QuantisedNetwork]],
+    names: Collection[str],
+    tasks: Sequence[Task],
+    machine: Accelerator,
+) -> PossibleGroups:
+    """What groups of a network, of these names alone, cost on an accelerator.
+
+    Args:
+        parts: what `sketches` says of the network.
+        names: as `Fusion.groups` has them.
+    """
+    return [(times, _possible(part, network, tasks, machine, names)) for times, part in parts]
+
+
+def with_possible_groups(
+    rest: RestOfPrograms, possible: Mapping[str, PossibleGroups], archive: Archive, metric: str
+) -> RestOfPrograms:
+    """As `with_groups`, on the one accelerator of an archive's space.
+
+    Args:
+        rest: of programs there.
+        possible: groups by the name of their network, on that accelerator.
+        archive: whose mappings say what operators cost one by one.
+        metric: the objective.
+    """
+    (dim,), (units,) = archive.space.dim, archive.space.units
+    found = {(name, dim, units): rows for name, rows in possible.items() if any(any(of) for _, of in rows)}
+    return _decided(rest, found, archive, metric) if found else rest
+
+
+def _decided(
+    rest: RestOfPrograms,
+    found: Mapping[tuple[str, int, bool], PossibleGroups],
+    archive: Archive,
+    metric: str,
+) -> RestOfPrograms:
+    """The rest of programs with those of the possible groups that lower a metric most on each accelerator of a space."""
+    space, points = archive.space, archive.space.hardware()
     dims, accumulators, scratchpads = (
         np.asarray(one, dtype=np.float64)
         for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
     )
     hardware = Hardware(dims, accumulators, scratchpads, points.units)
-    judge = _Judge(search.archive, hardware, *EXPONENTS[setup.objective.metrics[0]][:2])
+    judge = _Judge(archive, hardware, *EXPONENTS[metric][:2])
     names = sorted({name for name, *_ in found})
-    tasks = {name: [n for n, task in enumerate(setup.tasks) if task.network == name] for name in names}
+    tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
     placed: dict[Point, tuple[int, ...]] = {}
     for at in np.flatnonzero(judge.known).tolist():
@@ -144,9 +187,13 @@ def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool)
 
 
 def _possible(
-    part: QuantisedNetwork, network: Network, tasks: Sequence[Task], machine: Accelerator
+    part: QuantisedNetwork,
+    network: Network,
+    tasks: Sequence[Task],
+    machine: Accelerator,
+    only: Collection[str] | None = None,
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator."""
+    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all)."""
     known: dict[tuple[str, ...], Group] = {}
 
     def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
@@ -161,7 +208,7 @@ def _possible(
     for row in groups_of(part):
         possible = []
         for one in row:
-            if one.names not in known:
+            if one.names not in known or (only is not None and _name(one.names) not in only):
                 continue
             group = known[one.names]
             if group not in options:
@@ -185,6 +232,11 @@ def _possible(
         if possible:
             rows.append(possible)
     return rows
+
+
+def _name(operators: Sequence[str]) -> str:
+    """Of a group."""
+    return " > ".join(map(_plain, operators))
 
 
 def _plain(name: str) -> str:
@@ -235,7 +287,7 @@ class _Judge:
 
 
 def _taken(
-    parts: _Rows,
+    parts: PossibleGroups,
     rest: Sequence[OperatorCost],
     tasks: Sequence[int],
     machine: Accelerator,
@@ -271,7 +323,7 @@ def _taken(
             by_names = {one.operators.names: one for one in row}
             for group in best_groups([one.operators for one in row], gains):
                 one = by_names[group.names]
-                groups[" > ".join(map(_plain, group.names))] += times * np.array([1.0, *costs[group.names]])
+                groups[_name(group.names)] += times * np.array([1.0, *costs[group.names]])
                 for task in one.tasks:
                     runs[task] += times
                 for name in one.others:
