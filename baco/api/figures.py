@@ -8,7 +8,7 @@ from baco.common.errors import InputError, did_you_mean
 from baco.common.text import one_line
 from baco.exploration.hardware import named_units
 from baco.exploration.objective import METRICS, metric
-from baco.exploration.report.summary import knee_index
+from baco.exploration.report.notable import knee_index
 
 if TYPE_CHECKING:
     import pandas as pd

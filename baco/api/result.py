@@ -71,7 +71,7 @@ class Result:
     @property
     def front(self) -> list[Candidate]:
         """The Pareto front, ascending in the first of `front_metrics`."""
-        from baco.exploration.report.summary import front_indices
+        from baco.exploration.report.notable import front_indices
 
         return [self.data.candidates[index] for index in front_indices(self.data)]
 
@@ -82,7 +82,7 @@ class Result:
         Distances are in logarithms, each metric scaled to its range on the front. Where measuring left no design on the
         front, it is the best.
         """
-        from baco.exploration.report.summary import knee_index
+        from baco.exploration.report.notable import knee_index
 
         index = knee_index(self.data)
         return self.best if index is None else self.data.candidates[index]

@@ -16,7 +16,7 @@ from baco.exploration.constraints import Constraints
 from baco.exploration.hardware import with_units
 from baco.exploration.space import DesignSpace
 
-__all__ = ["PARAMETERS", "HardwareStep", "Way", "hardware_steps", "only"]
+__all__ = ["PARAMETERS", "SIZES", "HardwareStep", "Way", "hardware_steps", "only"]
 
 Way = Literal["down", "up"]
 
@@ -39,7 +39,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "execute_queue": ("queue of execution", "commands"),
     "store_queue": ("queue of stores", "commands"),
 }
-_SIZES = ("dim", "scratchpad_kib", "accumulator_kib")
+SIZES = ("dim", "scratchpad_kib", "accumulator_kib")
 #: What the reference model knows beside the sizes.
 _REFERENCE = ("memory_gb_s", "clock_mhz")
 #: A step changes a value by this factor at least, and one beyond the values of a space by the other; of clocks, which are near
@@ -84,7 +84,7 @@ def hardware_steps(
     """
     found: list[HardwareStep] = []
     for name in PARAMETERS:
-        if name in _SIZES:
+        if name in SIZES:
             found += [_size_step(accelerator, space, name, way) for way in ("down", "up")]
         elif accelerator.timing == "gemmini":
             continue
@@ -126,7 +126,7 @@ def _size_step(accelerator: Accelerator, space: DesignSpace, name: str, way: Way
         return HardwareStep(name, way, before, after, False, None, reason="it is the least")
     # in the order of what is changed: nothing else, then memories with the array, or the other memory with one
     for also in _companions(name, way):
-        sizes = {one: getattr(accelerator, one) for one in _SIZES}
+        sizes = {one: getattr(accelerator, one) for one in SIZES}
         sizes[name] = int(after)
         for other in also:
             sizes[other] = int(sizes[other] * _FACTOR if way == "up" else sizes[other] / _FACTOR)
@@ -137,7 +137,7 @@ def _size_step(accelerator: Accelerator, space: DesignSpace, name: str, way: Way
 
 
 def _companions(name: str, way: Way) -> Iterator[tuple[str, ...]]:
-    others = tuple(one for one in _SIZES if one != name)
+    others = tuple(one for one in SIZES if one != name)
     yield ()
     if name == "dim":
         yield from ((others[0],), (others[1],), others)
@@ -151,7 +151,7 @@ def _largest(name: str, way: Way, after: int) -> bool:
 
 def _in_space(accelerator: Accelerator, space: DesignSpace, name: str, way: Way) -> dict[str, int] | None:
     """Sizes of the accelerator of a space that is the next in one size, with the others as near as may be; None without one."""
-    own = {one: int(getattr(accelerator, one)) for one in _SIZES}
+    own = {one: int(getattr(accelerator, one)) for one in SIZES}
     if not space.enumerable:
         value = _next(getattr(space, name), own[name], way)
         return None if value is None else own | {name: int(value)}
@@ -161,10 +161,10 @@ def _in_space(accelerator: Accelerator, space: DesignSpace, name: str, way: Way)
     if value is None:
         return None
     points = points.take(getattr(points, name) == value)
-    rows = [{one: int(getattr(points, one)[n]) for one in _SIZES} for n in range(len(points))]
+    rows = [{one: int(getattr(points, one)[n]) for one in SIZES} for n in range(len(points))]
 
     def distance(sizes: Mapping[str, int]) -> tuple[float, int]:
-        others = [one for one in _SIZES if one != name]
+        others = [one for one in SIZES if one != name]
         away = sum(abs(math.log2(sizes[one] / own[one])) for one in others)
         return round(away, 6), -sum(sizes[one] for one in others)
 

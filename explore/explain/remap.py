@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from baco.accel.config import Accelerator
+from baco.common import portable
 from baco.common.errors import InfeasibleError
 from baco.common.portable import Bools, Ints
 from baco.compiler.layers.layer import Layer
@@ -47,6 +48,8 @@ __all__ = ["Known", "Remapped", "Remapper"]
 Pool = tuple[Ints, Genomes]
 #: Evaluations that a search's finish is told of, so that it is due.
 _LATE = 10**12
+#: Layers are polished that take so much of the time of all together.
+_MOST_TIME = 0.9
 #: Mappings of a task that are taken from one accelerator to others of its sizes.
 _MOST = 96
 
@@ -201,13 +204,13 @@ class Remapper:
         return found
 
     def _polish(self, archive: Archive) -> None:
-        """The search's own finish."""
+        """The search's own finish, for the layers that matter most."""
         elite = replace(self._elite(archive), violation=0.0)
         finish: ExactFinish | TilingFinish = ExactFinish(archive)
         if archive.model.macros:
             from baco.exploration.search.tiling_finish import TilingFinish
 
-            finish = TilingFinish(archive, archive.model)  # type: ignore[arg-type]
+            finish = TilingFinish(archive, archive.model, _leading(archive, elite))  # type: ignore[arg-type]
         while finish.due([elite], _LATE, np.inf):
             finish.step(self._focus, np.inf)
 
@@ -257,6 +260,17 @@ class Remapper:
         )
         broken = {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
         return Remapped(accelerator, design.mappings, design.cost, model.rest, broken)
+
+
+def _leading(archive: Archive, elite: Elite) -> list[int]:
+    """The tasks that take most of the cycles of all, those that take the most first."""
+    costs = archive.at(elite.point)
+    _, cycles = costs.chosen(elite.choice)
+    taken = costs.counts * cycles
+    shares = taken / max(float(portable.total(taken)), 1.0)
+    order = np.argsort(-shares, kind="stable")
+    before = np.cumsum(shares[order]) - shares[order]
+    return [int(n) for n in order[before < _MOST_TIME]]
 
 
 def _pool(archive: Archive) -> Pool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from baco.exploration.cost.detail import LayerDetail
+from baco.exploration.explain.steps import Neighbours
 from baco.exploration.objective import Objective
 from baco.exploration.validate.result import ValidatedDesign
 from baco.workloads.network import Task, Workload
@@ -124,6 +125,8 @@ class ReportData:
             the constraints that it breaks, by path; else empty.
         baseline: the machine to compare with; None where the workload cannot be run on it.
         details: of the layers of some candidates, by their index.
+        find_neighbours: finds the designs one step away from the best, which takes seconds; None where nothing is known that they
+            could be mapped with.
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -145,6 +148,7 @@ class ReportData:
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
     baseline: Baseline | None = None
     details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
+    find_neighbours: Callable[[], Neighbours] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.candidates):
@@ -156,6 +160,11 @@ class ReportData:
                 raise ValueError(f"candidate {index} has {len(layers)} layers for {len(self.tasks)} tasks")
         if self.layers[self.best_index] is None:
             raise ValueError("the best candidate's layers are missing")
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """Designs one step away from the best, found when first asked for. Raises BacoError where they cannot be found."""
+        return None if self.find_neighbours is None else self.find_neighbours()
 
     @property
     def tasks(self) -> tuple[Task, ...]:

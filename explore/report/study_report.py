@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from baco.accel.config import Accelerator
@@ -18,6 +19,8 @@ from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
+from baco.exploration.explain.remap import Known
+from baco.exploration.explain.steps import neighbours
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine
@@ -26,7 +29,7 @@ from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.study import Study
 from baco.exploration.validate.baseline import baseline_schedules
-from baco.exploration.validate.merge import merge
+from baco.exploration.validate.merge import Merged, merge
 from baco.exploration.validate.result import ValidatedDesign
 from baco.exploration.validate.run import validated_designs
 from baco.workloads.network import Task, Workload
@@ -92,6 +95,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             whole=study.rest is not None,
         )
         provenance, objective, rest = study.provenance, study.objective, study.rest
+        state, blocks = study.state(), tuple((m, n, k) for m, n, k in study.setup.get("blocks", ()))
         found = merge(study.candidates() or nearest, validated_designs(study), objective)
     candidates = found.candidates
     best = nearest[0] if nearest else candidates[found.best]
@@ -123,7 +127,29 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         else (),
         baseline=_baseline(space, best.tasks, layers, model, found.others),
         details=dict(zip(detailed, details, strict=True)),
+        find_neighbours=partial(
+            neighbours,
+            Known(
+                workload,
+                layers,
+                space,
+                objective,
+                record.cost_model,
+                rest,
+                [best, *candidates],
+                state,
+                blocks,
+            ),
+            _predicted(found, candidates.index(best)),
+        ),
     )
+
+
+def _predicted(found: Merged, best: int) -> Cost:
+    """What was predicted of the best design, whether it was measured since or not."""
+    validated = found.validated.get(best)
+    before = None if validated is None else validated.design.predicted
+    return before or found.candidates[best].cost
 
 
 def _broken(

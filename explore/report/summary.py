@@ -6,17 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from baco.common.text import json_text
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.constraints import UNITS
-from baco.exploration.front import knee
 from baco.exploration.hardware import units_of
-from baco.exploration.objective import metric
 from baco.exploration.report.data import ReportData
+from baco.exploration.report.notable import front_indices, knee_index
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
 from baco.exploration.report.validation import validation_block, validation_sentences
+from baco.exploration.report.why import explanation
+from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
 from baco.workloads.network import Network, Task
 
@@ -85,24 +84,6 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
     }
 
 
-def front_indices(data: ReportData) -> list[int]:
-    """Candidates on the Pareto front, ascending in its first metric."""
-    first = data.objective.front_metrics[0]
-    members = [index for index, candidate in enumerate(data.candidates) if candidate.front]
-    return sorted(members, key=lambda index: metric(data.candidates[index].cost, first))
-
-
-def knee_index(data: ReportData) -> int | None:
-    """The candidate on the front that is the nearest to the best values of all its metrics at once; None without a front.
-
-    The metrics are those of the front; see `baco.exploration.front.knee` for distances.
-    """
-    front, names = front_indices(data), data.objective.front_metrics
-    if not front:
-        return None
-    return front[knee(np.array([[metric(data.candidates[i].cost, name) for name in names] for i in front]))]
-
-
 def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
     """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included: measured if it was."""
     latency = energy = 0.0
@@ -159,6 +140,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "knee": None if compromise is None else candidate_block(data, compromise),
         "front": [candidate_block(data, index) for index in front_indices(data)],
         "candidates_kept": len(data.candidates),
+        "explanation": explanation_block(explanation(data)),
         "layers": _layer_blocks(data),
         "bounds": [
             {

@@ -1,0 +1,158 @@
+"""The explanation of a design in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from baco.exploration.explain.alternatives import Alternative
+from baco.exploration.explain.hardware_steps import PARAMETERS, HardwareStep
+from baco.exploration.explain.steps import Neighbour, Neighbours
+from baco.exploration.report.units import share, significant
+from baco.exploration.report.why import AgainstBaseline, Explanation
+
+__all__ = [
+    "alternative_text",
+    "baseline_text",
+    "explanation_lines",
+    "limit_words",
+    "ratio_words",
+    "step_words",
+]
+
+#: Resources in words.
+_RESOURCES = {
+    "compute": "the array",
+    "accumulator": "the accumulator",
+    "scratchpad": "the scratchpad",
+    "dram": "DRAM bandwidth",
+    "memory": "the memory channel that loads and stores share",
+    "load": "loads",
+    "store": "stores",
+    "issue": "the issue of commands",
+    "groups": "groups of operators that run as one unit",
+    "operators": "other operators on the accelerator",
+    "host": "the host core",
+}
+_METRICS = {"edp": "EDP", "edap": "EDP × area"}
+#: A ratio from here on is a factor and no percentage, and one as near to 1 as this is called the same.
+_FACTOR, _SAME = 2.0, 0.0005
+
+
+def limit_words(resource: str) -> str:
+    """A resource of `Limit`."""
+    return _RESOURCES[resource]
+
+
+def metric_word(name: str) -> str:
+    """A metric, short."""
+    return _METRICS.get(name, name)
+
+
+def ratio_words(name: str, ratio: float) -> str:
+    """A ratio of costs: `9% more EDP`, `2.8 × the area`, `the same energy`."""
+    what = metric_word(name)
+    if ratio >= _FACTOR:
+        return f"{significant(ratio, 2)} × the {what}"
+    if abs(ratio - 1) < _SAME:
+        return f"the same {what}"
+    return f"{share(abs(ratio - 1), 1.0)} {'more' if ratio > 1 else 'less'} {what}"
+
+
+def value_words(step: HardwareStep, value: float) -> str:
+    """A value of a step's parameter with its unit."""
+    if step.parameter == "row_functions":
+        return "yes" if value else "no"
+    if step.parameter == "dim":
+        return f"{value:g} × {value:g}"
+    unit = PARAMETERS[step.parameter][1]
+    return f"{value:,g} {unit}".strip()
+
+
+def step_words(step: HardwareStep) -> str:
+    """A step: `scratchpad 256 KiB to 128 KiB`, with what had to change besides."""
+    if step.parameter == "row_functions":
+        return "with row functions" if step.way == "up" else "without row functions"
+    words = (
+        f"{PARAMETERS[step.parameter][0]} {value_words(step, step.before)} to {value_words(step, step.after)}"
+    )
+    also = ", ".join(f"{PARAMETERS[name][0]} {after:g} KiB" for name, (_, after) in step.also.items())
+    return f"{words} (and {also})" if also else words
+
+
+def explanation_lines(one: Explanation) -> tuple[str, str, str]:
+    """What binds, what a step would change, and what else there is: a line each."""
+    return (
+        f"limited by: {_limits(one)}",
+        f"one step: {_steps(one)}",
+        f"else: {_else(one)}",
+    )
+
+
+def _limits(one: Explanation) -> str:
+    shares = [f"{limit_words(part.resource)} {share(part.share, 1.0)}" for part in one.limits[:3]]
+    used = f"{share(one.array_in_use, 1.0)} of the {one.multipliers:,} multipliers in use"
+    return f"{', '.join(shares)} of the time; {used}" if shares else used
+
+
+def _steps(one: Explanation) -> str:
+    near = one.neighbours
+    if near is None:
+        return f"not known ({one.reason})"
+    parts = []
+    gain, inside = near.best(), near.best(inside=True)
+    if inside is None or inside.ratios[near.metric] >= 1 - _SAME:
+        parts.append(f"none in the space has less {metric_word(near.metric)}")
+    elif inside is not gain:
+        parts.append(_stepped(inside, near))
+    if gain is not None and gain.ratios[near.metric] < 1 - _SAME:
+        parts.insert(0, _stepped(gain, near))
+    smaller = _smaller(near)
+    if smaller is not None and smaller is not gain and smaller is not inside:
+        parts.append(_stepped(smaller, near))
+    return "; ".join(parts)
+
+
+def _stepped(one: Neighbour, near: Neighbours) -> str:
+    outside = "" if one.step.inside else ", outside the space"
+    names = [near.metric, *(name for name in ("area",) if name != near.metric)]
+    costs = " and ".join(ratio_words(name, one.ratios[name]) for name in names)
+    return f"{step_words(one.step)}: {costs}{outside}"
+
+
+def _smaller(near: Neighbours) -> Neighbour | None:
+    """The step that saves at least a twentieth of the area for the least loss."""
+    found = [one for one in near.steps if one.found is not None and one.ratios["area"] <= 0.95]
+    return min(found, key=lambda one: one.ratios[near.metric], default=None)
+
+
+def _else(one: Explanation) -> str:
+    parts = [alternative_text(other, one.metrics) for other in one.alternatives]
+    if one.baseline is not None:
+        parts.append(baseline_text(one.baseline, one.metrics))
+    return "; ".join(parts) if parts else "no other design on the front"
+
+
+def alternative_text(one: Alternative, metrics: Sequence[str]) -> str:
+    """`49% less area for 7% more EDP (#12)`; the objective is named too where it is something else."""
+    pays = [one.pays]
+    if metrics[0] not in (one.pays, one.gains):
+        pays.insert(0, metrics[0])
+    cost = " and ".join(ratio_words(name, one.ratios[name]) for name in pays)
+    knee = "the knee: " if one.knee else ""
+    return f"{knee}{ratio_words(one.gains, one.ratios[one.gains])} for {cost} (#{one.design})"
+
+
+def baseline_text(one: AgainstBaseline, metrics: Sequence[str]) -> str:
+    """The best design of no more than the baseline's area."""
+    at = f"no larger than {one.name} ({significant(one.area_mm2)} mm²)"
+    if one.equal_area is None:
+        return f"no design found is {at}"
+    return f"{at}: {against_words(metrics[0], one.equal_area_ratios)} (#{one.equal_area})"
+
+
+def against_words(name: str, ratios: Mapping[str, float]) -> str:
+    """Costs against a baseline: `7.95 × less EDP`."""
+    ratio = ratios[name]
+    if 0 < ratio <= 1 / _FACTOR:
+        return f"{significant(1 / ratio)} × less {metric_word(name)}"
+    return ratio_words(name, ratio)
