@@ -28,6 +28,8 @@ _AXES = {
 }
 _BEST, _OTHER = "#d55e00", "#b5bcc6"
 _MOST_BARS = 60
+#: Of what no single resource is known to bound.
+_BOUND = {"group": "groups of operators", "operator": "other operators", "host": "on the host core"}
 
 
 def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -> Figure:
@@ -76,10 +78,10 @@ def history_figure(data: ReportData) -> Figure:
 
 def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
     """Where the cycles of a design go; `layers` as `Result.layers` gives them."""
-    table = layers.sort_values("share", ascending=False, kind="stable")
+    table = layers[layers["count"] > 0].sort_values("share", ascending=False, kind="stable")
     hidden = len(table) - _MOST_BARS
     table = table.head(_MOST_BARS)
-    title = f"{data.network_names}: predicted cycles by layer"
+    title = f"{data.network_names}: predicted cycles by part"
     figure = _figure(title + (f" (the {_MOST_BARS} longest, {hidden} more)" if hidden > 0 else ""))
     colours = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
     order = [f"{index}" for index in table.index]
@@ -89,16 +91,21 @@ def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
             x=[f"{index}" for index in rows.index],
             y=list(rows["latency_cycles"] * rows["count"]),
             customdata=[
-                [_safe(str(row.layer)), _safe(str(row.problem)), row.count, row.share]
-                for row in rows.itertuples()
+                [
+                    _safe(str(row["layer"])),
+                    _safe(str(row["problem"] or row["kind"])),
+                    row["count"],
+                    row["share"],
+                ]
+                for row in rows.to_dict("records")
             ],
-            name=f"bound by {bottleneck}",
+            name=_BOUND.get(bottleneck, f"bound by {bottleneck}"),
             marker_color=colours[number % len(colours)],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]:g} runs, %{y:,.0f} cycles, "
             "%{customdata[3]:.1%}<extra></extra>",
         )
     figure.update_xaxes(
-        title="layer",
+        title="part",
         type="category",
         categoryorder="array",
         categoryarray=order,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from baco.common.errors import BacoError
+from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.explain.alternatives import Alternative, trade_offs
 from baco.exploration.explain.steps import Neighbours, cost_ratio
+from baco.exploration.report.bottlenecks import limit_of
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.notable import front_indices, knee_index
 
@@ -16,8 +19,6 @@ __all__ = ["AgainstBaseline", "Explanation", "Limit", "explanation", "limits"]
 
 #: Metrics that are compared beside the objective.
 _TRADED = ("latency", "energy", "area")
-#: Operators of a group are named with this between them.
-_NEXT = " > "
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,7 @@ class Limit:
     """Parts of the programs that one resource limits.
 
     Attributes:
-        resource: a resource of layers (`LayerCost.resources`); `groups` of operators that run as one unit, `operators` beside them on
-            the accelerator, or the `host` core.
+        resource: see `baco.exploration.report.bottlenecks.Bottleneck.name`.
         cycles: predicted, of these parts together.
         share: of the cycles of the whole.
         array_in_use: multiplications that these parts ask for, over what the array could do in their time.
@@ -121,42 +121,22 @@ def limits(data: ReportData) -> list[Limit]:
     """What limits the best design's programs, the largest share first: layers by the resource that needs most cycles in them, and
     everything else that its costs have in it. Predicted."""
     peak = float(data.best.accelerator.dim**2)
-    macs_of = {(task.network, name): task.problem.macs for task in data.tasks for name in task.operators}
-    parts: dict[str, tuple[float, float]] = {}
-
-    def add(resource: str, cycles: float, macs: float) -> None:
-        before = parts.get(resource, (0.0, 0.0))
-        parts[resource] = before[0] + cycles, before[1] + macs
-
-    for task, runs, layer in zip(data.tasks, data.counts(data.best_index), data.best_layers, strict=True):
-        if runs > 0:
-            add(layer.bottleneck, runs * layer.latency_cycles, runs * task.problem.macs)
-    for one in data.host if data.search.whole else ():
-        group = one.kind == "group"
-        inside = (
-            sum(macs_of.get((one.network, name), 0) for name in one.operator.split(_NEXT)) if group else 0
-        )
-        resource = "groups" if group else "operators" if one.on_accelerator else "host"
-        add(resource, one.count * one.latency_cycles, one.count * inside)
-    total = sum(cycles for cycles, _ in parts.values())
-    found = [
-        Limit(resource, cycles, cycles / total, macs / (peak * cycles))
-        for resource, (cycles, macs) in parts.items()
-        if cycles > 0
-    ]
+    parts: dict[str, list[CostEntry]] = {}
+    for one in data.best_costs.entries:
+        parts.setdefault(limit_of(one), []).append(one)
+    total = data.best_costs.cycles
+    found = []
+    for resource, ones in parts.items():
+        cycles = math.fsum(one.total_cycles for one in ones)
+        macs = math.fsum(one.runs * one.macs for one in ones)
+        if cycles > 0:
+            found.append(Limit(resource, cycles, cycles / total, macs / (peak * cycles)))
     return sorted(found, key=lambda one: -one.share)
 
 
 def _names(data: ReportData) -> list[str]:
     """Metrics of the objective, then what is traded besides."""
     return [*data.objective.metrics, *(name for name in _TRADED if name not in data.objective.metrics)]
-
-
-def _prediction(data: ReportData, index: int) -> Cost:
-    """What was predicted of a candidate, whether it was measured since or not."""
-    validated = data.validated.get(index)
-    before = None if validated is None else validated.design.predicted
-    return before or data.candidates[index].cost
 
 
 def _seconds(cost: Cost, one: Candidate) -> Cost:
@@ -174,7 +154,7 @@ def _alternatives(data: ReportData) -> list[Alternative]:
             continue
         pair = [(data.candidates[n].cost, data.candidates[n]) for n in (index, best)]
         if pair[0][0].source != pair[1][0].source:  # like with like
-            pair = [(_prediction(data, n), data.candidates[n]) for n in (index, best)]
+            pair = [(data.prediction(n), data.candidates[n]) for n in (index, best)]
         costs = [_seconds(*one) for one in pair]
         ratios[index] = {name: cost_ratio(name, *costs) for name in names}
         sources[index] = costs[0].source

@@ -25,12 +25,12 @@ _RESOURCES = {
     "accumulator": "the accumulator",
     "scratchpad": "the scratchpad",
     "dram": "DRAM bandwidth",
-    "memory": "the memory channel that loads and stores share",
+    "memory": "the memory channel",
     "load": "loads",
     "store": "stores",
     "issue": "the issue of commands",
-    "groups": "groups of operators that run as one unit",
-    "operators": "other operators on the accelerator",
+    "group": "groups of operators that run as one unit",
+    "operator": "other operators on the accelerator",
     "host": "the host core",
 }
 _METRICS = {"edp": "EDP", "edap": "EDP × area"}
