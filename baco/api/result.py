@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baco.common.errors import InputError, Location
+from baco.common.errors import InfeasibleError, InputError, Location
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
     from baco.exploration.report.data import ReportData
+    from baco.exploration.report.why import Explanation
     from baco.exploration.studies.engine import Stopped
 
 __all__ = ["Result", "load_study", "study_file"]
@@ -231,6 +232,22 @@ class Result:
         from baco.exploration.report.summary import summary
 
         return summary(self.data)
+
+    def explain(self) -> Explanation:
+        """Why the best design is the best, and what else there is: what limits it, what one step in each parameter of its hardware
+        would change with layers mapped anew, and which designs to take instead.
+
+        The first call takes seconds. Raises InfeasibleError where no design is feasible.
+        """
+        from baco.exploration.report.why import explanation
+
+        found = explanation(self.data)
+        if found is None:
+            raise InfeasibleError(
+                "no design satisfies the constraints, so that there is none to explain",
+                location=Location(str(self.path)),
+            )
+        return found
 
     def reload(self) -> None:
         """Read the study again, when another process has worked on it."""

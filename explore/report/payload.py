@@ -431,7 +431,9 @@ def _cards(data: ReportData) -> list[list[str]]:
         if now > 0:
             label = "less" if before >= now else "of the"
             ratio = f"{significant(before / now)}×" if before >= now else significant(now / before) + "×"
-            cards.append([f"Against {data.baseline.accelerator.name}", ratio, f"{label} {_short_name(name)}"])
+            times = significant(cost.area_mm2 / data.baseline.cost.area_mm2)
+            remark = f"{label} {_short_name(name)}, {times}× the area"
+            cards.append([f"Against {data.baseline.accelerator.name}", ratio, remark])
     if data.bounds and data.bounds[-1].edp > 0:
         bound = data.bounds[-1]
         cards.append(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from baco.common.errors import BacoError
+from baco.common.page import html_table
+from baco.common.text import html_text
 from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.explain.alternatives import Alternative, trade_offs
@@ -14,8 +17,21 @@ from baco.exploration.explain.steps import Neighbours, cost_ratio
 from baco.exploration.report.bottlenecks import limit_of
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.notable import front_indices, knee_index
+from baco.exploration.report.units import share, significant
+from baco.exploration.report.why_text import (
+    against_words,
+    alternative_text,
+    best_steps,
+    limit_words,
+    metric_word,
+    step_remark,
+    step_words,
+)
 
-__all__ = ["AgainstBaseline", "Explanation", "Limit", "explanation", "limits"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AgainstBaseline", "Explanation", "Limit", "compared", "explanation", "limits"]
 
 #: Metrics that are compared beside the objective.
 _TRADED = ("latency", "energy", "area")
@@ -58,10 +74,22 @@ class AgainstBaseline:
     equal_area: int | None
     equal_area_ratios: Mapping[str, float]
 
+    def equal_text(self, metric: str) -> str:
+        """The best design of no more than the baseline's area, in words."""
+        if self.equal_area is None:
+            return f"no design found is as small as {self.name} ({significant(self.area_mm2)} mm²)"
+        found = against_words(metric, self.equal_area_ratios)
+        return (
+            f"no larger than {self.name} ({significant(self.area_mm2)} mm²) and {found} than that"
+            f" (#{self.equal_area})"
+        )
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a design is the best that was found, and what else there is.
+
+    Its text is three lines: what limits the design, what a step in its hardware would change, and what to take instead.
 
     Attributes:
         design: number of the best design.
@@ -86,6 +114,89 @@ class Explanation:
     reason: str
     alternatives: tuple[Alternative, ...]
     baseline: AgainstBaseline | None
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """What limits the design, what a step would change, and what else there is: a line each."""
+        return f"limited by: {self._limited}", f"one step: {self._stepped}", f"instead: {self._instead}"
+
+    def steps(self) -> pd.DataFrame:
+        """The neighbours, a row each.
+
+        Columns: `parameter`, `before`, `after`, `in_space` (whether the space that was searched has it), then ratios of costs
+        to those of this design, mapped in the same way: metrics of the objective, `latency` (in seconds), `energy`, `area`;
+        `latency_cycles`, `energy_uj`, `area_mm2`; `remark`. Costs are predicted, and missing where a remark says why.
+        """
+        import pandas as pd
+
+        rows = []
+        for one in self.neighbours.steps if self.neighbours is not None else ():
+            cost = None if one.found is None else one.found.cost
+            rows.append(
+                {
+                    "parameter": one.step.parameter,
+                    "before": one.step.before,
+                    "after": one.step.after,
+                    "in_space": one.step.inside,
+                    **{name: one.ratios.get(name) for name in compared(self.metrics)},
+                    "latency_cycles": cost and cost.latency_cycles,
+                    "energy_uj": cost and cost.energy_uj,
+                    "area_mm2": cost and cost.area_mm2,
+                    "remark": step_remark(one),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"design {self.design} ({self.accelerator})", *self.lines])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html_text(line)}</p>" for line in self.lines)
+        return f"{lines}{self.steps_html}"
+
+    @property
+    def steps_html(self) -> str:
+        """The neighbours as a table of HTML, everything from outside escaped; empty where there are none."""
+        if self.neighbours is None:
+            return ""
+        names = compared(self.metrics)
+        heads = ("One step", *(metric_word(name) for name in names), "")
+        rows = [
+            (
+                step_words(one.step),
+                *(_percent(one.ratios[name]) if one.ratios else "–" for name in names),
+                step_remark(one),
+            )
+            for one in self.neighbours.steps
+        ]
+        return html_table(heads, rows, numeric=range(1, len(names) + 1))
+
+    @property
+    def _limited(self) -> str:
+        shares = [f"{limit_words(part.resource)} {share(part.share, 1.0)}" for part in self.limits[:3]]
+        used = f"{share(self.array_in_use, 1.0)} of its {self.multipliers:,} multipliers in use"
+        return f"{', '.join(shares)} of the time; {used}" if shares else used
+
+    @property
+    def _stepped(self) -> str:
+        return f"not known ({self.reason})" if self.neighbours is None else best_steps(self.neighbours)
+
+    @property
+    def _instead(self) -> str:
+        parts = [alternative_text(one, self.metrics) for one in self.alternatives]
+        if self.baseline is not None:
+            parts.append(self.baseline.equal_text(self.metrics[0]))
+        return "; ".join(parts) if parts else "no other design stands out"
+
+
+def _percent(ratio: float) -> str:
+    """A ratio as what it is more or less."""
+    return f"{(ratio - 1) * 100:+.1f}%"
+
+
+def compared(metrics: Sequence[str]) -> list[str]:
+    """Metrics of the objective, then what is traded besides."""
+    return [*metrics, *(name for name in _TRADED if name not in metrics)]
 
 
 def explanation(data: ReportData) -> Explanation | None:
@@ -134,11 +245,6 @@ def limits(data: ReportData) -> list[Limit]:
     return sorted(found, key=lambda one: -one.share)
 
 
-def _names(data: ReportData) -> list[str]:
-    """Metrics of the objective, then what is traded besides."""
-    return [*data.objective.metrics, *(name for name in _TRADED if name not in data.objective.metrics)]
-
-
 def _seconds(cost: Cost, one: Candidate) -> Cost:
     """With delays in nanoseconds, so that clocks may differ."""
     return replace(cost, clock_mhz=one.accelerator.clock_mhz)
@@ -146,7 +252,7 @@ def _seconds(cost: Cost, one: Candidate) -> Cost:
 
 def _alternatives(data: ReportData) -> list[Alternative]:
     """The knee where there are several objectives, and the best trades, three in all."""
-    names, best = _names(data), data.best_index
+    names, best = compared(data.objective.metrics), data.best_index
     ratios: dict[int, dict[str, float]] = {}
     sources: dict[int, str] = {}
     for index in front_indices(data):
@@ -174,7 +280,7 @@ def _against_baseline(data: ReportData) -> AgainstBaseline | None:
     one = data.baseline
     if one is None:
         return None
-    names = _names(data)
+    names = compared(data.objective.metrics)
     before = replace(one.cost, clock_mhz=one.accelerator.clock_mhz)
     bad = {index for index, of in data.validated.items() if of.status in ("failed", "infeasible")}
     no_larger = [

@@ -10,7 +10,7 @@ from baco.exploration.explain.remap import Remapped
 from baco.exploration.explain.steps import Neighbour, Neighbours
 from baco.exploration.report.units import milliseconds
 from baco.exploration.report.why import AgainstBaseline, Explanation
-from baco.exploration.report.why_text import alternative_text, explanation_lines, limit_words
+from baco.exploration.report.why_text import alternative_text, limit_words
 
 __all__ = ["explanation_block"]
 
@@ -20,7 +20,7 @@ def explanation_block(one: Explanation | None) -> dict[str, Any] | None:
     if one is None:
         return None
     return {
-        "text": list(explanation_lines(one)),
+        "text": list(one.lines),
         "limits": [
             {
                 "resource": limit.resource,
@@ -36,7 +36,7 @@ def explanation_block(one: Explanation | None) -> dict[str, Any] | None:
         "neighbours": None if one.neighbours is None else _neighbours(one.neighbours),
         "reason": one.reason,
         "alternatives": [_alternative(other, one) for other in one.alternatives],
-        "baseline": None if one.baseline is None else _baseline(one.baseline),
+        "baseline": None if one.baseline is None else _baseline(one.baseline, one.metrics[0]),
     }
 
 
@@ -89,12 +89,13 @@ def _alternative(one: Alternative, explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _baseline(one: AgainstBaseline) -> dict[str, Any]:
+def _baseline(one: AgainstBaseline, metric: str) -> dict[str, Any]:
     return {
         "name": one.name,
         "area_mm2": one.area_mm2,
         "source": one.source,
         "ratios": dict(one.ratios),
+        "text": one.equal_text(metric),
         "equal_area": None
         if one.equal_area is None
         else {"id": one.equal_area, "ratios": dict(one.equal_area_ratios)},

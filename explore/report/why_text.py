@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from baco.exploration.constraints import UNITS
 from baco.exploration.explain.alternatives import Alternative
 from baco.exploration.explain.hardware_steps import PARAMETERS, HardwareStep
 from baco.exploration.explain.steps import Neighbour, Neighbours
 from baco.exploration.report.units import share, significant
-from baco.exploration.report.why import AgainstBaseline, Explanation
 
 __all__ = [
+    "against_words",
     "alternative_text",
-    "baseline_text",
-    "explanation_lines",
+    "best_steps",
     "limit_words",
+    "metric_word",
     "ratio_words",
+    "step_remark",
     "step_words",
 ]
 
@@ -79,33 +81,16 @@ def step_words(step: HardwareStep) -> str:
     return f"{words} (and {also})" if also else words
 
 
-def explanation_lines(one: Explanation) -> tuple[str, str, str]:
-    """What binds, what a step would change, and what else there is: a line each."""
-    return (
-        f"limited by: {_limits(one)}",
-        f"one step: {_steps(one)}",
-        f"else: {_else(one)}",
-    )
-
-
-def _limits(one: Explanation) -> str:
-    shares = [f"{limit_words(part.resource)} {share(part.share, 1.0)}" for part in one.limits[:3]]
-    used = f"{share(one.array_in_use, 1.0)} of the {one.multipliers:,} multipliers in use"
-    return f"{', '.join(shares)} of the time; {used}" if shares else used
-
-
-def _steps(one: Explanation) -> str:
-    near = one.neighbours
-    if near is None:
-        return f"not known ({one.reason})"
+def best_steps(near: Neighbours) -> str:
+    """The step that gains most, the one that gains most in the space, and one that saves area for little."""
     parts = []
     gain, inside = near.best(), near.best(inside=True)
+    if gain is not None and gain.ratios[near.metric] < 1 - _SAME:
+        parts.append(_stepped(gain, near))
     if inside is None or inside.ratios[near.metric] >= 1 - _SAME:
         parts.append(f"none in the space has less {metric_word(near.metric)}")
     elif inside is not gain:
         parts.append(_stepped(inside, near))
-    if gain is not None and gain.ratios[near.metric] < 1 - _SAME:
-        parts.insert(0, _stepped(gain, near))
     smaller = _smaller(near)
     if smaller is not None and smaller is not gain and smaller is not inside:
         parts.append(_stepped(smaller, near))
@@ -125,13 +110,6 @@ def _smaller(near: Neighbours) -> Neighbour | None:
     return min(found, key=lambda one: one.ratios[near.metric], default=None)
 
 
-def _else(one: Explanation) -> str:
-    parts = [alternative_text(other, one.metrics) for other in one.alternatives]
-    if one.baseline is not None:
-        parts.append(baseline_text(one.baseline, one.metrics))
-    return "; ".join(parts) if parts else "no other design on the front"
-
-
 def alternative_text(one: Alternative, metrics: Sequence[str]) -> str:
     """`49% less area for 7% more EDP (#12)`; the objective is named too where it is something else."""
     pays = [one.pays]
@@ -142,17 +120,21 @@ def alternative_text(one: Alternative, metrics: Sequence[str]) -> str:
     return f"{knee}{ratio_words(one.gains, one.ratios[one.gains])} for {cost} (#{one.design})"
 
 
-def baseline_text(one: AgainstBaseline, metrics: Sequence[str]) -> str:
-    """The best design of no more than the baseline's area."""
-    at = f"no larger than {one.name} ({significant(one.area_mm2)} mm²)"
-    if one.equal_area is None:
-        return f"no design found is {at}"
-    return f"{at}: {against_words(metrics[0], one.equal_area_ratios)} (#{one.equal_area})"
-
-
 def against_words(name: str, ratios: Mapping[str, float]) -> str:
     """Costs against a baseline: `7.95 × less EDP`."""
     ratio = ratios[name]
     if 0 < ratio <= 1 / _FACTOR:
         return f"{significant(1 / ratio)} × less {metric_word(name)}"
     return ratio_words(name, ratio)
+
+
+def step_remark(one: Neighbour) -> str:
+    """What else is to be said of a step."""
+    parts = [] if one.step.inside or not one.ratios else ["outside the space"]
+    if one.found is not None and one.found.broken:
+        broken = (
+            f"{path} {value:.4g} {UNITS[path.rsplit('.', 1)[-1]]} (bound {bound:.4g})"
+            for path, (value, bound) in one.found.broken.items()
+        )
+        parts.append(f"breaks {', '.join(broken)}")
+    return "; ".join([*parts, *([one.reason] if one.reason else [])])
