@@ -12,8 +12,8 @@ from baco.common.page import html_table
 from baco.common.text import html_text
 from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.explain.alternatives import Alternative, trade_offs
 from baco.exploration.explain.steps import Neighbours, cost_ratio
+from baco.exploration.explain.trade_offs import TradeOff, trade_offs
 from baco.exploration.report.bottlenecks import limit_of
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.notable import front_indices, knee_index
@@ -112,7 +112,7 @@ class Explanation:
     array_in_use: float
     neighbours: Neighbours | None
     reason: str
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[TradeOff, ...]
     baseline: AgainstBaseline | None
 
     @property
@@ -160,7 +160,7 @@ class Explanation:
         if self.neighbours is None:
             return ""
         names = compared(self.metrics)
-        heads = ("One step", *(metric_word(name) for name in names), "")
+        heads = ("One step", *(metric_word(name) for name in names), "Remark")
         rows = [
             (
                 step_words(one.step),
@@ -191,7 +191,8 @@ class Explanation:
 
 def _percent(ratio: float) -> str:
     """A ratio as what it is more or less."""
-    return f"{(ratio - 1) * 100:+.1f}%"
+    text = f"{(ratio - 1) * 100:+.1f}%"
+    return "0%" if text in ("+0.0%", "-0.0%") else text
 
 
 def compared(metrics: Sequence[str]) -> list[str]:
@@ -250,7 +251,7 @@ def _seconds(cost: Cost, one: Candidate) -> Cost:
     return replace(cost, clock_mhz=one.accelerator.clock_mhz)
 
 
-def _alternatives(data: ReportData) -> list[Alternative]:
+def _alternatives(data: ReportData) -> list[TradeOff]:
     """The knee where there are several objectives, and the best trades, three in all."""
     names, best = compared(data.objective.metrics), data.best_index
     ratios: dict[int, dict[str, float]] = {}
@@ -271,7 +272,7 @@ def _alternatives(data: ReportData) -> list[Alternative]:
         own = ratios[compromise]
         axes = data.objective.front_metrics
         gains, pays = min(axes, key=lambda name: own[name]), max(axes, key=lambda name: own[name])
-        knee = Alternative(compromise, gains, pays, own, True, sources[compromise])
+        knee = TradeOff(compromise, gains, pays, own, True, sources[compromise])
         found = [knee, *(one for one in found if one.design != compromise)]
     return found[:3]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from baco.exploration.explain.alternatives import Alternative
 from baco.exploration.explain.hardware_steps import PARAMETERS
 from baco.exploration.explain.remap import Remapped
 from baco.exploration.explain.steps import Neighbour, Neighbours
+from baco.exploration.explain.trade_offs import TradeOff
 from baco.exploration.report.units import milliseconds
 from baco.exploration.report.why import AgainstBaseline, Explanation
 from baco.exploration.report.why_text import alternative_text, limit_words
@@ -77,7 +77,7 @@ def _remapped(one: Remapped) -> dict[str, Any]:
     }
 
 
-def _alternative(one: Alternative, explanation: Explanation) -> dict[str, Any]:
+def _alternative(one: TradeOff, explanation: Explanation) -> dict[str, Any]:
     return {
         "id": one.design,
         "text": alternative_text(one, explanation.metrics),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from baco.accel.config import Accelerator
 from baco.common.page import html_table
 from baco.common.text import html_text
 from baco.exploration.report.data import ReportData
-from baco.exploration.report.summary import design_label
 from baco.exploration.report.units import significant
 from baco.exploration.report.why import Explanation, compared, explanation
 from baco.exploration.report.why_text import alternative_text, metric_word
@@ -60,7 +60,7 @@ def _others(one: Explanation, data: ReportData) -> str:
     for other in one.alternatives:
         candidate = data.candidates[other.design]
         label = f"#{other.design}: {alternative_text(other, one.metrics).rpartition(' (')[0]}"
-        rows.append((label, design_label(candidate), candidate.cost.area_mm2, dict(other.ratios)))
+        rows.append((label, _sizes(candidate.accelerator), candidate.cost.area_mm2, dict(other.ratios)))
     note = ""
     if one.baseline is not None and data.baseline is not None:
         base = one.baseline
@@ -69,12 +69,10 @@ def _others(one: Explanation, data: ReportData) -> str:
             candidate = data.candidates[base.equal_area]
             ratios = {name: base.equal_area_ratios[name] * against[name] for name in names}
             label = f"#{base.equal_area}, the best no larger than {base.name}"
-            rows.append((label, design_label(candidate), candidate.cost.area_mm2, ratios))
-        machine = data.baseline.accelerator
-        hardware = f"{machine.dim}×{machine.dim}, {machine.scratchpad_kib} KiB scratchpad, {machine.accumulator_kib} KiB accumulator"
-        rows.append((data.baseline.name, hardware, base.area_mm2, against))
+            rows.append((label, _sizes(candidate.accelerator), candidate.cost.area_mm2, ratios))
+        rows.append((data.baseline.name, _sizes(data.baseline.accelerator), base.area_mm2, against))
         note = f"<p>{_sentence(base.equal_text(one.metrics[0]))}.</p>"
-    heads = ("Design", "Hardware", "mm²", *(f"{metric_word(name)}, × the best's" for name in names))
+    heads = ("Design", "Array, KiB", "mm²", *(f"{metric_word(name)} ×" for name in names))
     table = html_table(
         heads,
         [
@@ -83,7 +81,12 @@ def _others(one: Explanation, data: ReportData) -> str:
         ],
         numeric=range(2, len(heads)),
     )
-    return f"{note}{table}"
+    hint = '<p class="hint">Sizes are of the array, of scratchpad and accumulator; costs are those of the best times what stands there.</p>'
+    return f"{note}{table}{hint}"
+
+
+def _sizes(machine: Accelerator) -> str:
+    return f"{machine.dim}×{machine.dim}, {machine.scratchpad_kib:,} + {machine.accumulator_kib:,}"
 
 
 def _shown(ratios: Mapping[str, float], names: list[str]) -> list[str]:

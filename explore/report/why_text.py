@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from baco.exploration.constraints import UNITS
-from baco.exploration.explain.alternatives import Alternative
 from baco.exploration.explain.hardware_steps import PARAMETERS, HardwareStep
 from baco.exploration.explain.steps import Neighbour, Neighbours
+from baco.exploration.explain.trade_offs import TradeOff
 from baco.exploration.report.units import share, significant
 
 __all__ = [
@@ -110,7 +110,7 @@ def _smaller(near: Neighbours) -> Neighbour | None:
     return min(found, key=lambda one: one.ratios[near.metric], default=None)
 
 
-def alternative_text(one: Alternative, metrics: Sequence[str]) -> str:
+def alternative_text(one: TradeOff, metrics: Sequence[str]) -> str:
     """`49% less area for 7% more EDP (#12)`; the objective is named too where it is something else."""
     pays = [one.pays]
     if metrics[0] not in (one.pays, one.gains):

@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["LEAST_GAIN", "Alternative", "trade_offs"]
+__all__ = ["LEAST_GAIN", "TradeOff", "trade_offs"]
 
 #: What is gained must be so much of the best design's, at least.
 LEAST_GAIN = 0.1
+#: Designs that are enough, and the most that are named.
+_ENOUGH, _MOST = 2, 3
 #: Losses count as no less than this, so that the price of a gain for next to nothing stays a number.
 _LEAST_LOSS = 0.005
 
 
 @dataclass(frozen=True)
-class Alternative:
+class TradeOff:
     """A design worth a look beside the best.
 
     Attributes:
@@ -37,36 +39,38 @@ class Alternative:
 
 def trade_offs(
     ratios: Mapping[int, Mapping[str, float]], metrics: Sequence[str], sources: Mapping[int, str]
-) -> list[Alternative]:
-    """For every metric the design that gains it at the best price, if any has at least a tenth less of it than the best; each
-    once, the best price first.
+) -> list[TradeOff]:
+    """Up to three designs that gain a metric at the best price, each once.
 
-    The price is the logarithm of the largest ratio among the other metrics over that of the gain. So a design with half the area
-    for 7% more of the worst of the others is better than one with a third of it for 50% more.
+    For every metric, of the designs that have at least a tenth less of it than the best, the one with the best price; then, as long
+    as there are fewer than two, of those that have a tenth less than that again. The price is the logarithm of the largest ratio among the
+    other metrics over that of the gain. So a design with half the area for 7% more of the worst of the others comes before one with
+    a third of it for 50% more.
 
     Args:
         ratios: of designs, by number: costs over those of the best, by metric; no other is better in all of them.
         metrics: that are to be gained.
         sources: of the ratios.
     """
-    found: list[tuple[float, Alternative]] = []
-    for name in metrics:
-        priced = [
-            (_price(one, name), number)
-            for number, one in ratios.items()
-            if one[name] <= 1 - LEAST_GAIN and all(number != other.design for _, other in found)
-        ]
-        if priced:
-            price, number = min(priced)
-            found.append(
-                (
-                    price,
-                    Alternative(
-                        number, name, _worst(ratios[number], name), ratios[number], False, sources[number]
-                    ),
-                )
-            )
-    return [one for _, one in sorted(found, key=lambda item: (item[0], item[1].design))]
+    found: list[TradeOff] = []
+    most = dict.fromkeys(metrics, 1.0)
+    while len(found) < _ENOUGH:
+        priced: list[tuple[float, int, str]] = []
+        for name in metrics:
+            known = {one.design for one in found} | {number for _, number, _ in priced}
+            offers = [
+                (_price(one, name), number, name)
+                for number, one in ratios.items()
+                if one[name] <= most[name] * (1 - LEAST_GAIN) and number not in known
+            ]
+            priced += [min(offers)] if offers else []
+        if not priced:
+            break
+        for _, number, name in sorted(priced):
+            one = ratios[number]
+            most[name] = one[name]
+            found.append(TradeOff(number, name, _worst(one, name), one, False, sources[number]))
+    return found[:_MOST]
 
 
 def _worst(ratios: Mapping[str, float], gained: str) -> str:
