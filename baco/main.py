@@ -158,6 +158,11 @@ def _exit_code(error: Exception, command: str) -> int:
         return _fail(
             str(InputError(f"no file can be used here: {reason}", location=Location(str(error.filename))))
         )
+    if isinstance(error, ModuleNotFoundError) and f"{error.name}.".startswith("baco.bench."):
+        return _fail(
+            "this makes figures of baco's documentation, which only a checkout of its repository does\n"
+            "  hint: clone it, and `pip install -e .` there"
+        )
     # PyTorch has no type of its own for this on the CPU
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return _fail(

@@ -51,7 +51,8 @@ def _imports(module: str) -> frozenset[str]:
     path = _path(module)
     assert path is not None
     parts = module.split(".")
-    found = {".".join(parts[:n]) for n in range(1, len(parts))}
+    # the front door itself names everything, and loads none of it before it is asked
+    found = {".".join(parts[:n]) for n in range(2, len(parts))}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):

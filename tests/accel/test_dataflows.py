@@ -69,7 +69,8 @@ def test_few_files_tell_dataflows_apart_by_name() -> None:
         if "bench" not in path.parts and word.search(path.read_text(encoding="utf-8"))
     }
     rtl = {f"baco/accel/{name}.py" for name in ("verilog/generate", "legality/language", "legality/cpp")}
-    assert naming == {"baco/accel/dataflows.py"} | rtl
+    streams = {f"baco/sim/cosim/{name}.py" for name in ("accelerators", "builder")}
+    assert naming == {"baco/accel/dataflows.py"} | rtl | streams
     learned = package_files("bench/learned")
     assert not [path.name for path in learned if word.search(path.read_text(encoding="utf-8"))]
 

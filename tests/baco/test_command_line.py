@@ -93,7 +93,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     names = {check["check"] for check in report["checks"]}
     assert {
         "python",
-        "packages",
+        "package",
         "torch",
         "torch threads",
         "write access",
