@@ -9,8 +9,8 @@ from baco.common.text import one_line
 from baco.exploration.hardware import named_units
 from baco.exploration.objective import METRICS, metric
 from baco.exploration.report.axes import MetricAxis, metric_axis
+from baco.exploration.report.notable import knee_index
 from baco.exploration.report.resources import RESOURCES
-from baco.exploration.report.summary import knee_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,8 @@ __all__ = ["front_figure", "history_figure", "layers_figure"]
 
 _BEST, _OTHER = "#d55e00", "#b5bcc6"
 _MOST_BARS = 60
+#: Parts that no single resource is known to bound.
+_OTHERS = ("group", "operator", "host")
 
 
 def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -> Figure:
@@ -73,10 +75,10 @@ def history_figure(data: ReportData) -> Figure:
 
 def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
     """Where the cycles of a design go; `layers` as `Result.layers` gives them."""
-    table = layers.sort_values("share", ascending=False, kind="stable")
+    table = layers[layers["count"] > 0].sort_values("share", ascending=False, kind="stable")
     hidden = len(table) - _MOST_BARS
     table = table.head(_MOST_BARS)
-    title = f"{data.network_names}: predicted cycles by layer"
+    title = f"{data.network_names}: predicted cycles by part"
     figure = _figure(title + (f" (the {_MOST_BARS} longest, {hidden} more)" if hidden > 0 else ""))
     order = [f"{index}" for index in table.index]
     for bottleneck in dict.fromkeys(table["bottleneck"]):
@@ -85,16 +87,23 @@ def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
             x=[f"{index}" for index in rows.index],
             y=list(rows["latency_cycles"] * rows["count"]),
             customdata=[
-                [_safe(str(row.layer)), _safe(str(row.problem)), row.count, row.share]
-                for row in rows.itertuples()
+                [
+                    _safe(str(row["layer"])),
+                    _safe(str(row["problem"] or row["kind"])),
+                    row["count"],
+                    row["share"],
+                ]
+                for row in rows.to_dict("records")
             ],
-            name=f"bound by {RESOURCES[bottleneck].label}",
+            name=f"bound by {RESOURCES[bottleneck].label}"
+            if bottleneck not in _OTHERS
+            else RESOURCES[bottleneck].label,
             marker_color=RESOURCES[bottleneck].color,
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]:g} runs, %{y:,.0f} cycles, "
             "%{customdata[3]:.1%}<extra></extra>",
         )
     figure.update_xaxes(
-        title="layer",
+        title="part",
         type="category",
         categoryorder="array",
         categoryarray=order,

@@ -18,6 +18,7 @@ class Resource(NamedTuple):
 #: colour-blind readers either.
 RESOURCES: dict[str, Resource] = {
     "array": Resource("array (MACs)", "#0072b2"),
+    "mac": Resource("array (MACs)", "#0072b2"),
     "compute": Resource("array (MACs)", "#0072b2"),
     "registers": Resource("registers", "#56b4e9"),
     "accumulator": Resource("accumulator", "#009e73"),
@@ -29,4 +30,8 @@ RESOURCES: dict[str, Resource] = {
     "store": Resource("stores", "#e39ac2"),
     "issue": Resource("issue of commands", "#7d5a3c"),
     "host": Resource("host core", "#667a3a"),
+    # of parts of programs that no single resource is known to limit, or whose energy is not told apart
+    "group": Resource("groups of operators", "#332288"),
+    "operator": Resource("other operators", "#5fd3c4"),
+    "unsplit": Resource("array and memory of groups and other operators", "#8a7fd0"),
 }
