@@ -76,13 +76,14 @@ def _program_parts(
     planned, measured = program.planned, program.measured
     assert measured is not None
     weight, network = planned.weight, planned.network
-    inside = {}
+    inside: dict[str, str] = {}
     for group in Plan.from_json(planned.plan).groups if planned.plan is not None else ():
         inside.update(dict.fromkeys(group.split(" > "), group))
-    found, seen = [], set()
+    found: list[tuple[CostEntry, MeasuredPart]] = []
+    seen: set[str] = set()
     for one in measured.operators:
-        group = inside.get(one.operator)
-        unit = group or one.operator
+        unit = inside.get(one.operator, one.operator)
+        group = one.operator in inside
         runs = 0.0 if unit in seen else weight
         seen.add(unit)
         members = tuple(map(plain_name, unit.split(" > "))) if group else (plain_name(unit),)

@@ -117,12 +117,11 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
     components = _components(data)
     for index in designs:
         costs, details, mappings = _design(data, index)
+        each: Sequence[LayerDetail | None] = details or [None] * len(data.tasks)
         key = str(index)
         rows[key] = [
             _row(texts.place(_mapping(mapping)), entry, detail, components)
-            for mapping, entry, detail in zip(
-                mappings, costs.layers, details or [None] * len(data.tasks), strict=True
-            )
+            for mapping, entry, detail in zip(mappings, costs.layers, each, strict=True)
         ]
         beside[key] = besides.place([_other(entry, units, components) for entry in costs.beside])
         waits[key] = [
@@ -398,12 +397,12 @@ def _cards(data: ReportData) -> list[list[str]]:
     macs = sum(task.count * task.problem.macs for task in data.tasks)
     peak = data.best.accelerator.dim**2
     broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
-    before = ""
+    guess = ""
     if cost.source == "measured":
-        before = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
+        guess = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
     cards = [
         *broken,
-        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{before}"],
+        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{guess}"],
         ["Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}"],
         [
             "Host",

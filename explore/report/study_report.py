@@ -204,7 +204,8 @@ class _Programs:
 
     def _beside(self, accelerator: Accelerator) -> tuple[tuple[CostEntry, ...], list[float]]:
         """What runs beside layers, with the weights of the networks; and how often each task runs by itself."""
-        rest, found = self._rest, []
+        rest = self._rest
+        found: list[CostEntry] = []
         for network, weight in zip(self._workload.networks, self._workload.weights, strict=True):
             operators = (
                 rest.operators_of(network.name, accelerator) if rest else host_costs(network, accelerator)
