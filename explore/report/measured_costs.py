@@ -83,15 +83,15 @@ def _program_parts(
     seen: set[str] = set()
     for one in measured.operators:
         unit = inside.get(one.operator, one.operator)
-        group = one.operator in inside
+        grouped = one.operator in inside
         runs = 0.0 if unit in seen else weight
         seen.add(unit)
-        members = tuple(map(plain_name, unit.split(" > "))) if group else (plain_name(unit),)
-        name = " > ".join(members) if group else names.get((network, members[0]), members[0])
-        function = "group" if group else one.what.removeprefix("host: ").partition(":")[0]
+        members = tuple(map(plain_name, unit.split(" > "))) if grouped else (plain_name(unit),)
+        name = " > ".join(members) if grouped else names.get((network, members[0]), members[0])
+        function = "group" if grouped else one.what.removeprefix("host: ").partition(":")[0]
         on: Where = "host" if one.on == "host" else "accelerator"
         entry = CostEntry(
-            network, name, "group" if group else "operator", function, on, 0.0, 0.0, {}, members
+            network, name, "group" if grouped else "operator", function, on, 0.0, 0.0, {}, members
         )
         found.append((entry, MeasuredPart(runs, weight * one.cycles)))
     left = measured.cycles - sum(one.cycles for one in measured.operators)
