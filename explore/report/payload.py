@@ -107,13 +107,14 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
 
     Returns:
         By the number of a design: `rows`, its layers; `beside`, a place in `besides`, what else runs, each a place in `units` with
-        its numbers; `bottlenecks`; `graph`, places in `graphs`, one a network. And `texts`, each mapping once.
+        its numbers; `bottlenecks`; `measured_terms`, measured energy (pJ) by component; `graph`, places in `graphs`, one a network. And `texts`, each mapping once.
     """
     texts, units, besides, graphs = (_Table() for _ in range(4))
     rows: dict[str, Any] = {}
     beside: dict[str, int] = {}
     waits: dict[str, Any] = {}
     graph: dict[str, list[int]] = {}
+    terms: dict[str, Any] = {}
     components = _components(data)
     for index in designs:
         costs, details, mappings = _design(data, index)
@@ -133,6 +134,8 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
             ]
             for one in bottlenecks(costs, details)
         ]
+        if costs.measured_terms_pj:
+            terms[key] = {name: number(value) for name, value in costs.measured_terms_pj.items()}
         graph[key] = [
             graphs.place([_unit(one) for one in network_units(network, costs)])
             for network in data.workload.networks
@@ -145,6 +148,7 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
         "rows": rows,
         "beside": beside,
         "bottlenecks": waits,
+        "measured_terms": terms,
         "graph": graph,
     }
 
@@ -179,7 +183,9 @@ def _design(
 def _components(data: ReportData) -> list[str]:
     """What energy goes to in some design of the report, by name."""
     everyone = [*data.costs, data.baseline.costs if data.baseline is not None else None]
-    known = {name for one in everyone if one is not None for name in one.energy_terms_pj}
+    known = {
+        name for one in everyone if one is not None for name in (*one.energy_terms_pj, *one.measured_terms_pj)
+    }
     return [name for name in COMPONENTS if name in known or name in _LAYER_COMPONENTS]
 
 
@@ -212,7 +218,7 @@ def _row(text: int, entry: CostEntry, detail: LayerDetail | None, components: Se
     layer = entry.layer
     assert layer is not None
     numbers = [
-        [entry.cycles, entry.energy_pj, layer.macs, layer.accesses[3]],
+        [entry.cycles, entry.energy_pj, layer.macs, entry.dram_words],
         layer.latency_terms,
         [entry.energy_terms_pj.get(name, 0.0) for name in components],
     ]
@@ -230,7 +236,7 @@ def _row(text: int, entry: CostEntry, detail: LayerDetail | None, components: Se
 
 
 def _other(entry: CostEntry, units: _Table, components: Sequence[str]) -> list[Any]:
-    """What is no layer: place of its description; latency and energy of one run; energy by component; runs; what was measured."""
+    """What is no layer: place of its description; latency, energy, DRAM words of one run; energy by component; runs; what was measured."""
     what = [
         entry.network,
         entry.name,
@@ -242,7 +248,7 @@ def _other(entry: CostEntry, units: _Table, components: Sequence[str]) -> list[A
     ]
     return [
         units.place(what),
-        [number(entry.cycles), number(entry.energy_pj)],
+        [number(entry.cycles), number(entry.energy_pj), number(entry.dram_words)],
         [number(entry.energy_terms_pj.get(name, 0.0)) for name in components],
         number(entry.runs),
         _measured(entry),
@@ -301,6 +307,7 @@ def _hardware(accelerator: Any) -> dict[str, Any]:
         "clock": accelerator.clock_mhz,
         "dram": accelerator.dram_bytes_per_cycle,
         "hash": accelerator.config_hash,
+        "blocks": {name: _short(one) for name, one in accelerator.area_blocks().items()},
     }
 
 

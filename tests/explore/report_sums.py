@@ -44,7 +44,7 @@ def raw_headline(study: Study, candidate: Candidate) -> tuple[float, float]:
         kept = study.rest.to_json()
         for network, weight in zip(workload.networks, workload.weights, strict=True):
             rows, inside = _rows(kept, network.name, machine)
-            for _, _, _, runs, taken, fixed, accumulator, scratchpad in rows:
+            for _, _, _, runs, taken, fixed, accumulator, scratchpad, _ in rows:
                 assert runs > 0
                 cycles.append(weight * taken)
                 energy.append(weight * _energy(machine, taken, fixed, accumulator, scratchpad))
