@@ -25,8 +25,8 @@
     ].join("<br>");
   }
 
-  /** What no filter takes away: the best, Gemmini's machine, what failed to be measured, what is in view or pinned. */
-  const always = (id) => D.candidates[id].label || (D.candidates[id].status && D.candidates[id].status !== "measured") || id === D.best || id === chosen || pinned.includes(id);
+  /** What no filter takes away: the best, Gemmini's machine, what was chosen to be measured, what is in view or pinned. */
+  const always = (id) => D.candidates[id].label || D.candidates[id].status || id === D.best || id === chosen || pinned.includes(id);
   function passes(id) {
     const c = D.candidates[id];
     if (always(id)) return true;
@@ -37,6 +37,8 @@
     if (Number.isFinite(area) && c.area > area) return false;
     return true;
   }
+  /** In the list a row stands for an accelerator, as measured where it was. */
+  const listed = (id) => passes(id) && ($("every-mapping").checked || heads.includes(id) || id === chosen || pinned.includes(id));
   const near = (id, list) => list.every((one) => !(one[id] > NEAR * one[D.best]));
 
   /** Members that no other member is below and left of, from left to right. */
@@ -189,7 +191,7 @@
     filterDesigns();
   }
   function filterDesigns() {
-    designTable.show(passes);
+    designTable.show(listed);
     designTable.mark((id) => id === chosen);
     const shown = D.candidates.map((_, id) => id).filter(passes);
     $("designs-count").textContent = $("every-mapping").checked ? plural(shown.length, "design") : plural(heads.filter((id) => shown.includes(id)).length, "accelerator");
@@ -203,7 +205,7 @@
       ["latency_cycles", (c) => c.latency], ["energy_uj", (c) => c.energy * 1e-6], ["edp_uj_cycles", (c) => c.edp], ["area_mm2", (c) => c.area], ["power_w", (c) => c.power],
       ["predicted_latency_cycles", was("latency")], ["predicted_energy_uj", was("energy", 1e-6)], ["evaluations", (c) => c.samples], ["config_hash", (c) => c.hash],
     ];
-    const order = D.candidates.map((_, id) => id).filter(passes).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
+    const order = D.candidates.map((_, id) => id).filter(listed).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
     download("designs.csv", csv([columns.map(([name]) => name), ...order.map((id) => columns.map(([, of]) => of(D.candidates[id])))]), "text/csv");
   }
   async function saveAccelerator() {

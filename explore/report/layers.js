@@ -68,13 +68,31 @@
     ], [whole, ...rows.waits], { caption: "What limits the program of the design in view, from the whole down" });
   }
 
+  /** Of the whole design: energy by component, predicted and measured, and area by block. */
+  function showWhole(rows) {
+    const c = D.candidates[chosen], counted = rows.filter((r) => r.counted);
+    const energy = COMPONENTS.map((one, k) => ({ one, value: counted.reduce((sum, r) => sum + r.parts[k], 0), measured: rows.terms && (rows.terms[D.components[k]] || 0) })).filter((row) => row.value || row.measured);
+    const whole = { one: { label: "all" }, value: predictedOf(c).energy, measured: rows.terms && c.energy };
+    const cell = (value, total) => [joules(value), h("div", { class: "sub2" }, percent(value / (total || 1)))];
+    fillTable($("components"), [
+      { title: "Energy", cell: (row) => (row === whole ? h("b", {}, "all") : [dotOf(row.one.color), row.one.label]) },
+      { title: rows.terms ? "predicted" : c.was ? "predicted" : c.source, unit: "J", num: true, cell: (row) => cell(row.value, whole.value) },
+      ...(rows.terms ? [{ title: "measured", unit: "J", num: true, cell: (row) => cell(row.measured, whole.measured) }] : []),
+    ], [whole, ...energy], { caption: "Energy of the design in view by component" });
+    const blocks = [["", c.area], ...Object.entries(c.blocks)];
+    fillTable($("blocks"), [
+      { title: "Area", cell: ([name]) => (name ? BLOCKS[name] : h("b", {}, "all")) },
+      { title: "predicted", unit: "mm²", num: true, cell: ([, value]) => [sig(value), h("div", { class: "sub2" }, percent(value / c.area))] },
+    ], blocks, { caption: "Area of the design in view by block" });
+  }
+
   function drawRoof(all) {
     const colors = theme();
-    const rows = all.filter((r) => r.kind === "layer" && r.counted);
+    const rows = all.filter((r) => r.counted && r.macs > 0);
     const c = D.candidates[chosen];
     const peak = c.dim * c.dim;
     const timeShare = shareOf("latency");
-    const placed = rows.filter((r) => r.dram > 0 && r.one > 0).map((r) => ({ r, x: r.task.macs / r.dram, y: r.task.macs / r.one }));
+    const placed = rows.filter((r) => r.dram > 0 && r.one > 0).map((r) => ({ r, x: r.macs / r.dram, y: r.macs / r.one }));
     const xs = placed.map((p) => p.x), ridge = peak / c.dram;
     const left = Math.min(ridge, ...xs) / 3, right = Math.max(ridge, ...xs) * 3;
     const traces = [{
@@ -82,12 +100,12 @@
       name: "roof: " + grouped(peak) + " MACs/cycle," + (narrow() ? "<br>" : " ") + sig(c.dram) + " DRAM bytes/cycle",
       line: { color: colors.soft, width: 2 }, hoverinfo: "skip",
     }];
-    LIMITS.forEach((resource) => {
+    WAITS.filter((one) => one.key !== "host" && one.key !== "operator").forEach((resource) => {
       const members = placed.filter((p) => p.r.limit === resource.key);
       traces.push({
-        type: "scatter", mode: "markers", name: resource.label + "-limited", x: members.map((p) => p.x), y: members.map((p) => p.y),
+        type: "scatter", mode: "markers", name: resource.label + (resource.key === "group" ? "" : "-limited"), x: members.map((p) => p.x), y: members.map((p) => p.y),
         visible: members.length > 0, customdata: members.map((p) => p.r.i),
-        text: members.map(({ r, x, y }) => "<b>" + esc(cut(layerName(r), 60)) + "</b><br>" + esc(r.task.problem) + "<br>" + sig(y) + " MACs/cycle (" + percent(r.use) + " of the array)<br>" + sig(x) + " MACs/DRAM byte<br>" + percent(timeShare(r)) + " of the time"),
+        text: members.map(({ r, x, y }) => "<b>" + esc(cut(layerName(r), 60)) + "</b><br>" + esc(r.what) + "<br>" + sig(y) + " MACs/cycle (" + percent(r.use) + " of the array)<br>" + sig(x) + " MACs/DRAM byte<br>" + percent(timeShare(r)) + " of the time"),
         hovertemplate: "%{text}<extra></extra>",
         marker: { color: resource.color, opacity: 0.85, size: members.map((p) => 8 + 26 * Math.sqrt(timeShare(p.r))), line: { color: colors.paper, width: 1 } },
       });
@@ -123,7 +141,7 @@
         cell: (r) => (r.measured ? [si(r.measured.cycles), h("div", { class: "sub2" }, r.measured.assumed ? "as predicted" : percent(r.measured.cycles / (c.latency || 1)))] : "–"),
       }] : []),
       { title: "Energy", num: true, first: true, sort: (r) => (r.counted ? r.energy : -1), cell: (r) => own(r, () => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))]) },
-      { title: "Limited by", class: "limit", sort: (r) => waitOf(r.limit).label, cell: (r) => own(r, () => (r.kind === "layer" || r.on === "host" ? [dotOf(waitOf(r.limit).color), waitOf(r.limit).label, r.style ? h("div", { class: "sub2" }, r.style + " code") : null] : [dotOf(waitOf(r.limit).color), "not told apart"])) },
+      { title: "Limited by", class: "limit", sort: (r) => waitOf(r.limit).label, cell: (r) => own(r, () => [dotOf(waitOf(r.limit).color), waitOf(r.limit).label, r.kind !== "layer" && r.on !== "host" ? h("div", { class: "sub2" }, "memory busy " + percent(Math.min(1, r.dram / c.dram / r.one))) : null, r.style ? h("div", { class: "sub2" }, r.style + " code") : null]) },
       { title: "Array in use", num: true, sort: (r) => r.use, cell: (r) => own(r, () => (r.use ? percent(r.use) : "–")) },
       { title: "DRAM words", unit: "one run", num: true, sort: (r) => r.dram || 0, cell: (r) => own(r, () => (r.dram ? si(r.dram) : "–")) },
       { title: "Mapping", class: "map", cell: (r) => (r.kind === "layer" ? nest(r) : r.kind === "group" ? r.operators.join(" → ") : "") },
@@ -147,7 +165,7 @@
         $(plot).replaceChildren(h("p", { class: "warn" }, reason));
       }
       $("layers").replaceChildren(h("tbody", {}, h("tr", {}, h("td", {}, reason))));
-      $("bottlenecks").replaceChildren();
+      for (const table of ["bottlenecks", "components", "blocks"]) $(table).replaceChildren();
       return;
     }
     for (const plot of plots) {
@@ -159,5 +177,6 @@
       (c.was ? "; measured were " + si(c.latency, "cycles") + " and " + joules(c.energy) + ", diamonds where they are known part by part" : "") + ". Percentages are of these.";
     listLayers(rowsShown);
     showBottlenecks(rowsShown);
+    showWhole(rowsShown);
     await Promise.all([drawLayers(rowsShown), drawRoof(rowsShown)]);
   }

@@ -31,7 +31,9 @@ RESOURCES: dict[str, Resource] = {
     "issue": Resource("issue of commands", "#7d5a3c"),
     "host": Resource("host core", "#667a3a"),
     # of parts of programs that no single resource is known to limit, or whose energy is not told apart
-    "group": Resource("groups of operators", "#332288"),
-    "operator": Resource("other operators", "#5fd3c4"),
-    "unsplit": Resource("array and memory of groups and other operators", "#8a7fd0"),
+    "group": Resource("groups of operators", "#a979da"),
+    "operator": Resource("other operators", "#39d027"),
+    "elements": Resource("array and registers of groups and others", "#ac4bdb"),
+    "functions": Resource("functions of rows", "#439128"),
+    "normalisations": Resource("normalisations", "#3d4a2a"),
 }

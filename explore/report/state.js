@@ -6,7 +6,7 @@
   const RESOURCE = readJson("resources"); // label and color of what time and energy go to, by name
   const resourceOf = (key) => ({ key, ...RESOURCE[key] });
   // What energy goes to, in the order of the numbers of a part.
-  const COMPONENTS = D.components.map(resourceOf);
+  const COMPONENTS = D.components.map((name) => ({ ...resourceOf(name === "array" ? "elements" : name), key: name }));
   // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
   const LIMITS = D.limits.map(resourceOf);
   // What limits a part of a program: a resource, or what the part is where no single resource is known to.
@@ -19,6 +19,7 @@
     group: "operators that run as one unit", operator: "additions, poolings and the like, on the accelerator",
     host: "operators that it computes by itself",
   };
+  const BLOCKS = { array: "array", accumulator: "accumulator", scratchpad: "scratchpad", tables: "tables of functions", logic: "further logic", memory_interface: "memory interface" };
   const METRICS = {
     edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
     latency: { label: "latency", unit: "cycles", scale: 1, prefixed: true },
@@ -73,6 +74,7 @@
     const rows = [...layers, ...all.besides[all.beside[id]].map((row, i) => otherRow(all.units[row[0]], row, layers.length + i, design))];
     rows.waits = all.bottlenecks[id].map(([key, parts, cycles, doubled]) => ({ key, parts, cycles, doubled }));
     rows.graphs = all.graph[id].map((place) => all.graphs[place].map(([name, kind, repeat, on, entry, group, rides, from]) => ({ name, kind, repeat, on, entry, group, rides, from })));
+    rows.terms = all.measured_terms[id] || null;
     return rows;
   }
   const measuredPart = (one) => one && { runs: one[0], cycles: one[1], energy: one[2], assumed: one[3] };
@@ -80,16 +82,16 @@
   function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail, runs, measured, groups], task, i, design) {
     const [mapping, rows, columns, lane, tile1, tile2, twice] = text;
     return {
-      i, task, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy, groups,
+      i, task, macs: task.macs, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy, groups,
       network: task.network, name: task.name, kind: "layer", fn: task.kind, on: "accelerator", what: task.kind + " · " + task.problem, operators: task.operators,
       one: latency, oneEnergy: energy, oneParts: parts, runs, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
       limit: D.limits[busy.indexOf(Math.max(...busy))], counted: runs > 0, measured: measuredPart(measured),
       use: latency > 0 ? task.macs / latency / (design.dim * design.dim) : 0,
     };
   }
-  function otherRow([network, name, kind, fn, on, operators, macs], [, [latency, energy], parts, runs, measured], i, design) {
+  function otherRow([network, name, kind, fn, on, operators, macs], [, [latency, energy, dram], parts, runs, measured], i, design) {
     return {
-      i, network, name, kind, fn, on, operators, runs, groups: [], what: kind === "group" ? "runs as one unit" : fn,
+      i, network, name, kind, fn, on, operators, runs, macs, dram, groups: [], what: kind === "group" ? "runs as one unit" : fn,
       one: latency, oneEnergy: energy, oneParts: parts, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
       limit: on === "host" ? "host" : kind, counted: D.whole && runs > 0, measured: measuredPart(measured),
       use: latency > 0 && macs > 0 ? macs / latency / (design.dim * design.dim) : 0,

@@ -322,7 +322,7 @@ def costs_of(network: Network, beside: Sequence[CostEntry] = ()) -> DesignCosts:
 
 def group(network: str, *names: str) -> CostEntry:
     return CostEntry(
-        network, " > ".join(names), "group", "group", "accelerator", 1.0, 7.0, {"unsplit": 3.0}, names
+        network, " > ".join(names), "group", "group", "accelerator", 1.0, 7.0, {"array": 3.0}, names
     )
 
 
