@@ -1,7 +1,8 @@
 """The door through which a user came, command line or Python, so that errors call options as she writes them.
 
 Errors name options as the command line has them (`--time-limit`); for callers from Python the same text names arguments
-(`time_limit`) when it is shown. What stands in quotes of code stays as it is: commands to type.
+(`time_limit`) when it is shown. What stands in quotes of code stays as it is: commands to type. Where the two doors need
+sentences of their own, `words` takes both.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["in_the_words_of_the_door", "through_command_line"]
+__all__ = ["argument", "at_command_line", "in_the_words_of_the_door", "words"]
 
 #: Options whose arguments in Python have other names.
 _OTHER_NAMES = {
@@ -49,7 +50,7 @@ _command_line = False
 
 
 @contextmanager
-def through_command_line() -> Iterator[None]:
+def at_command_line() -> Iterator[None]:
     """Errors that are shown meanwhile are in the words of the command line."""
     global _command_line
     before, _command_line = _command_line, True
@@ -57,6 +58,16 @@ def through_command_line() -> Iterator[None]:
         yield
     finally:
         _command_line = before
+
+
+def words(command_line: str, python: str) -> str:
+    """The one of two texts that the user's door asks for."""
+    return command_line if _command_line else python
+
+
+def argument(name: str) -> str:
+    """How an argument of the Python interface is called: `time_limit`, or as option `--time-limit`."""
+    return words("--" + name.replace("_", "-"), name)
 
 
 def in_the_words_of_the_door(text: str) -> str:

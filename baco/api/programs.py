@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
+from baco.api.argument_types import check_seed, checked
 from baco.api.layers import schedule_for
 from baco.api.network_unit import (
     NetworkRequest,
@@ -97,6 +98,7 @@ class Compiled(Shown):
             return list(self._built.report())  # type: ignore[union-attr]
         return [] if self.schedule is None else [f"{self.name}: {self.schedule}"]
 
+    @checked()
     def save(self, path: str | Path) -> Path:
         """Write the ELF file. Raises StorageError when that fails."""
         from baco.common.files import atomic_write
@@ -104,6 +106,7 @@ class Compiled(Shown):
         atomic_write(Path(path), self.elf)
         return Path(path)
 
+    @checked()
     def run(
         self,
         engine: str = "functional",
@@ -224,6 +227,7 @@ class Run:
         return f"<Run {self.name}: {self.simulation!r}{guess}, {verdict}>"
 
 
+@checked()
 def compile(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,
@@ -265,6 +269,7 @@ def compile(
     """
     from baco.compiler.language.jit import BoundLaunch
 
+    check_seed(seed)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
     of_networks |= {"mappings": mappings != "study", "fusion": fusion is not None}
@@ -283,7 +288,7 @@ def compile(
         machine = _machine(source, accelerator, timing)
         return _compiled(launch_unit(source), machine, check)
     request = NetworkRequest.on(
-        accelerator or "gemmini-default",
+        "gemmini-default" if accelerator is None else accelerator,
         mappings,
         source,
         layers=layers,
@@ -299,6 +304,7 @@ def compile(
     return _compiled_network(request, check)
 
 
+@checked()
 def run(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from baco.accel.config import Accelerator
-    from baco.exploration.cosim import ConfigurationResult, Failure
+    from baco.exploration.cosim import ConfigurationResult, Failure, StreamKind
     from baco.sim.cosim.stream import Stream
 
 #: Random streams in all, and configurations that share them.
@@ -57,6 +57,10 @@ def cosim(
         bool,
         typer.Option("--illegal", help="Damaged streams and commands of chance: is the verdict the same?"),
     ] = False,
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Legal streams of products whose results overwrite their operands."),
+    ] = False,
     stream: Annotated[
         Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
     ] = None,
@@ -82,6 +86,8 @@ def cosim(
     from baco.exploration.cosim import run_campaign
     from baco.sim.cosim.accelerators import random_accelerator
 
+    if illegal and in_place:
+        raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
     notes = stderr()
     report = notes.print
     of_many = {"--configurations": configurations != _CONFIGURATIONS, "--first": first != 0}
@@ -104,10 +110,11 @@ def cosim(
     else:
         chosen = [load_accelerator(accelerator)]
     total = configurations if accelerator == "random" else 1
+    kind: StreamKind = "illegal" if illegal else "in place" if in_place else "legal"
     start = time.monotonic()
     results = []
     for result in run_campaign(
-        chosen, -(-streams // total), seed, illegal=illegal, engine=engine.chosen, report=report
+        chosen, -(-streams // total), seed, kind=kind, engine=engine.chosen, report=report
     ):
         results.append(result)
         if not json:

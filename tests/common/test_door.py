@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baco.common.door import in_the_words_of_the_door, through_command_line
+from baco.common.door import at_command_line, in_the_words_of_the_door
 from baco.common.errors import InputError, Location
 
 ERROR = InputError(
@@ -22,7 +22,7 @@ def test_python_callers_read_arguments() -> None:
 
 
 def test_the_command_line_reads_options() -> None:
-    with through_command_line():
+    with at_command_line():
         assert str(ERROR).startswith("--cost-model: --time-limit must be positive")
         assert "raise --samples" in str(ERROR)
     assert "--samples" not in str(ERROR)
