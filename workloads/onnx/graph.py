@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError, first_cause
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS
+from baco.workloads.options import split_options
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -31,7 +34,11 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
             location=Location(model.path),
             hint=f"unsupported: {cause}" if cause else "convolutions, matrix products and additions are needed",
         )
-    return network
+    given = {} if rest is None else split_options(rest, f"{path}:{rest}")
+    if "batch" not in model.options or "batch" in given:
+        return network
+    note = f"the batch of this model is open, and taken as 1: {path}:batch=N gives it another size"
+    return replace(network, notes=(*network.notes, note))
 
 
 def walk(model: LoadedModel) -> Network:
@@ -52,5 +59,5 @@ def walk(model: LoadedModel) -> Network:
             imp.settle()
         except UnsupportedNodeError as error:
             imp.reject(str(error))
-    outputs = [imp.output(value.name) for value in model.graph.output]
-    return imp.builder.build(imp.unsupported, outputs)
+    names = [value.name for value in model.graph.output]
+    return imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
