@@ -232,13 +232,11 @@ def pool_counts(a: Attributes, size: Shape) -> Array:
     for i, extent in enumerate(size):
         before, after = a["padding"][i]
         first = np.arange(a["shape"][i]) * a["stride"][i] - before
-        low, high = first, first + a["kernel"][i]
-        if a["count_padding"]:
-            # Positions beyond the padding (a partial last window) never count.
-            number = np.minimum(high, extent + after) - low
-        else:
-            number = np.minimum(high, extent) - np.maximum(low, 0)
-        counts = counts[..., None] * number
+        reach = np.arange(a["kernel"][i]) * a["dilation"][i]
+        position = first[:, None] + reach
+        # Positions beyond the padding (a partial last window) never count.
+        inside = position < extent + after if a["count_padding"] else (position >= 0) & (position < extent)
+        counts = counts[..., None] * inside.sum(1)
     return np.maximum(counts, 1)  # a window of padding alone has a sum of 0
 
 

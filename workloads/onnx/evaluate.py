@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,8 +17,10 @@ STANDARD_DOMAINS = ("", "ai.onnx")
 _COMPATIBLE = frozenset({"Cast", "DequantizeLinear", "QuantizeLinear"})
 
 
-def evaluate_node(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset: int) -> np.ndarray:
-    """The first output of a node.
+def evaluate_node(
+    node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset: int
+) -> dict[str, np.ndarray]:
+    """The outputs of a node by name, those without a name left out.
 
     Args:
         inputs: elements of all its inputs by name.
@@ -29,7 +32,8 @@ def evaluate_node(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset:
 
     if any(is_external(a.t) for a in node.attribute if a.type == onnx.AttributeProto.TENSOR):
         raise ValueError("has an attribute in another file")
-    graph = onnx.helper.make_graph([node], "constant", _any(inputs), _any(node.output[:1]))
+    names = [name for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "constant", _any(inputs), _any(names))
     newest = max(opset, 21) if node.op_type in _COMPATIBLE else opset
     opsets = [onnx.helper.make_opsetid("", newest)]
     if node.domain not in STANDARD_DOMAINS:
@@ -37,10 +41,10 @@ def evaluate_node(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset:
     try:
         model = onnx.helper.make_model(graph, opset_imports=opsets)
         with np.errstate(all="ignore"):
-            result = onnx.reference.ReferenceEvaluator(model).run(None, dict(inputs))
+            results: Iterable[Any] = onnx.reference.ReferenceEvaluator(model).run(None, dict(inputs))
+            return {name: np.asarray(value) for name, value in zip(names, results, strict=True)}
     except Exception as error:  # the evaluator raises whatever its operators raise
         raise ValueError(f"cannot be computed: {error}") from None
-    return np.asarray(next(iter(result)))
 
 
 def _any(names: Iterable[str]) -> list[onnx.ValueInfoProto]:

@@ -57,41 +57,62 @@ def stored_value(tensor: onnx.TensorProto) -> np.ndarray | None:
         return None
 
 
-#: Operators of shape computations.
-_FOLDED = frozenset(
-    (
-        *(
-            "Identity",
-            "Cast",
-            "Gather",
-            "Concat",
-            "Unsqueeze",
-            "Squeeze",
-            "Slice",
-            "Reshape",
-            "ConstantOfShape",
-        ),
-        *("Range", "Expand", "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Floor", "Ceil", "Sqrt", "Min", "Max"),
-        *("Equal", "Greater", "Less", "Not", "And", "Where", "ReduceProd"),
-    )
+#: Operators whose results are not the same every time.
+_RANDOM = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 )
+#: Operators whose results are of no known size, but never larger than what they read, dimensions aside.
+_BOUNDED = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
+#: Attributes of Constant that give its elements without a tensor.
+_ELEMENTS = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
+
+
+def write_constants_as_tensors(graph: onnx.GraphProto) -> None:
+    """Constants that are given as numbers, in place, in the one form that everything else reads."""
+    for node in graph.node:
+        if node.op_type != "Constant" or node.domain not in STANDARD_DOMAINS or len(node.attribute) != 1:
+            continue
+        kind = _ELEMENTS.get(node.attribute[0].name)
+        if kind is not None:
+            value = np.asarray(onnx.helper.get_attribute_value(node.attribute[0]), kind)
+            tensor = onnx.numpy_helper.from_array(value)
+            node.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 def evaluate(
     node: onnx.NodeProto,
     shapes: Mapping[str, tuple[int, ...]],
     known: Mapping[str, np.ndarray],
-    size: int | None,
+    sizes: Sequence[int | None],
     opset: int,
-) -> np.ndarray | None:
-    """The result of a node of a shape computation, from shapes and values known so far; None if open.
+) -> dict[str, np.ndarray] | None:
+    """The results of a node of small constants, or of shapes, from what is known so far, by name; None if open.
 
     Args:
-        size: elements of the result, None where that is not known: then nothing is computed but shapes.
+        sizes: elements of the results, None where that is not known: then nothing is computed but shapes.
         opset: version of the standard operators.
     """
-    if node.domain not in STANDARD_DOMAINS:
+    values = _evaluate(node, shapes, known, sizes, opset)
+    if values is None or any(v.size > SMALL or v.dtype.kind not in "biuf" for v in values.values()):
         return None
+    return values
+
+
+def _evaluate(
+    node: onnx.NodeProto,
+    shapes: Mapping[str, tuple[int, ...]],
+    known: Mapping[str, np.ndarray],
+    sizes: Sequence[int | None],
+    opset: int,
+) -> dict[str, np.ndarray] | None:
+    if node.domain not in STANDARD_DOMAINS or not any(node.output):
+        return None
+    first = node.output[0]
     attributes = {a.name: a for a in node.attribute}
     names = [name for name in node.input if name]
     if node.op_type in ("Shape", "Size"):
@@ -99,17 +120,19 @@ def evaluate(
             return None
         shape = shapes[names[0]]
         if node.op_type == "Size":
-            return np.asarray(math.prod(shape)) if math.prod(shape) < 2**62 else None
+            return {first: np.asarray(math.prod(shape))} if math.prod(shape) < 2**62 else None
         start, end = (int(attributes[n].i) if n in attributes else None for n in ("start", "end"))
-        return np.asarray(shape[start:end], dtype=np.int64)
+        return {first: np.asarray(shape[start:end], dtype=np.int64)}
     if node.op_type == "Constant" and "value" in attributes:
-        return stored_value(attributes["value"].t)
-    if node.op_type not in _FOLDED or not names or len(names) < len(node.input):
+        value = stored_value(attributes["value"].t)
+        return None if value is None else {first: value}
+    if node.op_type in _RANDOM or not names or any(name not in known for name in names):
         return None
-    if size is None or size > SMALL or any(name not in known for name in names):
+    if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+        return None
+    if node.op_type not in _BOUNDED and any(size is None or size > SMALL for size in sizes):
         return None
     try:
-        value = evaluate_node(node, {name: known[name] for name in names}, opset)
-        return value if value.dtype.kind in "biuf" else None
+        return evaluate_node(node, {name: known[name] for name in names}, opset)
     except ValueError:
         return None  # malformed: whatever depends on it stays unknown and is reported there

@@ -22,10 +22,20 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
             or no tensor problem in the graph.
     """
-    return _walk(load_model(path, rest))
+    model = load_model(path, rest)
+    network = walk(model)
+    if not network.tasks:
+        listed = ", ".join(str(u) for u in network.unsupported[:5])
+        raise InputError(
+            "the model holds no operator that the accelerator runs",
+            location=Location(model.path),
+            hint=f"unsupported: {listed}" if listed else "convolutions and matrix products are needed",
+        )
+    return network
 
 
-def _walk(model: LoadedModel) -> Network:
+def walk(model: LoadedModel) -> Network:
+    """The network of a model, whether the accelerator has a part in it or not."""
     imp = OnnxNode(model)
     for name, shape in model.inputs:
         if 0 not in shape:
@@ -43,12 +53,4 @@ def _walk(model: LoadedModel) -> Network:
         except UnsupportedNodeError as error:
             imp.reject(str(error))
     outputs = [imp.output(value.name) for value in model.graph.output]
-    network = imp.builder.build(imp.unsupported, outputs)
-    if not network.tasks:
-        listed = ", ".join(str(u) for u in network.unsupported[:5])
-        raise InputError(
-            "the model holds no operator that the accelerator runs",
-            location=Location(model.path),
-            hint=f"unsupported: {listed}" if listed else "convolutions and matrix products are needed",
-        )
-    return network
+    return imp.builder.build(imp.unsupported, outputs)

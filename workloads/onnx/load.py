@@ -19,7 +19,7 @@ from baco.common.files import read_input
 from baco.common.numbers import whole_number
 from baco.workloads.onnx.checks import check_names, check_order
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
-from baco.workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value
+from baco.workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value, write_constants_as_tensors
 from baco.workloads.onnx.functions import check_size, inline_functions
 from baco.workloads.onnx.shapes import infer_shapes, known_shape
 from baco.workloads.options import LARGEST, split_options
@@ -64,6 +64,7 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
         check_size(path, model)
         constants = _strip_weights(path, model.graph)
         model = inline_functions(model)
+        write_constants_as_tensors(model.graph)
         check_order(path, model.graph)
         options = _fix_dimensions(path, model.graph, constants, rest)
         inputs = [

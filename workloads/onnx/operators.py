@@ -139,8 +139,7 @@ def _cast(imp: OnnxNode) -> None:
         imp.reads(1)
         to = imp.kind(1)
     elif imp.model.opset < 6:
-        name = imp.text("to", "")
-        to = onnx.TensorProto.DataType.Value(name) if name in onnx.TensorProto.DataType.keys() else 0
+        to = dict(onnx.TensorProto.DataType.items()).get(imp.text("to", ""), 0)
     else:
         to = imp.integer("to", 0)
     semantics = cast(imp, to)

@@ -11,7 +11,7 @@ import onnx.shape_inference
 
 from baco.common.errors import InputError, Location
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
-from baco.workloads.onnx.fold import SMALL, FoldedTensor, Root, evaluate, roots_of
+from baco.workloads.onnx.fold import FoldedTensor, Root, evaluate, roots_of
 
 
 def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:
@@ -42,6 +42,7 @@ def infer_shapes(
     roots = {name: constant.roots for name, constant in constants.items()}
     guessed: set[str] = set()
     computed: dict[str, tuple[Root, ...]] = {}
+    nodes: list[onnx.NodeProto] = []
     for node in graph.node:
         domain = "" if node.domain in STANDARD_DOMAINS else node.domain
         if domain not in versions:
@@ -55,24 +56,36 @@ def infer_shapes(
             if name in types and (shape := known_shape(types[name])) is not None
         }
         found = _infer_node(model, node, versions[domain], types, known)
-        value = None
-        if len(node.output) == 1:
-            extents = known_shape(found[node.output[0]]) if found and node.output[0] in found else None
-            size = None if extents is None else math.prod(extents)
-            value = evaluate(node, shapes, known, size, versions[domain])
-        if value is not None and value.size <= SMALL:
-            output = node.output[0]
-            kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-            if node.op_type == "Constant":
-                roots[output] = roots_of(output, kind, value.shape)
-            elif node.op_type in ("Shape", "Size"):
-                roots[output] = ()
-            else:
-                roots[output] = tuple(dict.fromkeys(r for name in node.input for r in roots.get(name, ())))
-            _set_constant(node, value)
-            known[output] = value
-            computed[output] = roots[output]
-            found = {output: onnx.helper.make_tensor_type_proto(kind, value.shape)}
+        sizes = [
+            None
+            if not found or name not in found or (shape := known_shape(found[name])) is None
+            else math.prod(shape)
+            for name in node.output
+            if name
+        ]
+        values = evaluate(node, shapes, known, sizes, versions[domain])
+        if values is None:
+            nodes.append(node)
+        else:
+            for name, value in values.items():
+                kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+                if node.op_type == "Constant":
+                    roots[name] = roots_of(name, kind, value.shape)
+                elif node.op_type in ("Shape", "Size"):
+                    roots[name] = ()
+                else:
+                    roots[name] = tuple(
+                        dict.fromkeys(r for source in node.input for r in roots.get(source, ()))
+                    )
+                nodes.append(_constant(node.name, name, value))
+                known[name] = value
+                computed[name] = roots[name]
+            found = {
+                name: onnx.helper.make_tensor_type_proto(
+                    onnx.helper.np_dtype_to_tensor_dtype(v.dtype), v.shape
+                )
+                for name, v in values.items()
+            }
         for name in node.output:
             inferred = found.get(name) if found else None
             if inferred is not None and (known_shape(inferred) is not None or name not in declared):
@@ -89,17 +102,18 @@ def infer_shapes(
         ):
             types[node.output[0]] = types[first]
             guessed.add(node.output[0])
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
     result = {name: shape for name, kind in types.items() if (shape := known_shape(kind)) is not None}
-    kinds = {
-        name: kind.tensor_type.elem_type for name, kind in types.items() if kind.HasField("tensor_type")
-    }
+    kinds = {name: kind.tensor_type.elem_type for name, kind in types.items() if kind.HasField("tensor_type")}
     return result, guessed, computed, kinds
 
 
-def _set_constant(node: onnx.NodeProto, value: np.ndarray) -> None:
-    """Turn a node whose result is known into a constant."""
+def _constant(node: str, name: str, value: np.ndarray) -> onnx.NodeProto:
+    """A value that is known, as a node."""
     tensor = onnx.numpy_helper.from_array(np.array(value, order="C"))
-    node.CopyFrom(onnx.helper.make_node("Constant", [], list(node.output), name=node.name, value=tensor))
+    return onnx.helper.make_node("Constant", [], [name], name=node, value=tensor)
 
 
 def _infer_node(

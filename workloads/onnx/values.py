@@ -74,9 +74,11 @@ class OnnxValues:
                 return None
             inputs[source] = value
         try:
-            return evaluate_node(node, inputs, self.opset)
+            results = evaluate_node(node, inputs, self.opset)
         except ValueError as error:
             raise self._error(name, f"{node.op_type} {error}") from None
+        found.update(results)
+        return results[name]
 
     def _check(self, name: str, node: onnx.NodeProto) -> None:
         """Refuse to compute what has no known size, or too large a one."""
