@@ -47,7 +47,8 @@ def run(program: str, arguments: list[str]) -> int:
         program: `baco`, or `explore` for the shorthand.
         arguments: what follows the program's name.
     """
-    from baco.common.errors import BacoError
+    from baco.common.door import at_command_line
+    from baco.common.errors import BacoError, StoppedError
     from baco.common.provenance import command_line
 
     for stream in (sys.stdout, sys.stderr):
@@ -60,9 +61,12 @@ def run(program: str, arguments: list[str]) -> int:
 
         importlib.import_module("typer.completion").completion_init()
     try:
-        code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
+        with at_command_line():
+            code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
+    except StoppedError as error:
+        return _fail(str(error), INTERRUPTED)
     except BacoError as error:
         return _fail(str(error))
     except KeyboardInterrupt:

@@ -111,6 +111,10 @@ class InfeasibleError(BacoError):
     """No design satisfies the constraints; the message names the binding one and by how much."""
 
 
+class StoppedError(BacoError):
+    """The user ended a work before it had anything to show; what it has recorded is kept. Exit code 130."""
+
+
 class StorageError(BacoError):
     """A study or an output folder cannot be read or written (disk full, damaged, locked)."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
+from baco.api.argument_types import check_seed, checked
 from baco.api.layers import schedule_for
 from baco.api.network_unit import (
     NetworkRequest,
@@ -80,6 +81,7 @@ class Compiled:
             return list(self._built.report())  # type: ignore[union-attr]
         return [] if self.schedule is None else [f"{self.name}: {self.schedule}"]
 
+    @checked()
     def save(self, path: str | Path) -> Path:
         """Write the ELF file. Raises StorageError when that fails."""
         from baco.common.files import atomic_write
@@ -87,6 +89,7 @@ class Compiled:
         atomic_write(Path(path), self.elf)
         return Path(path)
 
+    @checked()
     def run(
         self,
         engine: str = "functional",
@@ -187,6 +190,7 @@ class Run:
         return f"<Run {self.name}: {self.simulation!r}{guess}, {verdict}>"
 
 
+@checked()
 def compile(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,
@@ -225,17 +229,18 @@ def compile(
     """
     from baco.compiler.language.jit import BoundLaunch
 
+    check_seed(seed)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
     of_networks |= {"mappings": mappings != "study", "fusion": fusion is not None}
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
-        machine = load_accelerator(accelerator or "gemmini-default")
+        machine = load_accelerator("gemmini-default" if accelerator is None else accelerator)
         schedule = schedule_for(source, machine, style=style, mapping=mapping, baseline=baseline)
         return _compiled(layer_unit(source, schedule, machine, seed=seed), machine, check)
     if isinstance(source, TensorProgram):
         _refuse({**of_networks, "baseline": baseline, "style": style != "auto"}, "a layer or a network")
-        machine = load_accelerator(accelerator or "gemmini-default")
+        machine = load_accelerator("gemmini-default" if accelerator is None else accelerator)
         return _compiled_expression(source, machine, mapping, seed, check)
     _refuse(of_layers, "a layer")
     if isinstance(source, BoundLaunch):
@@ -243,7 +248,7 @@ def compile(
         machine = source.options.machine() if accelerator is None else load_accelerator(accelerator)
         return _compiled(launch_unit(source), machine, check)
     request = NetworkRequest.on(
-        accelerator or "gemmini-default",
+        "gemmini-default" if accelerator is None else accelerator,
         mappings,
         source,
         layers=layers,
@@ -257,6 +262,7 @@ def compile(
     return _compiled_network(request, check)
 
 
+@checked()
 def run(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,

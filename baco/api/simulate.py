@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from baco.api.argument_types import checked
 from baco.api.sources import AcceleratorSource
 from baco.api.sources import accelerator as find
+from baco.common.door import words
 from baco.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "simulate", "trace"]
 
 
+@checked()
 def simulate(
     program: str | Path | None = None,
     accelerator: AcceleratorSource = "gemmini-default",
@@ -82,6 +85,7 @@ def simulate(
     return run_job(job, engine=engine)
 
 
+@checked()
 def evaluate(
     table: str | Path, out: str | Path, *, cost_model: str = "reference", timing: str | None = None
 ) -> Statistics:
@@ -101,6 +105,7 @@ def evaluate(
     return evaluate_file(table, out, cost_model, timing)
 
 
+@checked()
 def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> TiledStatistics:
     """Predict cycles of products, and of two chained products, in given tiles on any machine with one array.
 
@@ -118,6 +123,7 @@ def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> T
     return evaluate_tiled_rows(table, out, load_machine(machine))
 
 
+@checked()
 def trace(
     log: str | Path,
     out: str | Path | None = None,
@@ -139,7 +145,12 @@ def trace(
     from baco.sim.trace import draw_html, draw_image, read_log, write_perfetto
 
     if out is None and perfetto is None:
-        raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")
+        raise InputError(
+            "nothing is to be written",
+            hint=words(
+                "add --out FILE.html or --perfetto FILE.json", "give out or perfetto the name of a file"
+            ),
+        )
     content = read_log(log)
     if out is not None:
         draw = draw_html if Path(out).suffix == ".html" else draw_image

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.numbers import real_number
 from baco.workloads.network import Network, Workload
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def workload(
     """
     if isinstance(source, Mapping):
         sources: list[Any] = list(source)
-        weights = [float(one) for one in source.values()]
+        weights = [_weight(name, one) for name, one in source.items()]
     else:
         sources = list(source) if isinstance(source, list) else [source]
     if not sources:
@@ -123,6 +125,12 @@ def workload(
                 raise
             raise InputError(error.message, location=place, hint=error.hint) from None
     return Workload.of(found, chosen)
+
+
+def _weight(name: object, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"the weight of {name} must be a number", hint="give {network: runs}")
+    return real_number(f"the weight of {name}", str(value))
 
 
 def with_timing(machine: Accelerator, timing: str) -> Accelerator:

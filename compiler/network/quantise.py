@@ -54,6 +54,10 @@ RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "rope": host.rope,
 }
 
+#: Functions that read images, and those that leave elements where they are.
+_IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
+_ELEMENTWISE = {"identity", "unary", "binary"}
+
 
 def quantise(
     network: Network,
@@ -124,10 +128,19 @@ def runnable(network: Network, parameters: Parameters, layers: int | None = None
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:
-    """Images lie in memory as the convolution reads them."""
-    functions = {op.semantics.function for op, _ in b.readers(x.name) if op is not None and op.semantics}
-    images = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
-    return CHANNELS_LAST.get(len(x.shape)) if functions & images else None
+    """Images lie in memory as the convolution reads them, and so do results that are worked out element by element before it
+    (`IntegerBuilder.order_like`): an input that a model quantises itself is no other than one of numbers."""
+    names = [x.name]
+    for name in names:
+        for op, read in b.readers(name):
+            if op is None or op.semantics is None:
+                continue
+            if op.semantics.function in _IMAGES:
+                return CHANNELS_LAST.get(len(x.shape))
+            same = not read.steps and op.output.shape == x.shape
+            if op.semantics.function in _ELEMENTWISE and same and op.output.name not in names:
+                names.append(op.output.name)
+    return None
 
 
 def quantise_inputs(quantised: QuantisedNetwork, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
