@@ -18,8 +18,7 @@ from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
 from baco.workloads.onnx.reading import default_of, passed_over
 from baco.workloads.onnx.values import OnnxValues
-from baco.workloads.views import Unknown
-
+from baco.workloads.views import Unknown, unrecorded
 
 #: Operators that choose among elements: whole numbers and real ones alike.
 _KEEP_ELEMENTS = frozenset(
@@ -131,7 +130,7 @@ class OnnxNode:
         missed += self._refused + self._encoded()
         label = node.name or self.name
         for index, name in enumerate(node.output):
-            if missed and name in self.values:
+            if missed and name in self.values and not unrecorded(self.values[name].steps):
                 x = self.values[name]
                 reason = f"{self._operator()}: {', '.join(missed)}"
                 self.values[name] = x.viewed(x.shape, Unknown(reason, label))

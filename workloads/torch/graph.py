@@ -180,6 +180,7 @@ def _call(imp: TorchNode, node: Node) -> None:
         if handler is None:
             raise UnsupportedNodeError("")
         handler(imp)
+        imp.settle(_base_name(node.target))
     except UnsupportedNodeError as error:
         imp.reject(_operator(node), str(error))
         return
