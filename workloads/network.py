@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
 
 from baco.workloads.problem import Problem
 from baco.workloads.semantics import Semantics
 from baco.workloads.tensor import Tensor
 
-__all__ = ["Block", "LayerFacts", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
+__all__ = ["Block", "Judge", "LayerFacts", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
+
+
+#: Runs the model that a network was read from by an evaluator that is not ours: inputs by name to the evaluator's name and
+#: the model's outputs, in the order of `Network.outputs`. Raises ValueError, with the reason, where it cannot.
+Judge: TypeAlias = Callable[[Mapping[str, np.ndarray]], tuple[str, list[np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,7 @@ class Network:
         outputs: tensors for the outside; empty if not known, then those that nothing reads. One inside of a block
             stands for that of every run.
         spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
+        judge: what its maker's model computes; None where there is no other evaluator of it.
     """
 
     name: str
@@ -140,6 +149,7 @@ class Network:
     blocks: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
     spec: str = field(default="", compare=False, repr=False)
+    judge: Judge | None = field(default=None, compare=False, repr=False)
 
     @property
     def tasks(self) -> tuple[Task, ...]:

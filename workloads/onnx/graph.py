@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError
+from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS
@@ -53,4 +56,5 @@ def walk(model: LoadedModel) -> Network:
         except UnsupportedNodeError as error:
             imp.reject(str(error))
     outputs = [imp.output(value.name) for value in model.graph.output]
-    return imp.builder.build(imp.unsupported, outputs)
+    network = imp.builder.build(imp.unsupported, outputs)
+    return replace(network, judge=OnnxJudge(model.path, dict(model.inputs), network.macs))

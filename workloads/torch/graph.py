@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, Tensor, UnsupportedNodeError
+from baco.workloads.torch.judge import TorchJudge
 from baco.workloads.torch.load import export, export_module, quiet
 from baco.workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
 from baco.workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
@@ -48,19 +50,26 @@ def network_of_module(model: torch.nn.Module, inputs: object, name: str | None =
 
 
 def _network(program: ExportedProgram, source: str, name: str) -> Network:
+    exported = program
     with quiet():
         program = _decompose_unknown(program)
     imp = TorchNode(source, name)
+    names = []
     for spec, node in zip(program.graph_signature.input_specs, _placeholders(program.graph), strict=True):
         shapes = node_shapes(node)
+        if spec.kind is InputKind.USER_INPUT and shapes:
+            names.append(node.name)
         if spec.kind is InputKind.USER_INPUT and shapes and 0 not in shapes[0]:
-            imp.values[node] = imp.builder.input(imp.builder.unique(node.name), shapes[0])
+            names[-1] = imp.builder.unique(node.name)
+            imp.values[node] = imp.builder.input(names[-1], shapes[0])
         elif spec.kind is not InputKind.USER_INPUT or not shapes:
             trained = spec.kind is InputKind.PARAMETER
             stored = _tensor_of(program, spec.target)
             imp.constants[node] = _stored(spec.target or node.name, shapes, trained, stored)
     _walk(imp, program.graph)
-    network = imp.builder.build(imp.unsupported, _outputs(imp, program))
+    outputs = _outputs(imp, program)
+    network = imp.builder.build(imp.unsupported, [tensor for _, tensor in outputs])
+    network = replace(network, judge=TorchJudge(exported, names, [index for index, _ in outputs]))
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
@@ -79,11 +88,15 @@ def _tensor_of(program: ExportedProgram, name: str | None) -> torch.Tensor | Non
     return stored if isinstance(stored, torch.Tensor) else None
 
 
-def _outputs(imp: TorchNode, program: ExportedProgram) -> list[Tensor]:
-    """What the user's model returns, as far as it depends on the inputs."""
+def _outputs(imp: TorchNode, program: ExportedProgram) -> list[tuple[int, Tensor]]:
+    """What the user's model returns, with its position; what does not depend on the inputs is there to be refused."""
     nodes = {node.name: node for node in program.graph.nodes}
-    wanted = [nodes.get(str(name)) for name in program.graph_signature.user_outputs]
-    return [imp.values[node] for node in wanted if node is not None and node in imp.values]
+    found = []
+    for index, name in enumerate(program.graph_signature.user_outputs):
+        node = nodes.get(str(name))
+        if node is not None and node_shapes(node):
+            found.append((index, imp.output(node)))
+    return found
 
 
 def _placeholders(graph: Graph) -> Iterator[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -174,6 +175,20 @@ class TorchNode:
         if missed and x is not None and not unrecorded(x.steps):
             reason = f"{operator}: {', '.join(missed)}"
             self.values[self.node] = x.viewed(x.shape, Unknown(reason, self.name))
+
+    def output(self, node: Node) -> Tensor:
+        """An output of the model, whether it can be run or not."""
+        label = f"output '{node.name}'"
+        if node in self.values:
+            x = self.values[node]
+            if node not in self.encodings:
+                return x
+            reason = "whole numbers of a quantisation as an output are not supported"
+            return x.viewed(x.shape, Unknown(reason, label))
+        shape = node_shapes(node)[0]
+        shape = shape if math.prod(shape) else (1,)
+        reason = "it does not depend on the inputs, which an output must"
+        return self.builder.input(self.builder.unique(node.name), shape).viewed(shape, Unknown(reason, label))
 
     def reject(self, operator: str, reason: str) -> None:
         """List the node as unsupported; its output counts as an input from outside."""
