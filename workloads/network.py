@@ -109,14 +109,32 @@ class Task:
 
 @dataclass(frozen=True)
 class Unsupported:
-    """An operator of an imported model that has no cost here; the rest is still explored."""
+    """An operator of an imported model that has no cost here; the rest is still explored.
+
+    Attributes:
+        follows: it is only listed because an earlier one is, whose result it reads.
+    """
 
     operator: str
     node: str
     reason: str = ""
+    follows: bool = False
 
     def __str__(self) -> str:
         return f"{self.operator} ({self.node})" + (f": {self.reason}" if self.reason else "")
+
+
+def first_cause(unsupported: Sequence[Unsupported]) -> str:
+    """The first operator that follows from no other one, and how many more there are; empty without any."""
+    if not unsupported:
+        return ""
+    first = next((item for item in unsupported if not item.follows), unsupported[0])
+    follow = sum(item.follows for item in unsupported)
+    others = len(unsupported) - follow - (not first.follows)
+    counts = [f"{others} more of their own"] * (others > 0) + [f"{follow} that read their results"] * (
+        follow > 0
+    )
+    return f"{first}" + (f" (and {', '.join(counts)})" if counts else "")
 
 
 class UnsupportedNodeError(Exception):

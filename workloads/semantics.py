@@ -34,7 +34,9 @@ FUNCTIONS: dict[str, str] = {
     "layernorm": "x, [scale], [shift]; axes (number of trailing dimensions), eps",
     "rmsnorm": "x, [scale]; axes, eps",
     "groupnorm": "x, [scale], [shift]; groups (instance normalisation: as many as channels), eps",
-    "softmax": "x, [mask: False or -inf where elements do not take part]; axis, logarithm",
+    "softmax": "x, [mask: False or -inf where elements do not take part]; axis, logarithm, `truths` where the mask is "
+    "computed: 0 where elements do not take part",
+    "where": "condition, a (where it is not 0), b; tensors or parameters, broadcast",
     "masked": "x, mask (True where x is replaced), value; only in front of a softmax",
     "unary": "x; name of the function, its numbers by name; `requantises`: a clip that only a quantiser's range asks for",
     "binary": "a, b (tensors or parameters, broadcast); name of the function",

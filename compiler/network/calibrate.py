@@ -12,8 +12,7 @@ import numpy as np
 from baco.common.errors import InputError, Location
 from baco.compiler.network.float_graph import FloatGraph, output_tensors
 from baco.compiler.network.parameters import Parameters
-from baco.workloads.kinds import FUSIBLE, HOST_KINDS, TENSOR_KINDS
-from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.network import Network, Operator, Tensor, first_cause
 from baco.workloads.semantics import Parameter
 from baco.workloads.views import Unknown
 
@@ -58,37 +57,39 @@ def needed(network: Network) -> Network:
         InputError: an operator that is needed cannot be run; it names them and why.
     """
     if network.unsupported:
-        listed = "; ".join(str(item) for item in network.unsupported[:5])
+        count = len(network.unsupported)
         raise InputError(
-            f"{len(network.unsupported)} of its operators cannot be run: {listed}",
+            f"{count} of its operators cannot be run: {first_cause(network.unsupported)}",
             location=Location(network.source),
             hint="such a network can be explored, but not compiled as a whole",
         )
     live = {tensor.name for tensor in output_tensors(network)}
     kept: list[Operator] = []
     problems: list[str] = []
+    #: Tensors of which a view says why nothing computes them.
+    explained: set[str] = set()
     for tensor in network.outputs:
-        problems += _unknown(tensor.name, tensor)
+        problems += _unknown(tensor.name, tensor, explained)
     for op in reversed(network.operators):
         if op.name not in live:
             continue
         kept.append(op)
         if op.semantics is None:
             live.update(op.inputs)
-            kinds = {**TENSOR_KINDS, **HOST_KINDS}
-            text = kinds.get(op.kind, "fusible" if op.kind in FUSIBLE else op.kind)
-            problems.append(f"{op.name} ({op.kind}: {text})")
+            if op.name not in explained:
+                problems.append(f"{op.name} ({op.kind}): what it computes is not recorded")
             continue
         if op.semantics.function == "masked":
             problems.append(f"{op.name} ({op.kind}: only a constant mask in front of a softmax)")
         for operand in op.semantics.operands:
             if isinstance(operand, Tensor):
                 live.add(operand.name)
-                problems += _unknown(op.name, operand)
+                problems += _unknown(op.name, operand, explained)
     if problems:
         problems = list(dict.fromkeys(problems[::-1]))
+        others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise InputError(
-            f"{len(problems)} of its operators cannot be run: {'; '.join(problems[:5])}",
+            f"{len(problems)} of its operators cannot be run: {problems[0]}{others}",
             location=Location(network.source),
             hint="such a network can be explored, but not compiled as a whole",
         )
@@ -98,7 +99,8 @@ def needed(network: Network) -> Network:
     return replace(network, operators=tuple(reversed(kept)), inputs=inputs, outputs=output_tensors(network))
 
 
-def _unknown(reader: str, tensor: Tensor) -> list[str]:
+def _unknown(reader: str, tensor: Tensor, explained: set[str]) -> list[str]:
+    explained.update(tensor.name for step in tensor.steps if isinstance(step, Unknown) and step.node)
     return [
         f"{step.node}: {step.reason}" if step.node else f"{reader}: reads {step.reason} of {tensor.name}"
         for step in tensor.steps

@@ -192,7 +192,8 @@ def _softmax(x: Values, a: Attributes, shape: Shape) -> Array:
     value = x[0].astype(np.float64)
     if x[1] is not None:
         mask = x[1]
-        value = np.where(mask, value, -np.inf) if mask.dtype == np.bool_ else value + mask
+        truths = a.get("truths") or mask.dtype == np.bool_
+        value = np.where(mask != 0, value, -np.inf) if truths else value + mask
     top = value.max(a["axis"], keepdims=True)
     distance = value - np.where(np.isfinite(top), top, 0)
     e = np.exp(distance)
@@ -332,4 +333,5 @@ FUNCTIONS: dict[str, Callable[[Values, Attributes, Shape], Array]] = {
     "resize": _resize,
     "argmax": _argmax,
     "rope": _rope,
+    "where": lambda x, a, shape: np.broadcast_to(np.where(x[0] != 0, x[1], x[2]), shape),
 }

@@ -20,6 +20,7 @@ from baco.compiler.network.builder import (
 from baco.compiler.network.float_graph import cropped, pool_counts, rope_angles
 from baco.compiler.network.functions import binary, unary
 from baco.compiler.network.graph import (
+    Addition,
     ArgMax,
     AveragePool,
     BinaryTable,
@@ -115,6 +116,59 @@ def two_operands(b: IntegerBuilder, op: Operator) -> None:
             real = binary(name, q[:, None] * b.scale(left), q[None, :] * b.scale(right))
             entries = b.constant(f"{op.name}.table", rounded(real / b.scale(output)))
             b.emit(BinaryTable(b.name(op.name), (op.name,), output, left, right, entries))
+
+
+def where(b: IntegerBuilder, op: Operator) -> None:
+    """Elements of one operand or the other: the sum of both, each with zeros where the other is taken, in the result's scale."""
+    condition, *choices = semantics_of(op).operands
+    shape = op.output.shape
+    if isinstance(condition, Parameter):
+        truths = b.parameters(condition) != 0
+        if truths.all() or not truths.any():
+            chosen = b.operand(choices[0] if truths.all() else choices[1], op)
+            b.tensors[op.name] = chosen.expanded(shape)
+            return
+        flags = b.constant(f"{condition.name}.flags", truths.astype(np.int8)).expanded(shape)
+    else:
+        flags = b.operand(condition, op).expanded(shape)
+    output = b.tensor(op.name, shape, b.order_like(flags) if _moves(flags) else None)
+    scale = b.scale(output)
+    fixed = [
+        float(b.parameters(x).reshape(-1)[0])
+        if isinstance(x, Parameter) and math.prod(x.shape) == 1
+        else None
+        for x in choices
+    ]
+    q = np.arange(-128, 128, dtype=np.float64)
+    taken = q != 0
+    sources = (op.name,)
+    first, second = fixed
+    if first is not None and second is not None:
+        entries = b.constant(f"{op.name}.table", rounded(np.where(taken, first, second) / scale))
+        b.emit(Map(b.name(op.name), sources, output, flags, entries))
+        return
+    views = [
+        None if number is not None else b.operand(x, op).expanded(shape)
+        for x, number in zip(choices, fixed, strict=True)
+    ]
+
+    def part(name: str, view: View, chosen: np.ndarray, other: float, target: View) -> None:
+        real = np.where(chosen[:, None], q[None, :] * b.scale(view), other)
+        table = b.constant(f"{name}.table", rounded(real / scale))
+        b.emit(BinaryTable(b.name(name), sources, target, flags, view, table))
+
+    left, right = views
+    if left is None or right is None:
+        view, chosen = (right, ~taken) if left is None else (left, taken)
+        assert view is not None
+        part(op.name, view, chosen, float(first if first is not None else second or 0.0), output)
+        return
+    stored = [output.shape[a] for a in b.order_like(output)]
+    inverse = sorted(range(len(stored)), key=lambda i: b.order_like(output)[i])
+    parts = [b.value(f"{op.name}.{which}", stored, scale).transposed(inverse) for which in ("true", "false")]
+    part(f"{op.name}.true", left, taken, 0.0, parts[0])
+    part(f"{op.name}.false", right, ~taken, 0.0, parts[1])
+    b.emit(Addition(b.name(op.name), sources, output, *parts, 1.0, 1.0, 1.0, False))
 
 
 def _moves(view: View) -> bool:

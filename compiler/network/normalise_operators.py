@@ -31,11 +31,10 @@ def softmax(b: IntegerBuilder, op: Operator) -> None:
         return
     flags: View | None = None
     if mask is not None:
-        if not isinstance(mask, Parameter):
-            raise b.error(
-                op, "a mask that is computed cannot be run", "make the mask a constant of the model"
-            )
-        view, flags = _masked(b, op, view, b.parameters(mask), mask.name)
+        if isinstance(mask, Parameter):
+            view, flags = _masked(b, op, view, b.parameters(mask), mask.name)
+        else:  # truths, as they are computed
+            flags = b.operand(mask, op).expanded(view.shape)
     order = b.order_like(view)
     output = b.tensor(op.name, op.output.shape, order)
     axis = a["axis"] % len(view.shape)

@@ -20,7 +20,7 @@ from baco.compiler.network.arithmetic import saturate8
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
 from baco.compiler.network.calibrate import Ranges, calibrate, index_inputs, needed, random_inputs
 from baco.compiler.network.graph import QuantisedNetwork
-from baco.compiler.network.masks import fold_masks
+from baco.compiler.network.masks import fold_factors, fold_masks
 from baco.compiler.network.memory_bound import check_network_memory
 from baco.compiler.network.parameters import Parameters, ParameterShapes
 from baco.compiler.network.requantise import settle_requantisations
@@ -53,6 +53,7 @@ RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "resize": host.resize,
     "argmax": host.argmax,
     "rope": host.rope,
+    "where": host.where,
 }
 
 #: Functions that read images, and those that leave elements where they are.
@@ -126,7 +127,7 @@ def runnable(network: Network, parameters: Parameters, layers: int | None = None
     """
     unrolled = expand(network, layers)
     check_network_memory(unrolled)
-    return needed(fold_masks(unrolled, parameters))
+    return needed(fold_factors(fold_masks(unrolled, parameters), parameters))
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:

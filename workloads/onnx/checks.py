@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 
 import onnx
@@ -9,7 +10,7 @@ import onnx
 from baco.common.errors import InputError, Location
 from baco.common.text import name_problem
 
-__all__ = ["check_names", "check_order"]
+__all__ = ["check_names", "sort_nodes"]
 
 #: Operator sets that a model declares.
 _MOST_DOMAINS = 1000
@@ -53,30 +54,65 @@ def _check_once(path: str, what: str, names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def check_order(path: str, graph: onnx.GraphProto) -> None:
-    """Raises InputError, with the node, unless every value is written once, and before it is read.
+def sort_nodes(path: str, graph: onnx.GraphProto) -> None:
+    """Put the nodes of a graph in an order in which every value is written before it is read; that of the file if it is one.
 
-    The inputs of the graph must be all that it reads from outside, stored tensors included.
+    Raises InputError, with the node, unless every value that is read is written, once. The inputs of the graph must be all that
+    it reads from outside, stored tensors included.
     """
     known = {value.name for value in graph.input}
-    later = {name for node in graph.node for name in node.output}
-    for node in graph.node:
-        where = Location(path, node=node.name or next(iter(node.output), "") or node.op_type)
-        for name in node.input:
-            if not name or name in known:
-                continue
-            if name in later:
-                raise InputError(
-                    f"reads '{name}', which is written by this node or a later one: the graph is cyclic or not sorted",
-                    location=where,
-                )
-            raise InputError(f"reads '{name}', which nothing produces", location=where)
+    writers: dict[str, int] = {}
+    for index, node in enumerate(graph.node):
+        where = _node_location(path, node)
         if not any(node.output):
             raise InputError(f"{node.op_type} writes no output", location=where)
-        for name in node.output:
-            if name and name in known:
+        for name in filter(None, node.output):
+            if name in known or name in writers:
                 raise InputError(f"writes '{name}', which is written already", location=where)
-            known.add(name)
+            writers[name] = index
+    waiting: list[int] = []
+    readers: dict[int, list[int]] = {}
+    for index, node in enumerate(graph.node):
+        own = {name for name in node.input if name}
+        for name in own - known - writers.keys():
+            raise InputError(f"reads '{name}', which nothing produces", location=_node_location(path, node))
+        sources = {writers[name] for name in own | _captured(node) if name in writers}
+        waiting.append(len(sources))
+        for source in sources:
+            readers.setdefault(source, []).append(index)
+    ready = [index for index, count in enumerate(waiting) if not count]
+    order: list[int] = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(index)
+        for reader in readers.get(index, ()):
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                heapq.heappush(ready, reader)
+    if len(order) < len(graph.node):
+        stuck = next(node for index, node in enumerate(graph.node) if waiting[index])
+        raise InputError(
+            "its inputs depend on its own result: the graph is cyclic", location=_node_location(path, stuck)
+        )
     for value in graph.output:
-        if value.name not in known:
+        if value.name not in known and value.name not in writers:
             raise InputError(f"its output '{value.name}' is not produced", location=Location(path))
+    if order != sorted(order):
+        copies = [onnx.NodeProto.FromString(graph.node[index].SerializeToString()) for index in order]
+        del graph.node[:]
+        graph.node.extend(copies)
+
+
+def _node_location(path: str, node: onnx.NodeProto) -> Location:
+    return Location(path, node=node.name or next(iter(node.output), "") or node.op_type)
+
+
+def _captured(node: onnx.NodeProto) -> set[str]:
+    """What the graphs within a node read; names of their own among it."""
+    names: set[str] = set()
+    for attribute in node.attribute:
+        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            names |= {value.name for value in graph.output}
+            for inner in graph.node:
+                names |= {*inner.input, *_captured(inner)}
+    return names

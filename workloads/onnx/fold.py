@@ -58,7 +58,7 @@ def stored_value(tensor: onnx.TensorProto) -> np.ndarray | None:
 
 
 #: Operators whose results are not the same every time.
-_RANDOM = frozenset(
+RANDOM = frozenset(
     ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 )
 #: Operators whose results are of no known size, but never larger than what they read, dimensions aside.
@@ -126,7 +126,7 @@ def _evaluate(
     if node.op_type == "Constant" and "value" in attributes:
         value = stored_value(attributes["value"].t)
         return None if value is None else {first: value}
-    if node.op_type in _RANDOM or not names or any(name not in known for name in names):
+    if node.op_type in RANDOM or not names or any(name not in known for name in names):
         return None
     if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baco.common.errors import InputError, Location
-from baco.workloads.network import Network, UnsupportedNodeError
+from baco.workloads.network import Network, UnsupportedNodeError, first_cause
 from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
@@ -25,14 +25,13 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
             or no tensor problem in the graph.
     """
-    model = load_model(path, rest)
+    model = load_model(path, rest, HANDLERS.__contains__)
     network = walk(model)
-    if not network.tasks:
-        listed = ", ".join(str(u) for u in network.unsupported[:5])
+    if not network.operators:
+        cause = first_cause(network.unsupported)
         raise InputError(
-            "the model holds no operator that the accelerator runs",
+            "the model holds no operator that is known" + (f": {cause}" if cause else ""),
             location=Location(model.path),
-            hint=f"unsupported: {listed}" if listed else "convolutions and matrix products are needed",
         )
     return network
 

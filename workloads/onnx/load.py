@@ -7,7 +7,7 @@ shapes, axes and scales) are kept because shape inference reads them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import onnx
@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import read_input
 from baco.common.numbers import whole_number
-from baco.workloads.onnx.checks import check_names, check_order
+from baco.workloads.onnx.checks import check_names, sort_nodes
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value, write_constants_as_tensors
 from baco.workloads.onnx.functions import check_size, inline_functions
@@ -42,6 +42,8 @@ class LoadedModel:
         opset: version of the standard operators.
         opsets: versions by domain, "" for the standard.
         kinds: element types of values as ONNX numbers them, where they are known.
+        versions: of the standard operators, by the first output of nodes that stand for others.
+        reasons: why a node could not be written out in simpler ones, by its first output.
     """
 
     path: str
@@ -55,29 +57,59 @@ class LoadedModel:
     opset: int = 1
     opsets: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def version(self, node: onnx.NodeProto) -> int:
+        """Of the operator set that a node is from."""
+        own = self.versions.get(next(filter(None, node.output), ""))
+        if own is not None:
+            return own
+        return self.opsets.get("" if node.domain in STANDARD_DOMAINS else node.domain, 1)
+
+    def reason(self, node: onnx.NodeProto) -> str:
+        """Why a node could not be written out in simpler ones; empty where it need not be."""
+        return self.reasons.get(next(filter(None, node.output), ""), "")
 
 
-def load_model(path: str, rest: str | None) -> LoadedModel:
-    """Read a model. `rest` holds the options `batch=N` and `dim.NAME=N`. Raises InputError."""
+def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> LoadedModel:
+    """Read a model. Raises InputError.
+
+    Args:
+        rest: the options `batch=N` and `dim.NAME=N`.
+        has_rule: whether operators of a name are imported as they are; others become the functions that define them.
+    """
     model = _parse(path)
     try:
         check_size(path, model)
         constants = _strip_weights(path, model.graph)
         model = inline_functions(model)
         write_constants_as_tensors(model.graph)
-        check_order(path, model.graph)
+        sort_nodes(path, model.graph)
         options = _fix_dimensions(path, model.graph, constants, rest)
         inputs = [
             (value.name, shape)
             for value in model.graph.input
             if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
-        shapes, guessed, computed, kinds = infer_shapes(path, model, constants)
+        found = infer_shapes(path, model, constants, has_rule)
     except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise _broken(path, error) from None
     opsets = {("" if e.domain in STANDARD_DOMAINS else e.domain): e.version for e in model.opset_import}
     return LoadedModel(
-        path, model.graph, inputs, shapes, constants, options, guessed, computed, opsets[""], opsets, kinds
+        path,
+        model.graph,
+        inputs,
+        found.shapes,
+        constants,
+        options,
+        found.guessed,
+        found.computed,
+        opsets[""],
+        opsets,
+        found.kinds,
+        found.versions,
+        found.reasons,
     )
 
 

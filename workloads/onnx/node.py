@@ -45,6 +45,7 @@ class OnnxNode:
         builder: where operators go.
         node: the node at hand.
         name: its unique name.
+        version: of the operator set that it is from.
         values_of_constants: elements of any constant by name, for running the network later.
     """
 
@@ -53,18 +54,21 @@ class OnnxNode:
         self.builder = GraphBuilder(file_label(model.path), source=model.path, options=model.options)
         self.values: dict[str, Tensor] = {}
         self.constants = dict(model.constants)
-        self.values_of_constants = OnnxValues(model.path, model.graph, model.opset, model.shapes)
+        self.values_of_constants = OnnxValues(model.path, model.graph, model.version, model.shapes)
         self.unsupported: list[Unsupported] = []
         self.node = onnx.NodeProto()
         self.name = ""
         self._attributes: dict[str, onnx.AttributeProto] = {}
+        #: Why the rule at hand does not say what the node computes.
+        self.obstacle = ""
         self._claimed: set[str] = set()
+        self._unknown: set[str] = set()
         self._read_attributes: set[str] = set()
         self._read_inputs: set[int] = set()
         #: Of values of the model that are whole numbers which a QuantizeLinear made; here they stay real ones.
         self.encodings: dict[str, Encoding] = {}
         self._refused: list[str] = []
-        self._first, self._version = 0, 1
+        self._first, self.version = 0, 1
         self._consumed = {name for node in model.graph.node for name in node.input}
         self._consumed |= {value.name for value in model.graph.output}
 
@@ -72,10 +76,11 @@ class OnnxNode:
         """Move to a node."""
         self.node = node
         self._attributes = {a.name: a for a in node.attribute}
-        self._version = self.model.opsets.get("" if node.domain in STANDARD_DOMAINS else node.domain, 1)
+        self.version = self.model.version(node)
         self._first = self.builder.count
         self._refused = []
         self.forget()
+        self.obstacle = ""
         own = node.name or (node.output[0] if node.output and node.output[0] else f"{node.op_type}_{index}")
         self.name = self.builder.unique(own)
 
@@ -125,9 +130,12 @@ class OnnxNode:
         The outputs stay, so that the network can be explored; whoever runs it is told the reason.
         """
         node = self.node
-        runs = self.builder.runs_since(self._first)
-        missed = passed_over(node, self._version, self._read_attributes, self._read_inputs) if runs else []
-        missed += self._refused + self._encoded()
+        if self.builder.runs_since(self._first):
+            missed = passed_over(node, self.version, self._read_attributes, self._read_inputs)
+            missed += self._refused + self._encoded()
+        else:
+            reason = self.model.reason(node) or self.obstacle
+            missed = [reason] if reason else self._refused or ["this form of it is not supported"]
         label = node.name or self.name
         for index, name in enumerate(node.output):
             if missed and name in self.values and not unrecorded(self.values[name].steps):
@@ -171,13 +179,18 @@ class OnnxNode:
     def reject(self, reason: str) -> None:
         """List the node as unsupported; its outputs count as inputs from outside."""
         outputs = [name for name in self.node.output if name]
+        follows = any(name in self._unknown for name in self.node.input)
+        reason = self.model.reason(self.node) or reason
         if any(name in self.model.guessed for name in outputs):
             reason = "; ".join(filter(None, [reason, "output assumed to have the shape of its input"]))
-        self.unsupported.append(Unsupported(self._operator(), self.node.name or self.name, reason))
+        label = self.node.name or self.name
+        self.unsupported.append(Unsupported(self._operator(), label, reason, follows))
         for output in outputs:
             shape = self.model.shapes.get(output)
             if shape is not None and 0 not in shape:
                 self.values[output] = self.builder.input(self.builder.unique(output), shape)
+            else:
+                self._unknown.add(output)
 
     def _operator(self) -> str:
         domain = self.node.domain
@@ -301,7 +314,7 @@ class OnnxNode:
 
     def _attribute(self, name: str, kind: int) -> onnx.AttributeProto | None:
         self._read_attributes.add(name)
-        attribute = self._attributes.get(name) or default_of(self.node, self._version, name)
+        attribute = self._attributes.get(name) or default_of(self.node, self.version, name)
         if attribute is not None and attribute.type != kind:
             wanted = onnx.AttributeProto.AttributeType.Name(kind)
             raise self.error(f"the attribute '{name}' is not of type {wanted}")

@@ -25,7 +25,7 @@ def _binary(imp: OnnxNode, kind: str) -> None:
     shapes = [imp.shape(0), imp.shape(1)]
     small = next((i for i in (0, 1) if math.prod(shapes[i]) == 1), None)
     if len(activations) == 2 and small is None:
-        wide = imp.model.shapes.get(imp.node.output[0]) if imp.model.opset < 7 else None
+        wide = imp.model.shapes.get(imp.node.output[0]) if imp.version < 7 else None
         imp.emit(b.op(kind, activations, wide, name=imp.name, semantics=meaning(imp)))
         return
     weights = sum(imp.claim(i) for i in (0, 1) if math.prod(shapes[i]) > 1)
@@ -134,7 +134,7 @@ def _cast(imp: OnnxNode) -> None:
     if imp.node.op_type == "CastLike":
         imp.reads(1)
         to = imp.kind(1)
-    elif imp.model.opset < 6:
+    elif imp.version < 6:
         to = dict(onnx.TensorProto.DataType.items()).get(imp.text("to", ""), 0)
     else:
         to = imp.integer("to", 0)

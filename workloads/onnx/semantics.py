@@ -130,7 +130,7 @@ def second_operand(imp: OnnxNode) -> Tensor | Parameter:
     Before opset 7 it stood along the first operand's dimensions from `axis` on, without it along the last ones.
     """
     x = operand(imp, 1)
-    if imp.model.opset >= 7:
+    if imp.version >= 7:
         return x
     rank, own = len(imp.shape(0)), len(x.shape)
     broadcast, axis = imp.integer("broadcast", 0), imp.integer("axis", rank - own)
@@ -144,7 +144,7 @@ def second_operand(imp: OnnxNode) -> Tensor | Parameter:
 def _prelu(imp: OnnxNode) -> Semantics:
     """Before opset 7 the slopes were those of channels."""
     x, slope = imp.tensor(0), operand(imp, 1)
-    if imp.model.opset < 7 and math.prod(slope.shape) > 1:
+    if imp.version < 7 and math.prod(slope.shape) > 1:
         shape = (math.prod(slope.shape), *(1 for _ in x.shape[2:]))
         slope = slope.viewed(shape, Reshape(shape))
     return Semantics("binary", (x, slope), {"name": "prelu"})
@@ -222,7 +222,7 @@ def _groupnorm(imp: OnnxNode, per_channel: bool = False) -> Semantics | None:
 
 def _softmax(imp: OnnxNode, logarithm: bool = False) -> Semantics | None:
     rank = len(imp.shape(0))
-    old = imp.model.opset < 13
+    old = imp.version < 13
     axis = imp.integer("axis", 1 if old else -1) % rank
     if old and axis != rank - 1:
         return None  # flattened from that dimension on
@@ -268,7 +268,7 @@ def _argmax(imp: OnnxNode, smallest: bool) -> Semantics:
 
 
 def _resize(imp: OnnxNode) -> Semantics | None:
-    old = imp.node.op_type == "Upsample" or imp.model.opset < 11
+    old = imp.node.op_type == "Upsample" or imp.version < 11
     mode = imp.text("mode", "nearest")
     if mode not in ("nearest", "linear") or imp.integer("antialias", 0) or imp.integer("exclude_outside", 0):
         return None
@@ -279,6 +279,7 @@ def _resize(imp: OnnxNode) -> Semantics | None:
     if rule not in known or imp.integers("axes") is not None:
         return None
     scales = imp.value(1 if old else 2) if imp.has(1 if old else 2) else None
+    imp.reads(3)  # the shape of the output says the sizes
     if old and not imp.has(1) and imp.numbers("scales") is not None:
         scales = np.array(imp.numbers("scales"), np.float32)
     attributes = {
@@ -326,6 +327,10 @@ def _pad(imp: OnnxNode) -> Semantics | None:
         value = float(given.reshape(-1)[0])
     attributes = {"before": tuple(numbers[:rank]), "after": tuple(numbers[rank:]), "value": value}
     return Semantics("pad", (imp.tensor(0),), attributes)
+
+
+def _where(imp: OnnxNode) -> Semantics:
+    return Semantics("where", tuple(operand(imp, i) for i in range(3)))
 
 
 RULES: dict[str, Rule] = {
@@ -384,4 +389,5 @@ RULES: dict[str, Rule] = {
     "Concat": _concat,
     "Gather": _embedding,
     "Pad": _pad,
+    "Where": _where,
 }

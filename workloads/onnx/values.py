@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -30,15 +30,19 @@ class OnnxValues:
     Args:
         path: of the model.
         graph: as imported: without stored tensors, with functions inlined and shape computations evaluated.
-        opset: version of the standard operators.
+        version: of the operator set that a node is from.
         shapes: of all values whose shape is known; nothing else is computed.
     """
 
     def __init__(
-        self, path: str, graph: onnx.GraphProto, opset: int, shapes: Mapping[str, tuple[int, ...]]
+        self,
+        path: str,
+        graph: onnx.GraphProto,
+        version: Callable[[onnx.NodeProto], int],
+        shapes: Mapping[str, tuple[int, ...]],
     ) -> None:
         self.path = path
-        self.opset = opset
+        self.version = version
         self.shapes = shapes
         self._producers = {name: node for node in graph.node for name in node.output if name}
 
@@ -74,7 +78,7 @@ class OnnxValues:
                 return None
             inputs[source] = value
         try:
-            results = evaluate_node(node, inputs, self.opset)
+            results = evaluate_node(node, inputs, self.version(node))
         except ValueError as error:
             raise self._error(name, f"{node.op_type} {error}") from None
         found.update(results)

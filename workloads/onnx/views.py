@@ -74,7 +74,8 @@ def _slice(imp: OnnxNode, source: tuple[int, ...], output: int, target: tuple[in
 
 def _split(imp: OnnxNode, source: tuple[int, ...], output: int, target: tuple[int, ...]) -> tuple[Step, ...]:
     axis = imp.integer("axis", 0) % len(source)
-    start = sum(imp.output_shape(i)[axis] for i in range(output))
+    parts = _numbers(imp, 1, "split")
+    start = output * -(-source[axis] // len(imp.node.output)) if parts is None else sum(parts[:output])
     return (slice_of(source, axis, start, start + target[axis]),)
 
 

@@ -1,0 +1,1 @@
+"""ONNX operators written out in simpler ones, before a graph is imported."""
