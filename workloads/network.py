@@ -156,6 +156,8 @@ class Network:
             stands for that of every run.
         spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
         judge: what its maker's model computes; None where there is no other evaluator of it.
+        output_names: what the user's model calls its `outputs`, in the same order; empty where it calls them nothing else than
+            their tensors.
     """
 
     name: str
@@ -168,6 +170,13 @@ class Network:
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
     spec: str = field(default="", compare=False, repr=False)
     judge: Judge | None = field(default=None, compare=False, repr=False)
+    output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def named_outputs(self) -> list[tuple[str, Tensor]]:
+        """The declared outputs with the names that the user knows."""
+        names = self.output_names or tuple(tensor.name for tensor in self.outputs)
+        return list(zip(names, self.outputs, strict=True))
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -96,8 +96,12 @@ def run_network_command(
         if engine != "rtl":
             raise InputError("--report draws what the engine 'rtl' measures", hint="add --engine rtl")
         output_folder(report)
-    unit = prepare_network(request)
-    files = named_files("--save", save, unit.network.outputs, "output")
+    files: dict[str, Path] = {}
+
+    def check_outputs(names: Sequence[str]) -> None:
+        files.update(named_files("--save", save, names, "output"))
+
+    unit = prepare_network(request, check_outputs)
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)

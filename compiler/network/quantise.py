@@ -28,7 +28,7 @@ from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
-__all__ = ["quantise", "quantise_inputs", "real", "runnable", "sketch"]
+__all__ = ["names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
 
 #: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -98,6 +98,15 @@ def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
     """
     parameters = ParameterShapes(network.source)
     return _integers(runnable(network, parameters, layers), parameters, Ranges(), "float", 0)
+
+
+def names_outside(network: Network, layers: int | None = None) -> tuple[list[str], list[str]]:
+    """Names of the inputs and of the outputs that the network in integers has, which are known before it is made.
+
+    Raises as `runnable`.
+    """
+    run = runnable(network, ParameterShapes(network.source), layers)
+    return [one.name for one in run.inputs], [name for name, _ in run.named_outputs]
 
 
 def _integers(

@@ -54,6 +54,6 @@ def walk(model: LoadedModel) -> Network:
             imp.settle()
         except UnsupportedNodeError as error:
             imp.reject(str(error))
-    outputs = [imp.output(value.name) for value in model.graph.output]
-    network = imp.builder.build(imp.unsupported, outputs)
+    names = [value.name for value in model.graph.output]
+    network = imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
     return replace(network, judge=OnnxJudge(model.path, dict(model.inputs), network.macs))

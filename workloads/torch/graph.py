@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, GraphModule, Node
@@ -68,8 +69,10 @@ def _network(program: ExportedProgram, source: str, name: str) -> Network:
             imp.constants[node] = _stored(spec.target or node.name, shapes, trained, stored)
     _walk(imp, program.graph)
     outputs = _outputs(imp, program)
-    network = imp.builder.build(imp.unsupported, [tensor for _, tensor in outputs])
-    network = replace(network, judge=TorchJudge(exported, names, [index for index, _ in outputs]))
+    network = imp.builder.build(
+        imp.unsupported, [tensor for _, _, tensor in outputs], [called for _, called, _ in outputs]
+    )
+    network = replace(network, judge=TorchJudge(exported, names, [index for index, _, _ in outputs]))
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
@@ -88,15 +91,35 @@ def _tensor_of(program: ExportedProgram, name: str | None) -> torch.Tensor | Non
     return stored if isinstance(stored, torch.Tensor) else None
 
 
-def _outputs(imp: TorchNode, program: ExportedProgram) -> list[tuple[int, Tensor]]:
-    """What the user's model returns, with its position; what does not depend on the inputs is there to be refused."""
+def _outputs(imp: TorchNode, program: ExportedProgram) -> list[tuple[int, str, Tensor]]:
+    """What the user's model returns: position, the name that it returns it under, and the tensor, which is there to be
+    refused where it does not depend on the inputs."""
     nodes = {node.name: node for node in program.graph.nodes}
-    found = []
-    for index, name in enumerate(program.graph_signature.user_outputs):
-        node = nodes.get(str(name))
+    returned = [str(name) for name in program.graph_signature.user_outputs]
+    found: dict[str, tuple[int, str, Tensor]] = {}
+    for index, (called, name) in enumerate(zip(_returned_names(program, returned), returned, strict=True)):
+        node = nodes.get(name)
         if node is not None and node_shapes(node):
-            found.append((index, imp.output(node)))
-    return found
+            found.setdefault(called, (index, called, imp.output(node)))
+    return list(found.values())
+
+
+def _returned_names(program: ExportedProgram, returned: list[str]) -> list[str]:
+    """Keys of what a model returns as a dict or a dataclass, `logits`, `cache.0`; else the exported program's own names."""
+    out_spec = program.call_spec.out_spec
+    if out_spec is None or out_spec.num_leaves != len(returned):
+        return returned
+    paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(returned, out_spec))
+    named = [".".join(str(_key(step)) for step in path) for path, _ in paths]
+    plain = all(isinstance(step, pytree.SequenceKey) for path, _ in paths for step in path)
+    return returned if plain else named
+
+
+def _key(step: Any) -> object:
+    """Of a dict, a place in a sequence, or a field."""
+    return next(
+        getattr(step, name) for name in ("key", "idx", "name") if getattr(step, name, None) is not None
+    )
 
 
 def _placeholders(graph: Graph) -> Iterator[Node]:
