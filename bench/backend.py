@@ -30,7 +30,18 @@ from baco.common.errors import BacoError
 #: Operators that are products, or hold one.
 _PRODUCTS = frozenset(
     (
-        *("Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "Attention", "LSTM", "GRU", "RNN", "DeformConv"),
+        *(
+            "Conv",
+            "ConvTranspose",
+            "Gemm",
+            "MatMul",
+            "Einsum",
+            "Attention",
+            "LSTM",
+            "GRU",
+            "RNN",
+            "DeformConv",
+        ),
         *("FusedConv", "FusedMatMul", "FusedGemm"),
     )
 )
@@ -139,7 +150,9 @@ def with_constants(
     kept = [value for value in model.graph.input if value.name not in names]
     del changed.graph.input[:]
     changed.graph.input.extend(kept)
-    changed.graph.initializer.extend(onnx.numpy_helper.from_array(inputs[name], name) for name in sorted(names))
+    changed.graph.initializer.extend(
+        onnx.numpy_helper.from_array(inputs[name], name) for name in sorted(names)
+    )
     return changed
 
 
@@ -216,18 +229,31 @@ def test(case: Any, engine: str, folder: Path) -> Outcome:
         except BacoError as error:
             reason = str(error).replace(path, "model.onnx").replace("\n", " | ")
             state = "outside" if "does not depend on the inputs" in reason else "refused"
-            outcome = Outcome(case.name, state, reason if state == "refused" else "its outputs are constants", imported, ran, control)
+            outcome = Outcome(
+                case.name,
+                state,
+                reason if state == "refused" else "its outputs are constants",
+                imported,
+                ran,
+                control,
+            )
             continue
         except Exception as error:  # what no user should see
-            return Outcome(case.name, "crashed", f"{type(error).__name__}: {error}"[:300], imported, ran, control)
+            return Outcome(
+                case.name, "crashed", f"{type(error).__name__}: {error}"[:300], imported, ran, control
+            )
         if wrong:
-            return Outcome(case.name, "wrong", f"differs from the integers: {wrong}"[:300], True, True, control)
+            return Outcome(
+                case.name, "wrong", f"differs from the integers: {wrong}"[:300], True, True, control
+            )
         if len(given) != len(wanted):
             reason = f"{len(given)} outputs, not {len(wanted)}"
             return Outcome(case.name, "wrong", reason, True, True, control)
         worst = max(deviation(y, np.asarray(w)) for y, w in zip(given, wanted, strict=True))
         state = "right" if worst <= TOLERANCE else "wrong"
-        return Outcome(case.name, state, "" if state == "right" else f"off by {worst:.2f}", True, True, control)
+        return Outcome(
+            case.name, state, "" if state == "right" else f"off by {worst:.2f}", True, True, control
+        )
     return outcome
 
 
@@ -280,13 +306,17 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         text = ", ".join(f"{name} {number} ({100 * number / count:.1f}%)" for name, number in parts)
         lines.append(f"{title}: {count} models: {text}")
     outside = Counter(o.reason for o in outcomes if o.state == "outside")
-    lines.append(f"outside: {sum(outside.values())}: " + ", ".join(f"{k} {v}" for k, v in outside.most_common()))
+    lines.append(
+        f"outside: {sum(outside.values())}: " + ", ".join(f"{k} {v}" for k, v in outside.most_common())
+    )
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m baco.bench.backend", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m baco.bench.backend", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--match", default="*", help="names of tests, with * and ?")
     parser.add_argument("--engine", default="functional", choices=("functional", "reference"))
     parser.add_argument("--json", help="write all outcomes to a file")

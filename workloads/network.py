@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
 
 from baco.common.shown import Shown
 from baco.common.units import tally
@@ -11,7 +14,12 @@ from baco.workloads.problem import Problem
 from baco.workloads.semantics import Semantics
 from baco.workloads.tensor import Tensor
 
-__all__ = ["Block", "LayerFacts", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
+__all__ = ["Block", "Judge", "LayerFacts", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
+
+
+#: Runs the model that a network was read from by an evaluator that is not ours: inputs by name to the evaluator's name and
+#: the model's outputs, in the order of `Network.outputs`. Raises ValueError, with the reason, where it cannot.
+Judge: TypeAlias = Callable[[Mapping[str, np.ndarray]], tuple[str, list[np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,9 @@ def first_cause(unsupported: Sequence[Unsupported]) -> str:
     first = next((item for item in unsupported if not item.follows), unsupported[0])
     follow = sum(item.follows for item in unsupported)
     others = len(unsupported) - follow - (not first.follows)
-    counts = [f"{others} more of their own"] * (others > 0) + [f"{follow} that read their results"] * (follow > 0)
+    counts = [f"{others} more of their own"] * (others > 0) + [f"{follow} that read their results"] * (
+        follow > 0
+    )
     return f"{first}" + (f" (and {', '.join(counts)})" if counts else "")
 
 
@@ -147,6 +157,7 @@ class Network(Shown):
         outputs: tensors for the outside; empty if not known, then those that nothing reads. One inside of a block
             stands for that of every run.
         spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
+        judge: what its maker's model computes; None where there is no other evaluator of it.
         output_names: what the user's model calls its `outputs`, in the same order; empty where it calls them nothing else than
             their tensors.
         notes: what an importer took for granted, one sentence each.
@@ -161,6 +172,7 @@ class Network(Shown):
     blocks: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
     spec: str = field(default="", compare=False, repr=False)
+    judge: Judge | None = field(default=None, compare=False, repr=False)
     output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 

@@ -38,7 +38,7 @@ FUNCTIONS: dict[str, str] = {
     "computed: 0 where elements do not take part",
     "where": "condition, a (where it is not 0), b; tensors or parameters, broadcast",
     "masked": "x, mask (True where x is replaced), value; only in front of a softmax",
-    "unary": "x; name of the function, its numbers by name",
+    "unary": "x; name of the function, its numbers by name; `requantises`: a clip that only a quantiser's range asks for",
     "binary": "a, b (tensors or parameters, broadcast); name of the function",
     "identity": "x",
     "maxpool": "x; kernel, stride, padding ((before, after), ...), dilation, shape of the output",

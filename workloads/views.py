@@ -26,6 +26,7 @@ __all__ = [
     "slice_of",
     "space_to_depth",
     "tiled",
+    "unrecorded",
 ]
 
 
@@ -97,6 +98,11 @@ class Unknown:
 
 
 Step: TypeAlias = Reshape | Transpose | Slice | Expand | Unknown
+
+
+def unrecorded(steps: Sequence[Step]) -> bool:
+    """Whether the last step already is one of unknown elements."""
+    return bool(steps) and isinstance(steps[-1], Unknown)
 
 
 def apply_steps(x: np.ndarray, steps: Sequence[Step]) -> np.ndarray:

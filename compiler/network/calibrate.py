@@ -24,9 +24,10 @@ _LARGEST = 1e9
 
 @dataclass
 class Ranges:
-    """Largest magnitude of every tensor, by the name of its operator or input; indices have none."""
+    """Largest magnitude, and ends, of every tensor, by the name of its operator or input; indices have none."""
 
     largest: dict[str, float] = field(default_factory=dict)
+    ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def observe(self, name: str, value: np.ndarray) -> None:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
@@ -35,8 +36,10 @@ class Ranges:
                 return
             value = value.astype(np.float32)
         finite = value[np.isfinite(value)]
-        largest = float(np.abs(finite).max()) if finite.size else 0.0
-        self.largest[name] = max(self.largest.get(name, 0.0), largest)
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
+        least, most = self.ends.get(name, (low, high))
+        self.ends[name] = min(least, low), max(most, high)
 
     def __getitem__(self, name: str) -> float:
         """Largest magnitude, 1 for a tensor of zeros, to 12 bits.

@@ -134,7 +134,9 @@ def where(b: IntegerBuilder, op: Operator) -> None:
     output = b.tensor(op.name, shape, b.order_like(flags) if _moves(flags) else None)
     scale = b.scale(output)
     fixed = [
-        float(b.parameters(x).reshape(-1)[0]) if isinstance(x, Parameter) and math.prod(x.shape) == 1 else None
+        float(b.parameters(x).reshape(-1)[0])
+        if isinstance(x, Parameter) and math.prod(x.shape) == 1
+        else None
         for x in choices
     ]
     q = np.arange(-128, 128, dtype=np.float64)

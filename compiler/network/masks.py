@@ -143,7 +143,9 @@ class _Masks:
             if truth is None:
                 truth = constant(f"{name}.ones", np.ones(shape, np.float32))
             zeros = {**attributes, "value": 0.0}
-            finite = None if finite is None else self._padded(finite, zeros, op.output.shape, f"{name}.finite")
+            finite = (
+                None if finite is None else self._padded(finite, zeros, op.output.shape, f"{name}.finite")
+            )
             truth = self._padded(truth, zeros, op.output.shape, name)
         else:
             return summand, None
@@ -157,7 +159,9 @@ class _Masks:
         wide = part if part.shape == shape else part.viewed(shape, Expand(shape))
         return wide.viewed(summand.shape, *summand.steps) if summand.steps else wide
 
-    def _padded(self, x: Operand, attributes: Mapping[str, Any], shape: tuple[int, ...], name: str) -> Operand:
+    def _padded(
+        self, x: Operand, attributes: Mapping[str, Any], shape: tuple[int, ...], name: str
+    ) -> Operand:
         if isinstance(x, Parameter):
             pads = list(zip(attributes["before"], attributes["after"], strict=True))
             return constant(f"{x.name}.padded", np.pad(self.parameters(x), pads))
@@ -176,7 +180,9 @@ class _Masks:
         if isinstance(condition, Parameter):
             return self._negated(condition)
         assert condition is not None
-        return self._binary("equal", condition, constant("zero", np.float32(0)), condition.shape, f"{name}.not")
+        return self._binary(
+            "equal", condition, constant("zero", np.float32(0)), condition.shape, f"{name}.not"
+        )
 
     def _binary(self, function: str, a: Operand, b: Operand, shape: tuple[int, ...], name: str) -> Tensor:
         kind = "add" if function == "add" else "elementwise"
@@ -227,7 +233,9 @@ def fold_factors(network: Network, parameters: Parameters) -> Network:
                 if factor != 1:
                     attributes = {**semantics.attributes, "alpha": semantics.attributes["alpha"] * factor}
                     inputs = tuple(x.name for x in operands if isinstance(x, Tensor))
-                    op = replace(op, inputs=inputs, semantics=Semantics("matmul", (*operands, bias), attributes))
+                    op = replace(
+                        op, inputs=inputs, semantics=Semantics("matmul", (*operands, bias), attributes)
+                    )
         operators.append(op)
     return replace(network, operators=tuple(operators))
 

@@ -23,6 +23,7 @@ from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.masks import fold_factors, fold_masks
 from baco.compiler.network.memory_bound import check_network_memory
 from baco.compiler.network.parameters import Parameters, ParameterShapes
+from baco.compiler.network.requantise import settle_requantisations
 from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
@@ -116,6 +117,7 @@ def names_outside(network: Network, layers: int | None = None) -> tuple[list[str
 def _integers(
     network: Network, parameters: Parameters, ranges: Ranges, scales: Scales, seed: int
 ) -> QuantisedNetwork:
+    network = settle_requantisations(network, ranges)
     b = IntegerBuilder(network, parameters, ranges, scales)
     indices = index_inputs(network)
     for x in network.inputs:

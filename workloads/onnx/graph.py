@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError, first_cause
+from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS
@@ -60,4 +61,5 @@ def walk(model: LoadedModel) -> Network:
         except UnsupportedNodeError as error:
             imp.reject(str(error))
     names = [value.name for value in model.graph.output]
-    return imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
+    network = imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
+    return replace(network, judge=OnnxJudge(model.path, dict(model.inputs), network.macs))

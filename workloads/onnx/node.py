@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -12,12 +13,28 @@ from baco.common.errors import InputError, Location
 from baco.common.text import file_label
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
-from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
 from baco.workloads.onnx.reading import default_of, passed_over
 from baco.workloads.onnx.values import OnnxValues
-from baco.workloads.views import Unknown
+from baco.workloads.views import Unknown, unrecorded
+
+#: Operators that choose among elements: whole numbers and real ones alike.
+_KEEP_ELEMENTS = frozenset(
+    (
+        *("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Expand"),
+        *("Tile", "Concat", "DepthToSpace", "SpaceToDepth", "MaxPool", "GlobalMaxPool", "ReduceMax"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The real number of a whole number q: (q - zero) * scale; `kind` is the type of q as ONNX numbers them."""
+
+    scale: float
+    zero: int
+    kind: int
 
 
 class OnnxNode:
@@ -47,6 +64,9 @@ class OnnxNode:
         self._unknown: set[str] = set()
         self._read_attributes: set[str] = set()
         self._read_inputs: set[int] = set()
+        #: Of values of the model that are whole numbers which a QuantizeLinear made; here they stay real ones.
+        self.encodings: dict[str, Encoding] = {}
+        self._refused: list[str] = []
         self._first, self.version = 0, 1
         self._consumed = {name for node in model.graph.node for name in node.input}
         self._consumed |= {value.name for value in model.graph.output}
@@ -57,6 +77,7 @@ class OnnxNode:
         self._attributes = {a.name: a for a in node.attribute}
         self.version = self.model.version(node)
         self._first = self.builder.count
+        self._refused = []
         self.forget()
         self.obstacle = ""
         own = node.name or (node.output[0] if node.output and node.output[0] else f"{node.op_type}_{index}")
@@ -98,6 +119,10 @@ class OnnxNode:
         self._read_attributes.clear()
         self._read_inputs.clear()
 
+    def refuse(self, reason: str) -> None:
+        """Whoever runs the network is told that the node cannot be; it can be explored."""
+        self._refused.append(reason)
+
     def settle(self) -> None:
         """After the handler: refuse by name what it passed over, and outputs that it does not give.
 
@@ -106,11 +131,13 @@ class OnnxNode:
         node = self.node
         if self.builder.runs_since(self._first):
             missed = passed_over(node, self.version, self._read_attributes, self._read_inputs)
+            missed += self._refused + self._encoded()
         else:
-            missed = [self.model.reason(node) or self.obstacle or "this form of it is not supported"]
+            reason = self.model.reason(node) or self.obstacle
+            missed = [reason] if reason else self._refused or ["this form of it is not supported"]
         label = node.name or self.name
         for index, name in enumerate(node.output):
-            if missed and name in self.values:
+            if missed and name in self.values and not unrecorded(self.values[name].steps):
                 x = self.values[name]
                 reason = f"{self._operator()}: {', '.join(missed)}"
                 self.values[name] = x.viewed(x.shape, Unknown(reason, label))
@@ -119,10 +146,25 @@ class OnnxNode:
                     name, f"{self._operator()}: its output {index} ('{name}') is not supported", label
                 )
 
+    def _encoded(self) -> list[str]:
+        """Whole numbers of a QuantizeLinear among the inputs, unless the node takes them for what they are."""
+        node = self.node
+        known = [self.encodings[name] for name in node.input if name in self.encodings]
+        if not known or node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            return []
+        if node.op_type in _KEEP_ELEMENTS and known.count(known[0]) == len(known):
+            self.encodings |= dict.fromkeys(node.output, known[0])
+            return []
+        return ["whole numbers of a QuantizeLinear as an input are not supported"]
+
     def output(self, name: str) -> Tensor:
         """An output of the graph, whether it can be run or not."""
         if name in self.values:
-            return self.values[name]
+            x = self.values[name]
+            if name not in self.encodings:
+                return x
+            reason = "whole numbers of a QuantizeLinear as an output are not supported"
+            return x.viewed(x.shape, Unknown(reason, f"output '{name}'"))
         reason = "it does not depend on the inputs" if name in self.constants else "its shape is not known"
         return self._stranger(name, f"{reason}, which an output must", f"output '{name}'")
 

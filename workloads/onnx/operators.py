@@ -9,6 +9,7 @@ import onnx
 
 from baco.workloads.network import UnsupportedNodeError
 from baco.workloads.onnx.node import Handler, OnnxNode
+from baco.workloads.onnx.quantised import dequantize, quantize
 from baco.workloads.onnx.semantics import PLAIN_OPERATORS, cast, meaning, skip_norm
 from baco.workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
 from baco.workloads.onnx.views import view_steps
@@ -83,9 +84,8 @@ def _several(imp: OnnxNode, kind: str) -> None:
             imp.emit(imp.builder.view(first, imp.output_shape(index)), index)
 
 
-def _quantize(imp: OnnxNode) -> None:
-    x = imp.tensor(0)
-    imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=meaning(imp)))
+def _same(imp: OnnxNode) -> None:
+    imp.emit(imp.tensor(0))
 
 
 def _dynamic_quantize(imp: OnnxNode) -> None:
@@ -117,10 +117,6 @@ def _view(imp: OnnxNode) -> None:
             imp.emit(imp.builder.view(x, shape, *view_steps(imp, index)), index)
 
 
-def _same(imp: OnnxNode) -> None:
-    imp.emit(imp.tensor(0))
-
-
 def _dropout(imp: OnnxNode) -> None:
     """Nothing is dropped, unless the model asks for training."""
     training = imp.has(2)
@@ -139,8 +135,7 @@ def _cast(imp: OnnxNode) -> None:
         imp.reads(1)
         to = imp.kind(1)
     elif imp.version < 6:
-        name = imp.text("to", "")
-        to = onnx.TensorProto.DataType.Value(name) if name in onnx.TensorProto.DataType.keys() else 0
+        to = dict(onnx.TensorProto.DataType.items()).get(imp.text("to", ""), 0)
     else:
         to = imp.integer("to", 0)
     semantics = cast(imp, to)
@@ -213,8 +208,8 @@ HANDLERS: dict[str, Handler] = {
     "LpNormalization": partial(_unary, kind="rmsnorm"),
     "MeanVarianceNormalization": partial(_unary, kind="instancenorm"),
     "LRN": partial(_unary, kind="lrn"),
-    "QuantizeLinear": _quantize,
-    "DequantizeLinear": _same,
+    "QuantizeLinear": quantize,
+    "DequantizeLinear": dequantize,
     "DynamicQuantizeLinear": _dynamic_quantize,
     "Shape": _shape_of,
     "Size": _shape_of,

@@ -53,7 +53,12 @@ HARMLESS: dict[str, dict[str, str]] = {
         "saturate": "of 8-bit floating point, which is refused",
         "round_mode": "of 8-bit floating point, which is refused",
     },
-    "Resize": {"cubic_coeff_a": "of the mode cubic", "extrapolation_value": "of crops, which are refused"},
+    "Resize": {
+        "cubic_coeff_a": "of the mode cubic, which is refused",
+        "extrapolation_value": "of crops, which are refused",
+        "roi": "of crops, which are refused",
+        "sizes": _SHAPE,
+    },
     "TopK": {"k": _SHAPE},
 }
 

@@ -368,7 +368,6 @@ RULES: dict[str, Rule] = {
     "GreaterOrEqual": partial(_binary, name="greater_equal"),
     "Less": partial(_binary, name="less"),
     "LessOrEqual": partial(_binary, name="less_equal"),
-    "QuantizeLinear": _identity,
     "BatchNormalization": _batchnorm,
     "LayerNormalization": partial(_layernorm, function="layernorm"),
     "RMSNormalization": partial(_layernorm, function="rmsnorm"),

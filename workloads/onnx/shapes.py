@@ -16,7 +16,14 @@ from baco.common.errors import InputError, Location
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.expand.expansion import Facts
 from baco.workloads.onnx.expand.table import expanded
-from baco.workloads.onnx.fold import RANDOM, FoldedTensor, Root, evaluate, roots_of, write_constants_as_tensors
+from baco.workloads.onnx.fold import (
+    RANDOM,
+    FoldedTensor,
+    Root,
+    evaluate,
+    roots_of,
+    write_constants_as_tensors,
+)
 from baco.workloads.onnx.functions import MOST_NODES
 
 
@@ -87,7 +94,9 @@ class _Inference:
         self.has_rule = has_rule
         self.result = Inferred()
         graph = model.graph
-        self.opsets = {("" if e.domain in STANDARD_DOMAINS else e.domain): e.version for e in model.opset_import}
+        self.opsets = {
+            ("" if e.domain in STANDARD_DOMAINS else e.domain): e.version for e in model.opset_import
+        }
         self.types = {value.name: value.type for value in graph.input}
         self.declared = {v.name: v.type for v in graph.value_info if known_shape(v.type) is not None}
         self.known = {name: c.value for name, c in constants.items() if c.value is not None}
@@ -221,7 +230,9 @@ class _Inference:
         return nodes + (self._node(kept, version) if any(kept.output) else [])
 
     def _derived(self, node: onnx.NodeProto, name: str) -> None:
-        self.roots[name] = tuple(dict.fromkeys(r for source in node.input for r in self.roots.get(source, ())))
+        self.roots[name] = tuple(
+            dict.fromkeys(r for source in node.input for r in self.roots.get(source, ()))
+        )
 
     def _settle(self, name: str, kind: onnx.TypeProto) -> None:
         self.types[name] = kind

@@ -35,7 +35,11 @@ class OnnxValues:
     """
 
     def __init__(
-        self, path: str, graph: onnx.GraphProto, version: Callable[[onnx.NodeProto], int], shapes: Mapping[str, tuple[int, ...]]
+        self,
+        path: str,
+        graph: onnx.GraphProto,
+        version: Callable[[onnx.NodeProto], int],
+        shapes: Mapping[str, tuple[int, ...]],
     ) -> None:
         self.path = path
         self.version = version

@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, Tensor, UnsupportedNodeError
+from baco.workloads.torch.judge import TorchJudge
 from baco.workloads.torch.load import export, export_module, quiet
 from baco.workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
 from baco.workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
@@ -49,20 +51,28 @@ def network_of_module(model: torch.nn.Module, inputs: object, name: str | None =
 
 
 def _network(program: ExportedProgram, source: str, name: str) -> Network:
+    exported = program
     with quiet():
         program = _decompose_unknown(program)
     imp = TorchNode(source, name)
+    names = []
     for spec, node in zip(program.graph_signature.input_specs, _placeholders(program.graph), strict=True):
         shapes = node_shapes(node)
+        if spec.kind is InputKind.USER_INPUT and shapes:
+            names.append(node.name)
         if spec.kind is InputKind.USER_INPUT and shapes and 0 not in shapes[0]:
-            imp.values[node] = imp.builder.input(imp.builder.unique(node.name), shapes[0])
+            names[-1] = imp.builder.unique(node.name)
+            imp.values[node] = imp.builder.input(names[-1], shapes[0])
         elif spec.kind is not InputKind.USER_INPUT or not shapes:
             trained = spec.kind is InputKind.PARAMETER
             stored = _tensor_of(program, spec.target)
             imp.constants[node] = _stored(spec.target or node.name, shapes, trained, stored)
     _walk(imp, program.graph)
     outputs = _outputs(imp, program)
-    network = imp.builder.build(imp.unsupported, list(outputs.values()), list(outputs))
+    network = imp.builder.build(
+        imp.unsupported, [tensor for _, _, tensor in outputs], [called for _, called, _ in outputs]
+    )
+    network = replace(network, judge=TorchJudge(exported, names, [index for index, _, _ in outputs]))
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
@@ -81,16 +91,17 @@ def _tensor_of(program: ExportedProgram, name: str | None) -> torch.Tensor | Non
     return stored if isinstance(stored, torch.Tensor) else None
 
 
-def _outputs(imp: TorchNode, program: ExportedProgram) -> dict[str, Tensor]:
-    """What the user's model returns, as far as it depends on the inputs, by the names that it returns them under."""
+def _outputs(imp: TorchNode, program: ExportedProgram) -> list[tuple[int, str, Tensor]]:
+    """What the user's model returns: position, the name that it returns it under, and the tensor, which is there to be
+    refused where it does not depend on the inputs."""
     nodes = {node.name: node for node in program.graph.nodes}
     returned = [str(name) for name in program.graph_signature.user_outputs]
-    outputs: dict[str, Tensor] = {}
-    for called, name in zip(_returned_names(program, returned), returned, strict=True):
+    found: dict[str, tuple[int, str, Tensor]] = {}
+    for index, (called, name) in enumerate(zip(_returned_names(program, returned), returned, strict=True)):
         node = nodes.get(name)
-        if node is not None and node in imp.values:
-            outputs.setdefault(called, imp.values[node])
-    return outputs
+        if node is not None and node_shapes(node):
+            found.setdefault(called, (index, called, imp.output(node)))
+    return list(found.values())
 
 
 def _returned_names(program: ExportedProgram, returned: list[str]) -> list[str]:
@@ -205,6 +216,7 @@ def _call(imp: TorchNode, node: Node) -> None:
         if handler is None:
             raise UnsupportedNodeError("")
         handler(imp)
+        imp.settle(_base_name(node.target))
     except UnsupportedNodeError as error:
         imp.reject(_operator(node), str(error))
         return

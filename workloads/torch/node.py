@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from baco.common.errors import InputError, Location
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
 from baco.workloads.semantics import Fill, Parameter
+from baco.workloads.torch.reading import Arguments, passed_over
+from baco.workloads.views import Unknown, unrecorded
 
 #: A tensor's elements, or whatever else a constant node gives.
 Load = Callable[[], Any]
@@ -73,15 +76,21 @@ class TorchNode:
         self.parts: dict[Node, list[Tensor]] = {}
         self.unsupported: list[Unsupported] = []
         self.node: Node
-        self.args: dict[str, Any] = {}
+        self.args = Arguments()
         self.name = ""
+        #: Scale, zero point and limits of whole numbers that the model itself quantises; here they stay real ones.
+        self.encodings: dict[Node, tuple[Any, ...]] = {}
+        self._refused: list[str] = []
+        self._first = 0
         self._claimed: set[str] = set()
 
     def enter(self, node: Node) -> None:
         """Move to a node."""
         self.node = node
         self.name = self.builder.unique(_name(node))
-        self.args = {}
+        self.args = Arguments()
+        self._first = self.builder.count
+        self._refused = []
         if isinstance(node.target, torch._ops.OpOverload):
             for index, argument in enumerate(node.target._schema.arguments):
                 given = node.args[index] if index < len(node.args) else node.kwargs.get(argument.name)
@@ -149,6 +158,38 @@ class TorchNode:
 
         return Parameter(found.name or str(node.name), found.shape, load, fill, fan_in)
 
+    def refuse(self, reason: str) -> None:
+        """Whoever runs the network is told that the node cannot be; it can be explored."""
+        self._refused.append(reason)
+
+    def settle(self, operator: str) -> None:
+        """After the handler of `operator`: refuse by name what it passed over. The result stays, to be explored."""
+        runs = self.builder.runs_since(self._first)
+        missed = passed_over(self.node, operator, self.args) if runs else []
+        missed += self._refused
+        if not operator.startswith("dequantize") and any(
+            n in self.encodings for n in self.node.all_input_nodes
+        ):
+            missed.append("whole numbers of a quantisation as an input are not supported")
+        x = self.values.get(self.node)
+        if missed and x is not None and not unrecorded(x.steps):
+            reason = f"{operator}: {', '.join(missed)}"
+            self.values[self.node] = x.viewed(x.shape, Unknown(reason, self.name))
+
+    def output(self, node: Node) -> Tensor:
+        """An output of the model, whether it can be run or not."""
+        label = f"output '{node.name}'"
+        if node in self.values:
+            x = self.values[node]
+            if node not in self.encodings:
+                return x
+            reason = "whole numbers of a quantisation as an output are not supported"
+            return x.viewed(x.shape, Unknown(reason, label))
+        shape = node_shapes(node)[0]
+        shape = shape if math.prod(shape) else (1,)
+        reason = "it does not depend on the inputs, which an output must"
+        return self.builder.input(self.builder.unique(node.name), shape).viewed(shape, Unknown(reason, label))
+
     def reject(self, operator: str, reason: str) -> None:
         """List the node as unsupported; its output counts as an input from outside."""
         self.unsupported.append(Unsupported(operator, self.name, reason))
@@ -184,6 +225,7 @@ class TorchNode:
 
     def tensors(self) -> list[Tensor]:
         """All arguments that are activations, those in lists included."""
+        self.args.read_tensors()
         return [self.values[node] for node in self.node.all_input_nodes if node in self.values]
 
     def shape(self) -> tuple[int, ...]:

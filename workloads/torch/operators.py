@@ -15,7 +15,7 @@ from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.semantics import Parameter, Semantics
 from baco.workloads.tensor_builder import Trained
 from baco.workloads.torch.node import FixedTensor, Handler, TorchNode
-from baco.workloads.torch.semantics import meaning, operand_of
+from baco.workloads.torch.semantics import ENCODING, cast, meaning, operand_of
 from baco.workloads.torch.views import view_steps
 from baco.workloads.views import Expand, Reshape, Transpose, Unknown
 
@@ -227,6 +227,33 @@ def _first(imp: TorchNode) -> None:
     imp.emit(x if x.shape == imp.shape() else imp.builder.view(x, imp.shape()))
 
 
+def _dropout(imp: TorchNode) -> None:
+    """Nothing is dropped, unless the model asks for training."""
+    if (imp.args.get("train") or imp.args.get("training")) and imp.args.get("p"):
+        raise UnsupportedNodeError("elements are dropped at random, in training")
+    _first(imp)
+
+
+def _cast(imp: TorchNode) -> None:
+    """Another element type: a copy, or whole numbers, or truths."""
+    semantics = cast(imp)
+    if semantics is None:
+        _first(imp)
+    else:
+        imp.emit(imp.builder.op("elementwise", (imp.tensors()[0],), imp.shape(), 0, imp.name, semantics))
+
+
+def _dequantize(imp: TorchNode) -> None:
+    """Behind the quantisation of the same scale and zero point: nothing happens to the real number."""
+    imp.args.get("out_dtype")
+    known = imp.encodings.get(imp.node.all_input_nodes[0])
+    if known is None or known != tuple(float(imp.args[key]) for key in ENCODING):
+        imp.refuse(
+            "scale and zero point of whole numbers that no quantisation before it made are not supported"
+        )
+    _first(imp)
+
+
 def view(imp: TorchNode) -> None:
     """Another shape, or parts, of the first activation."""
     x = imp.tensors()[0]
@@ -296,15 +323,16 @@ HANDLERS: dict[str, Handler] = {
     "group_norm": partial(_norm, kind="groupnorm"),
     "native_group_norm": partial(_norm, kind="groupnorm"),
     "instance_norm": partial(_norm, kind="instancenorm"),
-    "dropout": _first,
-    "native_dropout": _first,
-    "feature_dropout": _first,
-    "alpha_dropout": _first,
+    "dropout": _dropout,
+    "native_dropout": _dropout,
+    "feature_dropout": _dropout,
+    "alpha_dropout": _dropout,
     "clone": _first,
-    "to": _first,
-    "_to_copy": _first,
-    "dequantize_per_tensor": _first,
-    "dequantize_per_channel": _first,
+    "to": _cast,
+    "_to_copy": _cast,
+    "type_as": _cast,
+    "dequantize_per_tensor": _dequantize,
+    "dequantize_per_channel": _dequantize,
     "_unsafe_view": view,
     "pixel_shuffle": view,
     "pixel_unshuffle": view,

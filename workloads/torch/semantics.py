@@ -21,6 +21,9 @@ from baco.workloads.views import Reshape
 
 Rule = Callable[[TorchNode], Semantics | None]
 
+#: Arguments that say what whole numbers stand for.
+ENCODING = ("scale", "zero_point", "quant_min", "quant_max")
+
 
 def meaning(imp: TorchNode) -> Semantics | None:
     """The semantics of the node, None if they are not known."""
@@ -31,6 +34,7 @@ def meaning(imp: TorchNode) -> Semantics | None:
     rule = RULES.get(name[:-1] if name.endswith("_") and not name.endswith("__") else name)
     if rule is None:
         return None
+    imp.args.read.clear()  # what the handler read was for costs
     try:
         return rule(imp)
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, UnsupportedNodeError):
@@ -98,14 +102,33 @@ def _prelu(imp: TorchNode) -> Semantics:
 
 
 def _binary(imp: TorchNode, name: str, swapped: bool = False, second: str = "other") -> Semantics | None:
-    if _number(imp, "alpha", 1.0) != 1.0 or imp.args.get("rounding_mode") is not None:
+    if _number(imp, "alpha", 1.0) != 1.0:
         return None
+    mode = imp.args.get("rounding_mode")
+    if mode is not None:
+        name = {"floor": "floor_divide", "trunc": "truncated_divide"}[mode]
     pair = operand_of(imp, imp.args["self"]), operand_of(imp, imp.args[second])
     return Semantics("binary", pair[::-1] if swapped else pair, {"name": name})
 
 
-def _identity(imp: TorchNode) -> Semantics:
-    return Semantics("identity", (_x(imp),))
+def _quantize(imp: TorchNode) -> Semantics:
+    """A quantiser leaves the ReLU in front of it to the smallest whole number, so that its limits count."""
+    scale, zero, least, most = (float(imp.args[key]) for key in ENCODING)
+    numbers = {"low": (least - zero) * scale, "high": (most - zero) * scale}
+    imp.encodings[imp.node] = scale, zero, least, most
+    return Semantics("unary", (_x(imp),), {"name": "clip", "numbers": numbers, "requantises": True})
+
+
+def cast(imp: TorchNode) -> Semantics | None:
+    """What a change of the element type does to numbers: None where nothing."""
+    (source, *_), result = imp.node.all_input_nodes, imp.node.meta["val"].dtype
+    before = source.meta["val"].dtype
+    x = imp.tensors()[0]
+    if result is torch.bool and before is not torch.bool:
+        return Semantics("binary", (x, constant("0", 0.0)), {"name": "not_equal"})
+    if before.is_floating_point and not result.is_floating_point:
+        return Semantics("unary", (x,), {"name": "trunc", "numbers": {}})
+    return None
 
 
 def _where(imp: TorchNode) -> Semantics | None:
@@ -213,6 +236,9 @@ def _adaptive(imp: TorchNode, kind: str, rank: int) -> Semantics | None:
 
 def _resize(imp: TorchNode, mode: str, exact: bool = False) -> Semantics:
     factors = imp.args.get("scale_factors")
+    if factors is None:
+        factors = [imp.args.get(key) for key in ("scales", "scales_h", "scales_w") if key in imp.args]
+        factors = None if None in factors else factors
     if mode == "nearest":
         rule, rounding = ("half_pixel", "round_prefer_ceil") if exact else ("asymmetric", "floor")
     else:
@@ -306,8 +332,7 @@ RULES: dict[str, Rule] = {
     "logical_and": partial(_binary, name="and"),
     "logical_or": partial(_binary, name="or"),
     "logical_xor": partial(_binary, name="xor"),
-    "quantize_per_tensor": _identity,
-    "quantize_per_channel": _identity,
+    "quantize_per_tensor": _quantize,
     "masked_fill": _where,
     "batch_norm": _batchnorm,
     "_native_batch_norm_legit_no_training": _batchnorm,

@@ -147,8 +147,16 @@ class Expansion:
         """A constant: whole numbers as int64, others as float32, unless `dtype` says else."""
         array = np.asarray(value)
         if dtype is None:
-            dtype = array.dtype if array.dtype.kind == "b" else np.float32 if array.dtype.kind == "f" else np.int64
-        return self.stored(onnx.numpy_helper.from_array(np.ascontiguousarray(array, dtype).reshape(array.shape)))
+            dtype = (
+                array.dtype
+                if array.dtype.kind == "b"
+                else np.float32
+                if array.dtype.kind == "f"
+                else np.int64
+            )
+        return self.stored(
+            onnx.numpy_helper.from_array(np.ascontiguousarray(array, dtype).reshape(array.shape))
+        )
 
     def stored(self, tensor: onnx.TensorProto) -> str:
         """A constant with the elements of a stored tensor."""

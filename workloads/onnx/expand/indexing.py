@@ -23,9 +23,9 @@ __all__ = [
     "regions",
     "resize",
     "reverse_sequence",
+    "sampled",
     "scatter_elements",
     "scatter_nd",
-    "sampled",
     "selected",
     "short_fourier",
     "tensor_scatter",
@@ -147,7 +147,11 @@ def _scattered(e: Expansion, places: np.ndarray) -> None:
     y, given = e.reshape(e.input(0), (size,)), e.reshape(e.input(2), (updates,))
     rounds: list[dict[int, int]] = []
     for number, place in enumerate(places.reshape(-1).tolist()):
-        own = next((r for r in rounds if place not in r), None) if operators[reduction] else (rounds or [None])[0]
+        own = (
+            next((r for r in rounds if place not in r), None)
+            if operators[reduction]
+            else (rounds or [None])[0]
+        )
         if own is None:
             own = {}
             rounds.append(own)
@@ -285,11 +289,17 @@ def resize(e: Expansion) -> None:
         if all(math.floor(ratio * shape[a]) == n for a, n in zip(axes, wanted, strict=True)):
             scales, sizes = np.full(len(axes), ratio, np.float32), np.zeros(0)
     else:
-        wanted = [int(n) for n in sizes] if sizes.size else [math.floor(shape[a] * s) for a, s in zip(axes, scales, strict=True)]
+        wanted = (
+            [int(n) for n in sizes]
+            if sizes.size
+            else [math.floor(shape[a] * s) for a, s in zip(axes, scales, strict=True)]
+        )
     x = e.input(0)
     for number, axis in enumerate(axes):
         size = shape[axis]
-        rows = np.eye(size + 1, size, dtype=np.float32)  # the last row is zero: what is there without any element
+        rows = np.eye(
+            size + 1, size, dtype=np.float32
+        )  # the last row is zero: what is there without any element
         given: dict[str, np.ndarray] = {"x": rows}
         names = ["x", "", ""]
         if crop:
@@ -324,7 +334,9 @@ def linear(e: Expansion, lead: int) -> None:
     mixed = math.prod(shape[lead:])
     if mixed * mixed > _MOST_ELEMENTS * 4:
         raise RefusedError(f"it mixes {mixed} elements")
-    given = {"x": np.eye(mixed, dtype=np.float32).reshape(mixed, *(1 for _ in range(lead - 1)), *shape[lead:])}
+    given = {
+        "x": np.eye(mixed, dtype=np.float32).reshape(mixed, *(1 for _ in range(lead - 1)), *shape[lead:])
+    }
     names = ["x"]
     for index in range(1, len(e.node.input)):
         names.append(e.input(index) if e.has(index) else "")
@@ -376,7 +388,11 @@ def fourier(e: Expansion) -> None:
     """DFT along one dimension: a product with a constant matrix of sines and cosines."""
     shape = e.shape(0)
     rank = len(shape)
-    given_axis = int(e.value(2, "axis").reshape(-1)[0]) if e.has(2) else e.attribute("axis", 1 if e.version < 20 else -2)
+    given_axis = (
+        int(e.value(2, "axis").reshape(-1)[0])
+        if e.has(2)
+        else e.attribute("axis", 1 if e.version < 20 else -2)
+    )
     axis = given_axis % rank
     order = [*(a for a in range(rank - 1) if a != axis), axis, rank - 1]
     size, parts = shape[axis], shape[-1]

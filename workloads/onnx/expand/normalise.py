@@ -134,7 +134,8 @@ def local_response(e: Expansion) -> None:
     shape = e.shape(0)
     size = e.attribute("size", 1)
     alpha, beta, bias = (
-        float(e.attribute(name, default)) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
+        float(e.attribute(name, default))
+        for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
     )
     if len(shape) < 3 or size < 1:
         raise RefusedError(f"size={size} of {shape}")

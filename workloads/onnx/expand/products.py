@@ -117,7 +117,9 @@ def _matched(
     e: Expansion, x: str, letters: str, shape: list[int], others: str, sizes: list[int]
 ) -> tuple[str, list[int]]:
     """With extents of 1 that the other operand has larger (an ellipsis broadcasts)."""
-    wanted = [max(n, sizes[others.index(c)]) if c in others else n for c, n in zip(letters, shape, strict=True)]
+    wanted = [
+        max(n, sizes[others.index(c)]) if c in others else n for c, n in zip(letters, shape, strict=True)
+    ]
     return (x if wanted == shape else e.add("Expand", x, e.constant(wanted))), wanted
 
 
@@ -145,4 +147,6 @@ def _two(e: Expansion, left: str, a: str, right: str, b: str, output: str, sizes
     order = [*batch, *rows, *columns]
     split = e.reshape(y, [sizes[c] for c in order])
     perm = np.array([order.index(c) for c in output], np.int64)
-    return split if (perm == np.arange(len(perm))).all() else str(e.add("Transpose", split, perm=perm.tolist()))
+    return (
+        split if (perm == np.arange(len(perm))).all() else str(e.add("Transpose", split, perm=perm.tolist()))
+    )

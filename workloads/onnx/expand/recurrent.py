@@ -108,7 +108,9 @@ def _recurrent(e: Expansion, gates: int, activations: list[str], step: _Step) ->
     e.attribute("hidden_size", hidden)
     direction = e.attribute("direction", "forward")
     if steps * directions > _MOST_STEPS:
-        raise RefusedError(f"{steps} steps are more than the {_MOST_STEPS // directions} that are written out")
+        raise RefusedError(
+            f"{steps} steps are more than the {_MOST_STEPS // directions} that are written out"
+        )
     clip = e.attribute("clip", None)
     lengths = [steps] * batch
     if e.has(4):

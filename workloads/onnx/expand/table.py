@@ -114,7 +114,10 @@ def _uncommon_resize(e: Expansion) -> bool:
     shape = e.shape(0)
     if len(shape) not in (3, 4) or e.attribute("axes", None) is not None:
         return True
-    if e.attribute("mode", "nearest") == "cubic" or e.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
+    if (
+        e.attribute("mode", "nearest") == "cubic"
+        or e.attribute("keep_aspect_ratio_policy", "stretch") != "stretch"
+    ):
         return True
     if e.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
         return True

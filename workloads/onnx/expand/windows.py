@@ -110,7 +110,13 @@ def _convolved(
         pads = [*w.before, *w.after]
         return str(
             e.add(
-                "Conv", x, weights, strides=list(w.stride), dilations=list(w.dilation), pads=pads, group=groups
+                "Conv",
+                x,
+                weights,
+                strides=list(w.stride),
+                dilations=list(w.dilation),
+                pads=pads,
+                group=groups,
             )
         )
     if trained and len(w.kernel) == 3:
@@ -122,7 +128,11 @@ def _convolved(
     out = w.out
     parts = [_padded(e, x, w.before, w.after)]
     for dim in range(len(w.kernel)):
-        parts = [_tap(e, part, 2 + dim, number, w, dim, out[dim]) for part in parts for number in range(w.kernel[dim])]
+        parts = [
+            _tap(e, part, 2 + dim, number, w, dim, out[dim])
+            for part in parts
+            for number in range(w.kernel[dim])
+        ]
     pixels = math.prod(out)
     # Rows of the patches: channel by channel, the taps of each in the order of the weights.
     columns = [e.reshape(part, (batch, channels, 1, pixels)) for part in parts]

@@ -1,0 +1,214 @@
+"""How near the integers of a network are to the model they were made from: operator by operator, and at its outputs.
+
+The integer reference shares the mistakes of the import, so that being equal to it says nothing about the user's model. Two
+comparisons do: the network in floating point with an evaluator that is not ours (`Network.judge`), which nothing but the
+order of float sums may tell apart, and the integers with the same, which rounding to 8 bits does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.views import View
+from baco.workloads.network import Network
+
+__all__ = ["Agreement", "TensorAgreement", "agreement", "compare_tensors"]
+
+Arrays = Mapping[str, np.ndarray]
+
+#: Least signal to noise, dB, of integers that rounding explains. Rounding adds q**2 / 12 to each tensor, q its largest number
+#: / 127: of numbers whose largest is 4 standard deviations that is 41 dB, and 30 dB less after 1,000 tensors in a row that
+#: all pass it on. Below 10 dB (noise a third as large as the signal) something else is lost.
+LEAST_DB = 10.0
+#: The same of floating point against another evaluator: what the order of sums leaves is beyond 80 dB.
+LEAST_FLOAT_DB = 40.0
+#: The same for a model that rounds to 8 bits itself: where it rounds otherwise, one step of its own.
+LEAST_ROUNDED_DB = 15.0
+#: Share of whole numbers (indices) that must be equal: real numbers that nearly tie may fall either way.
+LEAST_EQUAL = 0.9
+#: Share of a tensor's elements beyond its range from which on results are to be doubted.
+MUCH_SATURATED = 0.01
+
+
+@dataclass(frozen=True)
+class TensorAgreement:
+    """How near a tensor in integers is to the same in floating point.
+
+    Attributes:
+        name: of the operator, input or output.
+        snr_db: signal to noise, dB; infinite where all is equal.
+        cosine: of the angle between both, as vectors.
+        error: largest difference, as a part of the largest magnitude.
+        saturated: share of elements beyond the range that the integers have.
+        equal: share of equal elements, of whole numbers (indices); None for real ones.
+    """
+
+    name: str
+    snr_db: float
+    cosine: float
+    error: float
+    saturated: float = 0.0
+    equal: float | None = None
+
+    def __str__(self) -> str:
+        if self.equal is not None:
+            return f"{100 * self.equal:.4g} % of the whole numbers are equal"
+        return (
+            f"signal to noise {self.snr_db:.1f} dB, cosine {self.cosine:.4f}, "
+            f"largest error {100 * self.error:.3g} % of the range"
+        )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A network's integers beside the model.
+
+    Attributes:
+        judge: the evaluator of the model; empty where none could be asked.
+        reason: why not.
+        operators: inputs and operators whose results are in memory, against floating point, in order.
+        outputs: against the evaluator's, or against floating point without one.
+        problems: what rounding does not explain, in words: results are not those of the model.
+    """
+
+    judge: str
+    reason: str
+    operators: tuple[TensorAgreement, ...]
+    outputs: tuple[TensorAgreement, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def saturated(self) -> dict[str, float]:
+        """Share of the elements beyond the range, by input and operator; those without any left out."""
+        return {one.name: one.saturated for one in self.operators if one.saturated}
+
+    @property
+    def doubtful(self) -> dict[str, float]:
+        """Those of `saturated` of which too much is beyond its range."""
+        return {name: share for name, share in self.saturated.items() if share > MUCH_SATURATED}
+
+    def warning(self) -> str | None:
+        """Loud words about what saturated; None where nothing much did."""
+        worst = sorted(self.doubtful.items(), key=lambda item: -item[1])
+        if not worst:
+            return None
+        listed = ", ".join(f"{name} ({100 * share:.3g} % of its elements)" for name, share in worst[:4])
+        more = f" and {len(worst) - 4} more" if len(worst) > 4 else ""
+        return f"SATURATED: beyond the range that it was calibrated for: {listed}{more}"
+
+
+def compare_tensors(
+    name: str, floats: np.ndarray, found: np.ndarray, largest: float | None = None
+) -> TensorAgreement:
+    """Agreement of `found` with `floats`; elements that are not finite in both do not count.
+
+    Args:
+        largest: magnitude from which on the integers saturate.
+    """
+    whole = floats.dtype.kind in "iub" and found.dtype.kind in "iub"
+    equal = float(np.mean(floats == found)) if whole and floats.size else None
+    wanted, given = (x.astype(np.float64).reshape(-1) for x in (floats, found))
+    finite = np.isfinite(wanted)
+    wanted, given = wanted[finite], given[finite]
+    difference = np.abs(wanted - given)
+    signal, noise = float((wanted**2).sum()), float((difference**2).sum())
+    top = float(np.abs(wanted).max(initial=0.0))
+    if noise == 0:
+        snr = math.inf
+    else:
+        snr = 10 * math.log10(signal / noise) if signal and math.isfinite(noise) else -math.inf
+    norms = math.sqrt(signal * float((given**2).sum()))
+    cosine = float(wanted @ given) / norms if norms else float(noise == 0)
+    error = float(difference.max(initial=0.0)) / top if top else float(noise > 0)
+    beyond = 0.0 if largest is None or not wanted.size else float(np.mean(np.abs(wanted) > largest))
+    return TensorAgreement(name, snr, cosine, error, beyond, equal)
+
+
+def agreement(
+    network: Network, parameters: Parameters, quantised: QuantisedNetwork, inputs: Arrays, values: Arrays
+) -> Agreement:
+    """Compare what a run wrote with the model.
+
+    Args:
+        network: as it is run (`baco.compiler.network.quantise.runnable`).
+        parameters: elements of its parameters, as it was quantised with.
+        inputs: of the run, in real numbers, by the network's names.
+        values: elements of all values, the outputs as they were computed.
+    """
+    operators: list[TensorAgreement] = []
+
+    def observe(name: str, floats: np.ndarray) -> None:
+        view = quantised.tensors.get(name)
+        if view is None or view.value not in values or quantised.values[view.value].dtype != "int8":
+            return
+        scale = quantised.values[view.value].scale
+        found = _real(quantised, view, values)
+        operators.append(compare_tensors(name, floats, found, 128 * scale))
+
+    floats = FloatGraph(network, parameters).run(inputs, observe)
+    names = list(quantised.outputs)
+    found = [_real(quantised, view, values) for view in quantised.outputs.values()]
+    judge, reason, wanted = "", "nothing else evaluates this network", floats
+    problems: list[str] = []
+    if quantised.random and network.judge is not None:
+        reason = "the model gives no values for some of its weights"
+    elif network.judge is not None:
+        try:
+            judge, wanted = network.judge(inputs)
+            reason = ""
+        except ValueError as error:
+            reason = str(error)
+    if judge and len(wanted) != len(floats):
+        problems.append(f"{judge} has {len(wanted)} outputs, the network {len(floats)}")
+        judge, wanted = "", floats
+    if judge:
+        least = LEAST_ROUNDED_DB if _rounds(network) else LEAST_FLOAT_DB
+        for name, theirs, ours, integers in zip(names, wanted, floats, found, strict=True):
+            problems += _problems(name, judge, theirs, ours, integers, least)
+    outputs = tuple(
+        compare_tensors(name, np.asarray(theirs).reshape(integers.shape), integers)
+        for name, theirs, integers in zip(names, wanted, found, strict=True)
+        if np.asarray(theirs).size == integers.size
+    )
+    return Agreement(judge, reason, tuple(operators), outputs, tuple(problems))
+
+
+def _problems(
+    name: str, judge: str, theirs: np.ndarray, ours: np.ndarray, integers: np.ndarray, least: float
+) -> list[str]:
+    """What rounding does not explain about an output."""
+    if theirs.shape != ours.shape:
+        return [f"output '{name}' has the shape {ours.shape}, by {judge} {theirs.shape}"]
+    in_floats = compare_tensors(name, theirs, ours)
+    if _worse(in_floats, least):
+        return [f"output '{name}' is not the model's even in floating point, by {judge}: {in_floats}"]
+    in_integers = compare_tensors(name, theirs, integers)
+    if _worse(in_integers, LEAST_DB):
+        return [
+            f"output '{name}' is further from the model's, by {judge}, than rounding to 8 bits explains: {in_integers}"
+        ]
+    return []
+
+
+def _worse(found: TensorAgreement, least: float) -> bool:
+    return found.snr_db < least if found.equal is None else found.equal < LEAST_EQUAL
+
+
+def _rounds(network: Network) -> bool:
+    """Whether the model quantises activations itself."""
+    return any(
+        op.semantics is not None and op.semantics.attributes.get("requantises") for op in network.operators
+    )
+
+
+def _real(quantised: QuantisedNetwork, view: View, values: Arrays) -> np.ndarray:
+    elements = view.read(values[view.value])
+    value = quantised.values[view.value]
+    return elements * value.scale if value.dtype == "int8" else np.asarray(elements)

@@ -1,0 +1,90 @@
+"""What an ONNX model computes, by an evaluator that is not ours: onnxruntime where it is installed, else ONNX's own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+__all__ = ["OnnxJudge"]
+
+#: Multiply-accumulates that ONNX's evaluator, which is plain numpy, is asked for: some seconds.
+_MOST_MACS = 2 * 10**9
+
+
+@dataclass(frozen=True)
+class OnnxJudge:
+    """Runs the model as its file has it; see `baco.workloads.network.Judge`.
+
+    Attributes:
+        path: of the model.
+        shapes: of its inputs, as they were chosen.
+        macs: of one run.
+    """
+
+    path: str
+    shapes: Mapping[str, tuple[int, ...]]
+    macs: int
+
+    def __call__(self, inputs: Mapping[str, np.ndarray]) -> tuple[str, list[np.ndarray]]:
+        """The evaluator's name, and the model's outputs in their order.
+
+        Raises ValueError, with the reason, where no evaluator runs it.
+        """
+        reasons = []
+        with contextlib.suppress(ImportError):
+            import onnxruntime
+
+            try:
+                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, inputs)
+            except Exception as error:  # whatever its own code raises
+                reasons.append(f"onnxruntime: {_first_line(error)}")
+        if self.macs > _MOST_MACS:
+            reasons.append(f"onnx.reference: {self.macs:,} multiply-accumulates are too many for it")
+            raise ValueError("; ".join(reasons))
+        try:
+            from onnx.reference import ReferenceEvaluator
+
+            model = onnx.load(self.path)
+            given = {
+                value.name: self._given(value.name, _kind(value), inputs)
+                for value in model.graph.input
+                if value.name in self.shapes
+            }
+            with np.errstate(all="ignore"):
+                results: Any = ReferenceEvaluator(model).run(None, given)
+            return f"onnx.reference {onnx.__version__}", [np.asarray(one) for one in results]
+        except Exception as error:
+            reasons.append(f"onnx.reference: {_first_line(error)}")
+        raise ValueError("; ".join(reasons))
+
+    def _onnxruntime(self, onnxruntime: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
+        kinds = {"float": np.float32, "double": np.float64, "bool": np.bool_}
+        given = {}
+        for value in session.get_inputs():
+            name = value.type.removeprefix("tensor(").removesuffix(")")
+            kind = kinds[name] if name in kinds else np.dtype(name)
+            given[value.name] = self._given(value.name, np.dtype(kind), inputs)
+        return [np.asarray(one) for one in session.run(None, given)]
+
+    def _given(self, name: str, kind: np.dtype[Any], inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """An input as the model wants it; one that takes no part in the results holds zeros."""
+        if name in inputs:
+            return np.ascontiguousarray(inputs[name]).astype(kind)
+        return np.zeros(self.shapes[name], kind)
+
+
+def _kind(value: onnx.ValueInfoProto) -> np.dtype[Any]:
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:160]
