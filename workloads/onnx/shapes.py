@@ -158,7 +158,8 @@ class _Inference:
         has_graph = any(
             a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute
         )
-        if not has_graph and all(name in self.roots for name in node.input if name):
+        standard = node.domain in STANDARD_DOMAINS
+        if standard and not has_graph and all(name in self.roots for name in node.input if name):
             return None, ""
         types = [self.types.get(name) if name else None for name in node.input]
         return expanded(node, version, self.facts, types, self.has_rule)

@@ -10,7 +10,16 @@ from typing import TypeAlias
 import onnx
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
-from baco.workloads.onnx.expand import control, indexing, normalise, pointwise, products, recurrent, windows
+from baco.workloads.onnx.expand import (
+    control,
+    indexing,
+    normalise,
+    pointwise,
+    products,
+    quantisers,
+    recurrent,
+    windows,
+)
 from baco.workloads.onnx.expand.expansion import Expansion, Facts, RefusedError
 from baco.workloads.onnx.reading import passed_over, schema_of
 
@@ -196,6 +205,11 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Loop": (_always, control.loop),
     "Scan": (_always, control.scan),
 }
+for _domain in ("qonnx.custom_op.general", "onnx.brevitas"):
+    EXPANSIONS |= {
+        f"{_domain}.Quant": (_always, quantisers.quant),
+        f"{_domain}.BipolarQuant": (_always, quantisers.bipolar),
+    }
 EXPANSIONS |= {
     name: (_uncommon_layernorm, partial(normalise.layer_normalisation, operator=name))
     for name in _LAYER_NORMALISATIONS
