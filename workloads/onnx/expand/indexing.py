@@ -407,7 +407,7 @@ def fourier(e: Expansion) -> None:
     if e.has(1):
         names, given["length"] = ["x", "length"], e.value(1, "length")
     if e.version >= 20:
-        names = [*names, ""][:2] + ["axis"]
+        names = [names[0], names[1] if len(names) > 1 else "", "axis"]
         given["axis"] = np.array(1, np.int64)
     node = onnx.helper.make_node("DFT", names, ["y"])
     node.attribute.extend(e.raw_attributes("axis"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 import onnx
@@ -115,7 +116,7 @@ def _irregular(e: Expansion) -> bool:
     index = e.value(1, "indices").reshape(-1)
     size = e.shape(0)[e.attribute("axis", 0) % len(e.shape(0))]
     index = [int(i) % size if -size <= i < size else -1 for i in index]
-    steps = {b - a for a, b in zip(index, index[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(index)}
     return len(steps) > 1 or 0 in steps
 
 
