@@ -7,7 +7,16 @@ import onnx
 import pytest
 from onnx import helper
 
-from baco.bench.backend import TOLERANCE, Outcome, cases, deviation, outcome_of, summary, with_constants, with_product
+from baco.bench.backend import (
+    TOLERANCE,
+    Outcome,
+    cases,
+    deviation,
+    outcome_of,
+    summary,
+    with_constants,
+    with_product,
+)
 
 #: One test or two for each operator and form.
 RIGHT = (
