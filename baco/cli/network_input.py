@@ -49,6 +49,7 @@ def network_request(
             raise InputError(f"--network and {name} exclude each other")
     inputs = _given(program.arguments or ())
     common: dict[str, Any] = {
+        "data": network.data,
         "check_layers": network.check_layers,
         "compare": compare,
         "observe": observer(program.dump_after, "instgem"),
@@ -101,6 +102,7 @@ def only_networks(network: NetworkOptions, more: Mapping[str, object] | None = N
     options = {
         "--mappings": network.mappings != "study",
         "--layers": network.layers,
+        "--data": network.data,
         "--fusion": network.fusion is not None,
         "--check-layers": network.check_layers,
         **(more or {}),

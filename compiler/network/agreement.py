@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -93,6 +94,30 @@ class Agreement:
     def doubtful(self) -> dict[str, float]:
         """Those of `saturated` of which too much is beyond its range."""
         return {name: share for name, share in self.saturated.items() if share > MUCH_SATURATED}
+
+    def summary(self) -> list[str]:
+        """Each output in words, with who says so."""
+        judge = self.judge or f"the network in floating point ({self.reason})"
+        return [f"{one.name} against {judge}: {one}" for one in self.outputs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain, for JSON: numbers that are not finite as None."""
+
+        def plain(one: TensorAgreement) -> dict[str, Any]:
+            return {
+                key: None if isinstance(value, float) and not math.isfinite(value) else value
+                for key, value in asdict(one).items()
+            }
+
+        return {
+            "judge": self.judge,
+            "reason": self.reason,
+            "outputs": [plain(one) for one in self.outputs],
+            "operators": [plain(one) for one in self.operators],
+            "problems": list(self.problems),
+            "saturated": self.saturated,
+            "warning": self.warning(),
+        }
 
     def warning(self) -> str | None:
         """Loud words about what saturated; None where nothing much did."""

@@ -13,7 +13,6 @@ from baco.common.errors import InputError, Location
 from baco.common.text import file_label
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
-from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
 from baco.workloads.onnx.reading import default_of, passed_over
