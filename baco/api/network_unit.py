@@ -71,6 +71,24 @@ class NetworkRequest:
     objective: Objective | None = None
     plan: Plan | None = None
 
+    def __post_init__(self) -> None:
+        """Raises InputError for what does not go together, before any work."""
+        from baco.compiler.network.quantise import check_scales
+
+        if self.layers is not None and self.layers < 1:
+            raise InputError(f"a block runs at least once, not {self.layers} times")
+        check_scales(self.scales)
+        if self.fusion and self.accelerator.timing != "baco":
+            raise InputError(
+                "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",
+                hint="leave one of them out",
+            )
+        if self.fusion and self.baseline:
+            raise InputError(
+                "--fusion and --baseline exclude each other: Gemmini's default tiling is that of single layers",
+                hint="leave one of them out",
+            )
+
     @classmethod
     def of_plan(cls, plan: Plan, **options: Any) -> NetworkRequest:
         """The request for a plan's program; `options` are the other fields."""
@@ -124,6 +142,8 @@ class NetworkUnit:
         built = compile_network(
             self.network, self.request.accelerator, check=check, observe=self.request.observe, **options
         )
+        if self.source is not None:
+            built.lowered.notes.extend(self.source.notes)
         if self._searched:
             built.lowered.notes.append(options["schedule"].summary())
         return built
@@ -192,11 +212,6 @@ class NetworkUnit:
 
         request = self.request
         ours = request.accelerator.timing == "baco"
-        if request.fusion and not ours:
-            raise InputError(
-                "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",
-                hint="leave one of them out",
-            )
         if request.fusion is not None:
             return request.fusion
         designed = request.plan is not None or self._searched
@@ -251,8 +266,6 @@ def prepare_network(
     from baco.exploration.measure.program import other_inputs
     from baco.workloads.expand import expand
 
-    if request.layers is not None and request.layers < 1:
-        raise InputError(f"a block runs at least once, not {request.layers} times")
     network = load_network(request.source)
     known, outputs = names_outside(network, request.layers)
     if check_outputs is not None:

@@ -40,7 +40,11 @@ AcceleratorSource: TypeAlias = Union[str, Path, "Accelerator", "Candidate", "Res
 
 
 def network(
-    source: NetworkSource | torch.nn.Module, inputs: object = None, *, name: str | None = None
+    source: NetworkSource | torch.nn.Module,
+    inputs: object = None,
+    *,
+    name: str | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
     """A network as a graph, from whatever describes it.
 
@@ -51,6 +55,7 @@ def network(
         inputs: of a module: a tensor, a tuple of positional or a dict of keyword arguments. Their shapes count; the
             model is exported with them by `torch.export`, in evaluation mode.
         name: what reports call a module; by default its class.
+        shapes: of inputs of an ONNX model whose dimensions are open, by name.
 
     Raises InputError for an unknown name, a malformed file, or a model that cannot be exported.
     """
@@ -61,9 +66,11 @@ def network(
     if isinstance(source, (str, Path)):
         if inputs is not None:
             raise InputError("example inputs go with a torch.nn.Module, not with a name or a file")
-        from baco.workloads.inputs.load import load_network
+        from baco.workloads.inputs.load import load_network, with_shapes
 
-        return load_network(str(source))
+        return load_network(with_shapes(str(source), shapes) if shapes else str(source))
+    if shapes:
+        raise InputError("`shapes` go with an ONNX model")
     if callable(source) and hasattr(source, "named_parameters"):  # without loading PyTorch for anything else
         if inputs is None:
             raise InputError(
@@ -141,7 +148,7 @@ def with_timing(machine: Accelerator, timing: str) -> Accelerator:
     if timing not in TIMINGS:
         raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
     if timing == "gemmini":
-        from baco.sim.engines.rtl import check_original
+        from baco.sim.engines.original import check_original
 
         check_original(machine)
     return machine.replace(timing=timing)
@@ -151,14 +158,17 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
     """An accelerator's configuration.
 
     Args:
-        source: a preset (`gemmini-default`, `gemmini-lean`, `gemmini-large`), a YAML file, the folder of a study (its
-            best design), a design, or a result (its best design).
-        changes: fields of the configuration that differ (`dim=32`).
+        source: a preset (`gemmini-default`, `gemmini-lean`, `gemmini-large`, `gemmini-transformer`), a YAML file, or the
+            folder of a study (its best design), each with what differs behind it in one line
+            (`gemmini-default,dataflow=OS,features.max_pool=false`); a design, or a result (its best design).
+        changes: fields of the configuration that differ (`dim=32`); of `features` and `energy` a dict of those in it that do.
+
+    The name of an accelerator with changes says what differs, unless it is among them.
 
     Raises InputError for an unknown preset, a malformed file, and a field or value that does not exist.
     """
     from baco.accel.config import Accelerator
-    from baco.accel.presets import load_accelerator
+    from baco.accel.presets import changed_accelerator, load_accelerator
 
     if isinstance(source, (str, Path)):
         found = load_accelerator(source)
@@ -172,7 +182,22 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
                 hint="give a preset, a file, a study's folder, a design or a result",
             )
         found = best
-    return found.replace(**changes) if changes else found
+    if not changes:
+        return found
+    return changed_accelerator(
+        found, {name: _plain(value) for name, value in changes.items()}, "baco.accelerator"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as a configuration file has it."""
+    if hasattr(type(value), "model_fields"):  # all of it, whatever is left out where it is written
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a number of numpy's
+        return value.item()
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
 def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:

@@ -14,7 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from baco.common.text import html_text, one_line
-from baco.display.console import amount, duration, in_notebook, is_wanted, rounded, stderr
+from baco.common.viewer import in_notebook
+from baco.display.console import amount, duration, is_wanted, rounded, stderr
 from baco.display.time_left import TimeLeft
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
-__all__ = ["names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
+__all__ = ["check_scales", "names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
 
 #: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -61,6 +61,12 @@ _IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize"
 _ELEMENTWISE = {"identity", "unary", "binary"}
 
 
+def check_scales(scales: str) -> None:
+    """Raises InputError for a kind of scales that there is not."""
+    if scales not in get_args(Scales):
+        raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
+
+
 def quantise(
     network: Network,
     samples: Sequence[Mapping[str, np.ndarray]] | None = None,
@@ -83,8 +89,7 @@ def quantise(
         InputError: operators that cannot be run, samples or parameters that do not fit; it names them.
         InfeasibleError: a network that no main memory holds.
     """
-    if scales not in get_args(Scales):
-        raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
+    check_scales(scales)
     parameters = Parameters(network.source, seed)
     network = runnable(network, parameters, layers)
     ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])

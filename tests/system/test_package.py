@@ -114,6 +114,16 @@ def test_a_wheel_holds_the_package_whole_and_nothing_else(installed: Installed) 
         assert wheel.read(top).decode().split() == ["baco"]
 
 
+def test_what_a_package_index_shows_has_no_link_into_a_checkout(installed: Installed) -> None:
+    with zipfile.ZipFile(installed.wheel) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+        metadata = wheel.read(name).decode()
+    assert "explore --network resnet50 --objective edp" in metadata
+    assert not re.search(r"\]\((?!https://)", metadata)
+    assert "Author: baco developers" in metadata
+    assert "Project-URL" not in metadata
+
+
 def test_the_archive_of_sources_holds_the_tests_and_what_they_read(installed: Installed) -> None:
     with tarfile.open(installed.sources) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

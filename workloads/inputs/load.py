@@ -6,7 +6,7 @@ import importlib
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
@@ -42,7 +42,7 @@ def load_network(spec: str) -> Network:
     """The network that `spec` names.
 
     Forms: `NAME[:OPTION=VALUE,...]` for built-in networks (transformers take `weights=FILE.safetensors`, or a folder of
-    such files: `baco.workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,dim.NAME=N]`,
+    such files: `baco.workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,INPUT=AxBxC,dim.NAME=N]`,
     `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`.
 
     Raises:
@@ -55,6 +55,15 @@ def load_network(spec: str) -> Network:
     if match is None:
         raise _unknown(spec, name)
     return replace(_loader(match["suffix"].lower())(match["file"], match["rest"]), spec=spec)
+
+
+def with_shapes(spec: str, shapes: Mapping[str, Sequence[int]]) -> str:
+    """The spec of an ONNX model with the shapes of inputs. Raises InputError for other networks."""
+    match = _FILE.fullmatch(spec)
+    if match is None or match["suffix"].lower() != "onnx":
+        raise InputError("shapes of inputs are given for ONNX models only", hint="built-in networks have options")
+    options = [f"{name}={'x'.join(str(int(n)) for n in shape)}" for name, shape in shapes.items()]
+    return f"{match['file']}:{','.join([*filter(None, [match['rest']]), *options])}"
 
 
 def load_again(network: Network) -> Network:

@@ -8,7 +8,7 @@ elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,9 +72,9 @@ _ELEMENTS = {
 }
 
 
-def write_constants_as_tensors(graph: onnx.GraphProto) -> None:
+def write_constants_as_tensors(nodes: Iterable[onnx.NodeProto]) -> None:
     """Constants that are given as numbers, in place, in the one form that everything else reads."""
-    for node in graph.node:
+    for node in nodes:
         if node.op_type != "Constant" or node.domain not in STANDARD_DOMAINS or len(node.attribute) != 1:
             continue
         kind = _ELEMENTS.get(node.attribute[0].name)

@@ -10,30 +10,36 @@ from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS
+from baco.workloads.options import split_options
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def load_onnx(path: str, rest: str | None = None) -> Network:
-    """The network in an ONNX file; `rest` may set `batch=N` and symbolic dimensions `dim.NAME=N`.
+    """The network in an ONNX file; `rest` says how large open dimensions are (`baco.workloads.onnx.dimensions`).
 
     A batch dimension that is left open becomes 1. Operators that cannot be costed are listed in
     `Network.unsupported`; their outputs count as inputs from outside.
 
     Raises:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
-            or no tensor problem in the graph.
+            or nothing in the graph that could be run or explored.
     """
     model = load_model(path, rest, HANDLERS.__contains__)
     network = walk(model)
-    if not network.operators:
+    if not network.operators or (network.unsupported and not network.tasks):
         cause = first_cause(network.unsupported)
         raise InputError(
-            "the model holds no operator that is known" + (f": {cause}" if cause else ""),
+            "the model holds no operator that the accelerator runs",
             location=Location(model.path),
+            hint=f"unsupported: {cause}" if cause else "convolutions, matrix products and additions are needed",
         )
-    return network
+    given = {} if rest is None else split_options(rest, f"{path}:{rest}")
+    if "batch" not in model.options or "batch" in given:
+        return network
+    note = f"the batch of this model is open, and taken as 1: {path}:batch=N gives it another size"
+    return replace(network, notes=(*network.notes, note))
 
 
 def walk(model: LoadedModel) -> Network:

@@ -6,7 +6,6 @@ shapes, axes and scales) are kept because shape inference reads them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -14,20 +13,17 @@ import onnx
 import onnx.checker
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.errors import InputError, Location
 from baco.common.files import read_input
-from baco.common.numbers import whole_number
 from baco.workloads.onnx.checks import check_names, sort_nodes
+from baco.workloads.onnx.dimensions import fix_dimensions
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value, write_constants_as_tensors
 from baco.workloads.onnx.functions import check_size, inline_functions
 from baco.workloads.onnx.shapes import infer_shapes, known_shape
-from baco.workloads.options import LARGEST, split_options
 
 #: protobuf cannot hold more.
 MAX_BYTES = 2**31 - 1
-
-_BATCH_NAME = re.compile(r"(n|b|bs|none|\?|-1|.*batch.*|unk__\d+|dynamic_axes_\d+)?", re.IGNORECASE)
 
 
 @dataclass
@@ -76,7 +72,7 @@ def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> 
     """Read a model. Raises InputError.
 
     Args:
-        rest: the options `batch=N` and `dim.NAME=N`.
+        rest: options (`baco.workloads.onnx.dimensions`).
         has_rule: whether operators of a name are imported as they are; others become the functions that define them.
     """
     model = _parse(path)
@@ -84,9 +80,9 @@ def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> 
         check_size(path, model)
         constants = _strip_weights(path, model.graph)
         model = inline_functions(model)
-        write_constants_as_tensors(model.graph)
+        write_constants_as_tensors(model.graph.node)
         sort_nodes(path, model.graph)
-        options = _fix_dimensions(path, model.graph, constants, rest)
+        options = fix_dimensions(path, model, constants, rest)
         inputs = [
             (value.name, shape)
             for value in model.graph.input
@@ -165,59 +161,3 @@ def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, FoldedTensor]
     del graph.input[:], graph.initializer[:], graph.sparse_initializer[:]
     graph.input.extend(copies)
     return constants
-
-
-def _fix_dimensions(
-    path: str, graph: onnx.GraphProto, constants: dict[str, FoldedTensor], rest: str | None
-) -> dict[str, int | str]:
-    """Give every dimension of every input a value; the chosen ones are returned."""
-    chosen = {
-        name: whole_number(name, value, least=1, most=LARGEST)
-        for name, value in (split_options(rest, f"{path}:{rest}") if rest is not None else {}).items()
-    }
-    inputs = [
-        value for value in graph.input if value.name not in constants and value.type.HasField("tensor_type")
-    ]
-    leading: list[onnx.TensorShapeProto.Dimension] = []
-    others: dict[str, list[tuple[str, int, onnx.TensorShapeProto.Dimension]]] = {}
-    for value in inputs:
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:
-                continue
-            name = dim.dim_param or f"{value.name}.{axis}"
-            if dim.dim_value < 0 and not dim.dim_param:
-                dim.Clear()
-            is_batch = axis == 0 and (not dim.dim_param or _BATCH_NAME.fullmatch(dim.dim_param) is not None)
-            if is_batch and f"dim.{name}" not in chosen:
-                leading.append(dim)
-            else:
-                others.setdefault(name, []).append((value.name, axis, dim))
-    known = ["batch", *(f"dim.{name}" for name in others)]
-    for option in chosen:
-        if option not in known:
-            raise InputError(
-                f"the model has no option '{option}'",
-                location=Location(path),
-                hint=did_you_mean(option, known),
-            )
-    result: dict[str, int | str] = dict(chosen)
-    if leading:
-        result.setdefault("batch", 1)
-    elif "batch" in chosen:
-        raise InputError(
-            "the batch size of this model is fixed",
-            location=Location(path),
-            hint="export it with a dynamic batch",
-        )
-    for dim in leading:
-        dim.dim_value = int(result["batch"])
-    for name, places in others.items():
-        for tensor, axis, dim in places:
-            if f"dim.{name}" not in chosen:
-                raise InputError(
-                    f"dimension {axis} ('{name}') of the input '{tensor}' is symbolic",
-                    location=Location(path, node=tensor),
-                    hint=f"give it a value: {path}:dim.{name}=128",
-                )
-            dim.dim_value = chosen[f"dim.{name}"]
-    return result

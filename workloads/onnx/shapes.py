@@ -16,7 +16,14 @@ from baco.common.errors import InputError, Location
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.expand.expansion import Facts
 from baco.workloads.onnx.expand.table import expanded
-from baco.workloads.onnx.fold import RANDOM, FoldedTensor, Root, evaluate, roots_of
+from baco.workloads.onnx.fold import (
+    RANDOM,
+    FoldedTensor,
+    Root,
+    evaluate,
+    roots_of,
+    write_constants_as_tensors,
+)
 from baco.workloads.onnx.functions import MOST_NODES
 
 
@@ -102,6 +109,7 @@ class _Inference:
             self.known,
             self.roots.__contains__,
             names | set(self.declared),
+            self.opsets.get("", 1),
         )
         for name, kind in self.types.items():
             self._settle(name, kind)
@@ -115,6 +123,7 @@ class _Inference:
             node, version = queue.popleft()
             written, reason = self._written_out(node, version)
             if written is not None:
+                write_constants_as_tensors(one for one, _ in written)
                 queue.extendleft(reversed(written))
                 for one, own in written:
                     self.result.versions |= dict.fromkeys(filter(None, one.output), own)

@@ -45,9 +45,9 @@ def test_bert_layer_equals_the_built_in_one(load):
 
 
 def test_dimension_left_open_is_named(load):
-    with pytest.raises(InputError, match="'tokens'") as caught:
+    with pytest.raises(InputError, match="tokens") as caught:
         load(onnx_models.bert_layer("tokens"))
-    assert "dim.tokens=" in caught.value.hint
+    assert ":x=1x128x768" in caught.value.hint
 
 
 def test_batch_left_open_is_one(load):
@@ -62,7 +62,7 @@ def test_batch_left_open_is_one(load):
         ("N", ":dim.M=3", "no option 'dim.M'"),
         ("N", ":bacth=3", "did you mean 'batch'"),
         ("N", ":", "not an option"),
-        ("length", "", "'length'"),
+        ("length", "", "length"),
     ],
 )
 def test_bad_options(load, batch, options, says):
@@ -212,7 +212,7 @@ def gemm(*shapes, **attributes):
         (renamed(lambda m: m.graph.node[0].input.__setitem__(0, "typo")), "'typo', which nothing produces"),
         (renamed(lambda m: m.graph.initializer[0].dims.__setitem__(0, -8)), "negative extent"),
         (renamed(lambda m: m.graph.initializer[0].dims.__setitem__(0, 2**62)), "exact range"),
-        (renamed(lambda m: m.graph.initializer[0].dims.append(3)), "3-D convolution"),
+        (renamed(lambda m: m.graph.initializer[0].dims.append(3)), r"weights of \(8, 3, 3, 3, 3\) on an input of"),
         (renamed(lambda m: m.graph.initializer[0].dims.pop()), "1 dimensions"),
         (renamed(lambda m: m.ClearField("opset_import")), "operator set"),
         (renamed(lambda m: m.ClearField("graph")), "no graph"),

@@ -178,7 +178,7 @@ def function_body(e: Expansion, schema: onnx.defs.OpSchema, types: Sequence[onnx
         if known.default_value.type != onnx.AttributeProto.UNDEFINED:
             attributes[name] = known.default_value
     attributes |= {attribute.name: attribute for attribute in e.node.attribute}
-    version = next((i.version for i in body.opset_import if i.domain in ("", "ai.onnx")), e.version)
+    version = next((i.version for i in body.opset_import if i.domain in ("", "ai.onnx")), e.facts.version)
     _write_all(e, body.node, names, version, attributes)
     written = {name for node, _ in e.nodes for name in node.output}
     return all(name in written for name in e.node.output if name)

@@ -28,6 +28,7 @@ class Facts:
         known: elements of small constants.
         constants: names of all constants, large ones included.
         names: all names in use.
+        version: of the model's standard operators.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -35,6 +36,7 @@ class Facts:
     known: Mapping[str, np.ndarray]
     constants: Callable[[str], bool]
     names: set[str] = field(default_factory=set)
+    version: int = NODES_VERSION
 
     def fresh(self, wanted: str) -> str:
         """The name, with a number behind it where it is taken."""

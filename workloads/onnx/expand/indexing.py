@@ -20,8 +20,10 @@ __all__ = [
     "gather_nd",
     "linear",
     "mirrored_pad",
+    "regions",
     "resize",
     "reverse_sequence",
+    "sampled",
     "scatter_elements",
     "scatter_nd",
     "selected",
@@ -284,7 +286,8 @@ def resize(e: Expansion) -> None:
         ratios = [int(n) / shape[a] for n, a in zip(sizes, axes, strict=True)]
         ratio = min(ratios) if policy == "not_larger" else max(ratios)
         wanted = [math.floor(ratio * shape[a] + 0.5) for a in axes]
-        scales, sizes = np.full(len(axes), ratio, np.float32), np.zeros(0)
+        if all(math.floor(ratio * shape[a]) == n for a, n in zip(axes, wanted, strict=True)):
+            scales, sizes = np.full(len(axes), ratio, np.float32), np.zeros(0)
     else:
         wanted = (
             [int(n) for n in sizes]
@@ -344,6 +347,41 @@ def linear(e: Expansion, lead: int) -> None:
     found = evaluate_node(node, given, e.version)["y"]
     y = e.add("MatMul", e.reshape(e.input(0), (*shape[:lead], mixed)), e.constant(found.reshape(mixed, -1)))
     e.finish("Reshape", y, e.constant([*shape[:lead], *found.shape[lead:]]))
+
+
+def sampled(e: Expansion) -> None:
+    """GridSample at constant places: a product with a matrix for every image."""
+    shape, grid = e.shape(0), e.value(1, "grid")
+    pixels, places = math.prod(shape[2:]), math.prod(grid.shape[1:-1])
+    if pixels * places * shape[0] > _MOST_ELEMENTS:
+        raise RefusedError(f"{places} places in {pixels} pixels")
+    node = onnx.helper.make_node("GridSample", ["x", "grid"], ["y"])
+    node.attribute.extend(e.raw_attributes())
+    basis = np.eye(pixels, dtype=np.float32).reshape(1, pixels, *shape[2:])
+    matrices = [
+        evaluate_node(node, {"x": basis, "grid": image[None]}, e.version)["y"].reshape(pixels, places) for image in grid
+    ]
+    y = e.add("MatMul", e.reshape(e.input(0), (*shape[:2], pixels)), e.constant(np.stack(matrices)))
+    e.finish("Reshape", y, e.constant([*shape[:2], *grid.shape[1:-1]]))
+
+
+def regions(e: Expansion) -> None:
+    """RoiAlign of constant regions, averages: a product with a matrix for every region."""
+    shape = e.shape(0)
+    if e.attribute("mode", "avg") != "avg":
+        raise RefusedError(f"mode={e.attribute('mode', 'avg')}")
+    rois, images = e.value(1, "rois"), e.value(2, "batch_indices").reshape(-1)
+    pixels = math.prod(shape[2:])
+    node = onnx.helper.make_node("RoiAlign", ["x", "rois", "images"], ["y"])
+    node.attribute.extend(e.raw_attributes())
+    basis = np.eye(pixels, dtype=np.float32).reshape(1, pixels, *shape[2:])
+    zero = np.zeros(len(rois), np.int64)
+    found = evaluate_node(node, {"x": basis, "rois": rois, "images": zero}, e.version)["y"]
+    if found.size > _MOST_ELEMENTS:
+        raise RefusedError(f"{len(rois)} regions of {pixels} pixels")
+    x = selected(e, e.input(0), shape, 0, [int(i) for i in images])
+    y = e.add("MatMul", e.reshape(x, (len(rois), shape[1], pixels)), e.constant(found.reshape(len(rois), pixels, -1)))
+    e.finish("Reshape", y, e.constant([len(rois), shape[1], *found.shape[2:]]))
 
 
 def fourier(e: Expansion) -> None:

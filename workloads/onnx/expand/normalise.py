@@ -52,9 +52,17 @@ def _scaled(e: Expansion, y: str, scale: str | None, shift: str | None) -> None:
 
 
 def layer_normalisation(e: Expansion, operator: str) -> None:
-    """With parameters that are not constants."""
+    """With parameters that are not constants, or whose mean and deviation are read."""
     shape = e.shape(0)
     axis = e.attribute("axis", -1) % len(shape)
+    if e.wants(1) or e.wants(2):
+        axes = e.constant(list(range(axis, len(shape))))
+        mean = e.add("ReduceMean", e.input(0), axes, keepdims=1)
+        e.finish("Identity", mean, output=1)
+        centred = e.add("Sub", e.input(0), mean)
+        variance = e.add("ReduceMean", e.add("Mul", centred, centred), axes, keepdims=1)
+        shifted = e.add("Add", variance, e.constant(float(e.attribute("epsilon", 1e-5))))
+        e.finish("Reciprocal", e.add("Sqrt", shifted), output=2)
     ones = e.constant(np.ones(shape[axis:], np.float32))
     eps = float(e.attribute("epsilon", 1e-5))
     y = e.add(operator, e.input(0), ones, axis=axis, epsilon=eps)

@@ -58,6 +58,10 @@ def _uncommon_batchnorm(e: Expansion) -> bool:
     return _deep(e) or _computed(1, 2, 3, 4)(e)
 
 
+def _uncommon_layernorm(e: Expansion) -> bool:
+    return _computed(1, 2)(e) or e.wants(1) or e.wants(2)
+
+
 def _has_empty(e: Expansion) -> bool:
     return any(0 in e.shape(i) for i in range(len(e.node.input)))
 
@@ -114,6 +118,8 @@ def _uncommon_resize(e: Expansion) -> bool:
         e.attribute("mode", "nearest") == "cubic"
         or e.attribute("keep_aspect_ratio_policy", "stretch") != "stretch"
     ):
+        return True
+    if e.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
         return True
     if e.attribute("antialias", 0) or e.attribute("exclude_outside", 0):
         return True
@@ -177,6 +183,8 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Resize": (_uncommon_resize, indexing.resize),
     "Upsample": (_uncommon_resize, indexing.resize),
     "Concat": (_has_empty, indexing.without_empty),
+    "GridSample": (_constants_behind, indexing.sampled),
+    "RoiAlign": (_constants_behind, indexing.regions),
     "Col2Im": (_constants_behind, partial(indexing.linear, lead=1)),
     "DFT": (_always, indexing.fourier),
     "STFT": (_always, indexing.short_fourier),
@@ -189,7 +197,7 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Scan": (_always, control.scan),
 }
 EXPANSIONS |= {
-    name: (_computed(1, 2), partial(normalise.layer_normalisation, operator=name))
+    name: (_uncommon_layernorm, partial(normalise.layer_normalisation, operator=name))
     for name in _LAYER_NORMALISATIONS
 }
 

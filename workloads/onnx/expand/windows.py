@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -283,8 +283,14 @@ def _dilated_average(e: Expansion, kernel: Sequence[int]) -> None:
     """A depthwise convolution; where padding does not count, times the share of the window that lies inside."""
     shape = e.shape(0)
     w = _window(e, shape[2:], kernel)
-    if e.attribute("ceil_mode", 0):
-        raise RefusedError("dilations with ceil_mode=1")
+    after = list(w.after)
+    if e.attribute("ceil_mode", 0):  # the last window may reach beyond the padding, where nothing counts
+        for i in range(len(kernel)):
+            span = w.size[i] + w.before[i] + w.after[i] - (kernel[i] - 1) * w.dilation[i] - 1
+            more = -span % w.stride[i]
+            if span + more < w.size[i] + w.before[i]:
+                after[i] += more
+    counted, w = w, replace(w, after=tuple(after))
     rank, taps = len(kernel), math.prod(kernel)
     ones = np.full((shape[1], 1, *kernel), 1 / taps, np.float32)
     options = {
@@ -298,9 +304,12 @@ def _dilated_average(e: Expansion, kernel: Sequence[int]) -> None:
     for i in range(rank):
         first = np.arange(w.out[i]) * w.stride[i] - w.before[i]
         position = first[:, None] + np.arange(w.kernel[i]) * w.dilation[i]
-        count = ((position >= 0) & (position < w.size[i])).sum(1) / w.kernel[i]
+        low, high = 0, w.size[i]
+        if e.attribute("count_include_pad", 0):
+            low, high = -w.before[i], w.size[i] + counted.after[i]
+        count = ((position >= low) & (position < high)).sum(1) / w.kernel[i]
         inside = inside[..., None] * count
-    if e.attribute("count_include_pad", 0) or (inside == 1).all():
+    if (inside == 1).all():
         e.finish("Identity", y)
     else:
         e.finish("Mul", y, e.constant(1 / np.maximum(inside, 1 / taps)))
