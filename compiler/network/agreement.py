@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from baco.compiler.network.float_graph import FloatGraph
-from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.views import View
 from baco.workloads.network import Network
@@ -168,10 +168,16 @@ def agreement(
         values: elements of all values, the outputs as they were computed.
     """
     operators: list[TensorAgreement] = []
+    written = {op.sources[-1] for op in quantised.operators if _writes(quantised, op)} | set(quantised.inputs)
 
     def observe(name: str, floats: np.ndarray) -> None:
         view = quantised.tensors.get(name)
-        if view is None or view.value not in values or quantised.values[view.value].dtype != "int8":
+        if (
+            view is None
+            or name not in written
+            or view.value not in values
+            or quantised.values[view.value].dtype != "int8"
+        ):
             return
         scale = quantised.values[view.value].scale
         found = _real(quantised, view, values)
@@ -203,6 +209,12 @@ def agreement(
         if np.asarray(theirs).size == integers.size
     )
     return Agreement(judge, reason, tuple(operators), outputs, tuple(problems))
+
+
+def _writes(quantised: QuantisedNetwork, op: IntegerOperator) -> bool:
+    """Whether the last of the operators that it stands for is what it writes, and no step on the way there."""
+    view = quantised.tensors.get(op.sources[-1])
+    return view is not None and view.value == op.output.value
 
 
 def _problems(

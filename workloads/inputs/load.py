@@ -61,7 +61,9 @@ def with_shapes(spec: str, shapes: Mapping[str, Sequence[int]]) -> str:
     """The spec of an ONNX model with the shapes of inputs. Raises InputError for other networks."""
     match = _FILE.fullmatch(spec)
     if match is None or match["suffix"].lower() != "onnx":
-        raise InputError("shapes of inputs are given for ONNX models only", hint="built-in networks have options")
+        raise InputError(
+            "shapes of inputs are given for ONNX models only", hint="built-in networks have options"
+        )
     options = [f"{name}={'x'.join(str(int(n)) for n in shape)}" for name, shape in shapes.items()]
     return f"{match['file']}:{','.join([*filter(None, [match['rest']]), *options])}"
 

@@ -117,14 +117,15 @@ def _shapes(
         text = given.get(value.name)
         if text is None or (not _SHAPE.fullmatch(text)):
             continue
-        extents = tuple(
-            whole_number(value.name, n, least=1, most=LARGEST) for n in text.lower().split("x")
-        )
+        extents = tuple(whole_number(value.name, n, least=1, most=LARGEST) for n in text.lower().split("x"))
         kind = value.type.tensor_type
         if not kind.HasField("shape"):
             for _ in extents:
                 kind.shape.dim.add()
-        known = [d.dim_value if d.WhichOneof("value") == "dim_value" and d.dim_value > 0 else None for d in kind.shape.dim]
+        known = [
+            d.dim_value if d.WhichOneof("value") == "dim_value" and d.dim_value > 0 else None
+            for d in kind.shape.dim
+        ]
         if len(known) != len(extents) or any(k not in (None, n) for k, n in zip(known, extents, strict=True)):
             shown = "x".join("?" if k is None else str(k) for k in known)
             raise InputError(
@@ -147,7 +148,9 @@ def _numbers(
     for option, text in given.items():
         if option in tensors:
             raise InputError(
-                f"the shape of '{option}' cannot be '{text}'", location=Location(path), hint=f"write {option}=1x3x48x192"
+                f"the shape of '{option}' cannot be '{text}'",
+                location=Location(path),
+                hint=f"write {option}=1x3x48x192",
             )
         if option not in known:
             raise InputError(

@@ -33,7 +33,9 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         raise InputError(
             "the model holds no operator that the accelerator runs",
             location=Location(model.path),
-            hint=f"unsupported: {cause}" if cause else "convolutions, matrix products and additions are needed",
+            hint=f"unsupported: {cause}"
+            if cause
+            else "convolutions, matrix products and additions are needed",
         )
     given = {} if rest is None else split_options(rest, f"{path}:{rest}")
     if "batch" not in model.options or "batch" in given:

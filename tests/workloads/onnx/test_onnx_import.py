@@ -212,7 +212,10 @@ def gemm(*shapes, **attributes):
         (renamed(lambda m: m.graph.node[0].input.__setitem__(0, "typo")), "'typo', which nothing produces"),
         (renamed(lambda m: m.graph.initializer[0].dims.__setitem__(0, -8)), "negative extent"),
         (renamed(lambda m: m.graph.initializer[0].dims.__setitem__(0, 2**62)), "exact range"),
-        (renamed(lambda m: m.graph.initializer[0].dims.append(3)), r"weights of \(8, 3, 3, 3, 3\) on an input of"),
+        (
+            renamed(lambda m: m.graph.initializer[0].dims.append(3)),
+            r"weights of \(8, 3, 3, 3, 3\) on an input of",
+        ),
         (renamed(lambda m: m.graph.initializer[0].dims.pop()), "1 dimensions"),
         (renamed(lambda m: m.ClearField("opset_import")), "operator set"),
         (renamed(lambda m: m.ClearField("graph")), "no graph"),

@@ -359,7 +359,8 @@ def sampled(e: Expansion) -> None:
     node.attribute.extend(e.raw_attributes())
     basis = np.eye(pixels, dtype=np.float32).reshape(1, pixels, *shape[2:])
     matrices = [
-        evaluate_node(node, {"x": basis, "grid": image[None]}, e.version)["y"].reshape(pixels, places) for image in grid
+        evaluate_node(node, {"x": basis, "grid": image[None]}, e.version)["y"].reshape(pixels, places)
+        for image in grid
     ]
     y = e.add("MatMul", e.reshape(e.input(0), (*shape[:2], pixels)), e.constant(np.stack(matrices)))
     e.finish("Reshape", y, e.constant([*shape[:2], *grid.shape[1:-1]]))
@@ -380,7 +381,11 @@ def regions(e: Expansion) -> None:
     if found.size > _MOST_ELEMENTS:
         raise RefusedError(f"{len(rois)} regions of {pixels} pixels")
     x = selected(e, e.input(0), shape, 0, [int(i) for i in images])
-    y = e.add("MatMul", e.reshape(x, (len(rois), shape[1], pixels)), e.constant(found.reshape(len(rois), pixels, -1)))
+    y = e.add(
+        "MatMul",
+        e.reshape(x, (len(rois), shape[1], pixels)),
+        e.constant(found.reshape(len(rois), pixels, -1)),
+    )
     e.finish("Reshape", y, e.constant([len(rois), shape[1], *found.shape[2:]]))
 
 
