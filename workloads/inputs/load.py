@@ -18,9 +18,9 @@ from baco.workloads.options import LARGEST, split_options
 from baco.workloads.weights.checkpoint import with_weights
 
 _FILE = re.compile(
-    r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
+    r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml|m))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
 )
-_FILE_HINT = "a file is MODEL.onnx, CODE.py:FUNCTION, TABLE.csv[:NAME] or TABLE.yaml"
+_FILE_HINT = "a file is MODEL.onnx, CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml or NETWORK.m"
 
 
 def network_names() -> tuple[str, ...]:
@@ -43,7 +43,8 @@ def load_network(spec: str) -> Network:
 
     Forms: `NAME[:OPTION=VALUE,...]` for built-in networks (transformers take `weights=FILE.safetensors`, or a folder of
     such files: `baco.workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,INPUT=AxBxC,dim.NAME=N]`,
-    `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`.
+    `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`, and layers as SCALE-Sim, Timeloop, ZigZag and MAESTRO (`NETWORK.m`)
+    have them (`baco.workloads.inputs.published`).
 
     Raises:
         InputError: unknown name or option, missing, malformed or unsupported file.
@@ -151,6 +152,7 @@ def _loader(suffix: str) -> Callable[[str, str | None], Network]:
         "onnx": ("baco.workloads.onnx.graph", "load_onnx"),
         "py": ("baco.workloads.torch.graph", "load_torch"),
         "csv": ("baco.workloads.inputs.tables", "load_csv"),
+        "m": ("baco.workloads.inputs.published", "load_maestro"),
     }.get(suffix, ("baco.workloads.inputs.tables", "load_yaml_table"))
     loader: Callable[[str, str | None], Network] = getattr(importlib.import_module(module), function)
     return loader

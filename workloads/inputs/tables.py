@@ -15,7 +15,7 @@ YAML::
       - {type: gemm, M: 128, K: 768, N: 3072}       # M x K times K x N; batch: 12 for a batched GEMM
       - {type: gemv, K: 4096, N: 11008, name: up}   # one row
 
-`stride` and `dilation` are one number or [height, width].
+`stride` and `dilation` are one number or [height, width]. Tables of published tools: `baco.workloads.inputs.published`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ from baco.common.table import read_rows, read_table_text
 from baco.common.text import file_label, name_problem
 from baco.common.yaml import Name, YamlDoc, load_yaml, parse_model
 from baco.workloads.builder import GraphBuilder
+from baco.workloads.inputs.published import (
+    is_published_csv,
+    is_published_yaml,
+    load_published_csv,
+    load_published_yaml,
+)
 from baco.workloads.network import Network
 from baco.workloads.options import LARGEST
 from baco.workloads.problem import Problem
@@ -51,8 +57,11 @@ def load_csv(path: str, name: str | None = None) -> Network:
 
     Raises InputError with line and column of what is wrong, or listing the networks to choose from.
     """
+    text = read_table_text(path)
+    if is_published_csv(text):
+        return load_published_csv(path, text, name)
     layers = []
-    for line, row in _rows(path, read_table_text(path)):
+    for line, row in _rows(path, text):
         label = row["name"][0] if "name" in row else ""
         network = row["network"][0] if "network" in row else file_label(path)
         layers.append(
@@ -307,11 +316,13 @@ class _Table(BaseModel):
 
 def load_yaml_table(path: str, rest: str | None = None) -> Network:
     """The network of a YAML layer table. Raises InputError with line and column of what is wrong."""
+    doc = load_yaml(path)
+    if is_published_yaml(doc):
+        return load_published_yaml(path, doc, rest)
     if rest is not None:
         raise InputError(
             f"a YAML table holds one network; ':{rest}' cannot be chosen", location=Location(path)
         )
-    doc = load_yaml(path)
     table = parse_model(_Table, doc)
     name = file_label(path) if table.name is None else table.name
     builder = GraphBuilder(name, source=path)
