@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,12 @@ from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.main_memory import check_memory
 from baco.workloads.tensor import MOST_RANK
 
-__all__ = ["difference", "filled_buffers", "load_array", "random_array", "save_array"]
+__all__ = ["difference", "filled_buffers", "load_array", "load_arrays", "random_array", "save_array"]
 
 Array = np.ndarray[Any, Any]
+
+#: What the arrays of an archive may take in memory.
+_MOST_BYTES = 1 << 32
 
 
 def load_array(path: Path) -> Array:
@@ -27,10 +32,31 @@ def load_array(path: Path) -> Array:
 
     The header is believed only where as many bytes follow it as it says.
     """
-    here = Location(str(path))
     data = read_input(path)
     if data[:2] == b"PK":
-        raise InputError("this is an archive, not one array", location=here)
+        raise InputError("this is an archive, not one array", location=Location(str(path)))
+    return _array(data, Location(str(path)))
+
+
+def load_arrays(path: Path) -> dict[str, Array]:
+    """The arrays of numbers in a .npz file, by name. Raises InputError for any other content; nothing is unpickled."""
+    here = Location(str(path))
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(read_input(path)))
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > _MOST_BYTES:
+            raise InputError(f"its arrays take more than {_MOST_BYTES:,} bytes", location=here)
+        return {
+            member.filename.removesuffix(".npy"): _array(
+                archive.read(member), Location(str(path), node=member.filename)
+            )
+            for member in members
+        }
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise InputError(f"this is no archive of arrays: {error}", location=here) from None
+
+
+def _array(data: bytes, here: Location) -> Array:
     stream = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(stream)

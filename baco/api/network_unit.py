@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from baco.accel.config import Accelerator
+    from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.graph import QuantisedNetwork
     from baco.compiler.network.groups import GroupScheduler
     from baco.compiler.network.lowered import Scheduler
@@ -44,6 +45,8 @@ class NetworkRequest:
             accelerator has additions of ours.
         scales: float or power-of-two.
         inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
+        data: what the ranges are taken from: arrays by input, each of the input's shape or with samples along a first axis
+            before it; or a .npz file of them. Without it, ranges are those of `inputs`, or of random ones.
         check_layers: compare after every operator, in the program.
         compare: work out what the results must be.
         observe: sees the module after every pass.
@@ -60,6 +63,7 @@ class NetworkRequest:
     baseline: bool = False
     fusion: bool | None = None
     inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
+    data: Mapping[str, np.ndarray[Any, Any]] | Path | None = None
     check_layers: bool = False
     compare: bool = True
     observe: Callable[[str, ModuleOp], None] | None = None
@@ -120,6 +124,7 @@ class NetworkUnit:
         source: what was quantised; None for a tensor expression.
         data: of the inputs, by value.
         reference: of all values, if they are compared.
+        inputs: the same as `data` in real numbers, by the network's names.
     """
 
     request: NetworkRequest
@@ -127,6 +132,7 @@ class NetworkUnit:
     source: Network | None
     data: Mapping[str, np.ndarray[Any, Any]]
     reference: Mapping[str, np.ndarray[Any, Any]] | None
+    inputs: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def compile(self, *, check: bool) -> NetworkProgram:
         """The program; with `check` it compares its results itself."""
@@ -150,8 +156,9 @@ class NetworkUnit:
         timing: str | None = None,
         log: Path | None = None,
         report: Callable[[str], None] | None = None,
-    ) -> tuple[NetworkRun, dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
-        """What was measured, the outputs in real numbers, and how operators and outputs differ, in words.
+    ) -> tuple[NetworkRun, dict[str, np.ndarray[Any, Any]], tuple[str, ...], Agreement | None]:
+        """What was measured, the outputs in real numbers, how operators and outputs differ from integers and from the user's
+        model, in words, and how near they are to the latter (None for what is no model).
 
         The unit must have been made with its reference. Raises as `baco.api.unit.run_unit` does.
         """
@@ -178,7 +185,20 @@ class NetworkUnit:
         wrong = (*map(str, run.wrong), *(text for text in differences if text))
         values = {**self.network.constants, **self.data, **run.values}
         outputs = {name: np.asarray(real(self.network, values, name)) for name in self.network.outputs}
-        return run, outputs, wrong
+        found = None if run.result.exit_code else self._agreement({**reference, **values})
+        return run, outputs, (*wrong, *(found.problems if found else ())), found
+
+    def _agreement(self, values: Mapping[str, np.ndarray[Any, Any]]) -> Agreement | None:
+        """With the user's model, of the elements of all values."""
+        from baco.compiler.network.agreement import agreement
+        from baco.compiler.network.parameters import Parameters
+        from baco.compiler.network.quantise import runnable
+
+        if self.source is None:
+            return None
+        parameters = Parameters(self.source.source, self.request.seed)
+        network = runnable(self.source, parameters, self.request.layers)
+        return agreement(network, parameters, self.network, self.inputs, values)
 
     def code(self) -> NetworkCode:
         """The module, for its text."""
@@ -237,9 +257,14 @@ def prepare_network(
 
     `check_outputs` is told the names of all outputs before anything takes time.
     """
+    import numpy as np
+
+    from baco.api.samples import read_samples
+    from baco.compiler.network.calibrate import random_inputs
     from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
     from baco.compiler.network.reference import reference
     from baco.exploration.measure.program import other_inputs
+    from baco.workloads.expand import expand
 
     network = load_network(request.source)
     known, outputs = names_outside(network, request.layers)
@@ -248,15 +273,23 @@ def prepare_network(
     for name in request.inputs:
         if name not in known:
             raise InputError(f"the network has no input '{name}'", hint=did_you_mean(name, known))
-    scales: Any = request.scales
-    quantised = quantise(network, seed=request.seed, scales=scales, layers=request.layers)
-    inputs = other_inputs(network, quantised, request.seed)
-    inputs |= {
-        name: load_array(one) if isinstance(one, Path) else one for name, one in request.inputs.items()
+    given = {
+        name: load_array(one) if isinstance(one, Path) else np.asarray(one)
+        for name, one in request.inputs.items()
     }
+    samples = [] if request.data is None else read_samples(request.data, network, known)
+    if not samples and given:
+        samples = [random_inputs(expand(network), request.seed) | given]
+    scales: Any = request.scales
+    quantised = quantise(network, samples, seed=request.seed, scales=scales, layers=request.layers)
+    inputs = other_inputs(network, quantised, request.seed)
+    if request.data is not None:
+        inputs |= samples[0]
+    inputs |= given
     data = quantise_inputs(quantised, inputs)
     compare = request.compare or request.check_layers
-    return NetworkUnit(request, quantised, network, data, reference(quantised, data) if compare else None)
+    wanted = reference(quantised, data) if compare else None
+    return NetworkUnit(request, quantised, network, data, wanted, inputs)
 
 
 def network_macs(built: NetworkProgram) -> int:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.compiler.codegen.program import Program
     from baco.compiler.language.jit import BoundLaunch
+    from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.program import NetworkProgram
     from baco.sim.job import Simulation
     from baco.sim.network.run import NetworkRun
@@ -132,10 +133,10 @@ class Compiled(Shown):
 
         path = None if log is None else Path(log)
         check_run(self.accelerator, engine, timing=timing, log=path)
-        unit, built, operators = self._unit, self._built, None
+        unit, built, operators, near = self._unit, self._built, None, None
         if isinstance(unit, NetworkUnit):
             assert not isinstance(built, Program)  # what a network's unit was compiled to
-            found, outputs, wrong = unit.run(built, engine, timing=timing, log=path, report=report)
+            found, outputs, wrong, near = unit.run(built, engine, timing=timing, log=path, report=report)
             simulation, operators = found.result, _operators(found)
         else:
             assert isinstance(built, Program)
@@ -154,6 +155,7 @@ class Compiled(Shown):
             simulation,
             operators,
             energy_uj(simulation, self.accelerator),
+            near,
         )
 
 
@@ -172,6 +174,9 @@ class Run:
         operators: of a network, by operator: what it is, who ran it (`accelerator`, `host` or `both`), cycles, predicted
             cycles, bytes moved; empty without timing.
         energy_uj: of the accelerator and its main memory, from what was counted; None where nothing is.
+        agreement: of a network: how near its integers are to the user's model (`baco.compiler.network.agreement.Agreement`): who ran
+            that, and of every operator and output signal to noise (dB), cosine, largest error as a part of the range, and
+            how much saturated. What rounding does not explain is in `wrong`.
     """
 
     name: str
@@ -183,6 +188,7 @@ class Run:
     simulation: Simulation = field(repr=False)
     operators: pd.DataFrame | None = field(default=None, repr=False)
     energy_uj: float | None = None
+    agreement: Agreement | None = field(default=None, repr=False)
 
     @property
     def right(self) -> bool:
@@ -224,7 +230,10 @@ class Run:
             if self.right
             else f"WRONG: {'; '.join(self.wrong) or f'exit code {self.simulation.exit_code}'}"
         )
-        return f"<Run {self.name}: {self.simulation!r}{guess}, {verdict}>"
+        near = self.agreement
+        warning = None if near is None else near.warning()
+        words = [f"{self.simulation!r}{guess}", verdict, *(near.summary() if near else ()), warning]
+        return f"<Run {self.name}: {', '.join(word for word in words if word)}>"
 
 
 @checked()
@@ -236,6 +245,7 @@ def compile(
     mapping: str | None = None,
     baseline: bool = False,
     inputs: Mapping[str, Array] | None = None,
+    data: Mapping[str, Array] | str | Path | None = None,
     layers: int | None = None,
     scales: str = "float",
     seed: int = 0,
@@ -253,7 +263,10 @@ def compile(
         mapping: of a layer: loops to carry it out by, as text. Of an expression: which iterations share one of the array's, as
             `m=n,p,q n=k k=c`.
         baseline: Gemmini's default tiling.
-        inputs: of a network, by name, in real numbers; random ones otherwise.
+        inputs: of a network, by name, in real numbers; random ones otherwise. Ranges of activations are taken from them,
+            unless there is `data`.
+        data: of a network: what ranges are taken from, arrays by input with the input's shape, or samples along a first axis
+            before it; or a .npz file of them. The first sample is what inputs hold that are not given.
         layers: of a network: run repeated blocks only so many times.
         scales: of a network's quantisation: `float` or `power-of-two`.
         seed: of random contents.
@@ -271,7 +284,12 @@ def compile(
 
     check_seed(seed)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
-    of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
+    of_networks = {
+        "inputs": inputs is not None,
+        "data": data is not None,
+        "layers": layers is not None,
+        "scales": scales != "float",
+    }
     of_networks |= {"mappings": mappings != "study", "fusion": fusion is not None}
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
@@ -297,6 +315,7 @@ def compile(
         baseline=baseline,
         fusion=fusion,
         inputs=inputs or {},
+        data=Path(data) if isinstance(data, str) else data,
         compare=True,
     )
     if timing is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -157,6 +158,15 @@ class NetworkOptions:
             help="A whole network in int8: built in (NAME[:OPTION=VALUE,...]: seq, phase=decode, cache..., as `baco networks` "
             "lists them; of transformers also weights=FILE.safetensors), MODEL.onnx or CODE.py:FUNCTION; "
             "or the plan of a validated design (best/plan.json), with its accelerator and mappings.",
+            rich_help_panel=NETWORK_PANEL,
+        ),
+    ] = None
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE.npz",
+            help="Samples that the ranges of activations are taken from, arrays by input; otherwise those of --arg, or random ones.",
             rich_help_panel=NETWORK_PANEL,
         ),
     ] = None

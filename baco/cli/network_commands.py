@@ -29,6 +29,7 @@ from baco.display.console import print_json, stderr, stdout
 from baco.exploration.measure.energy import energy_uj
 
 if TYPE_CHECKING:
+    from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.program import NetworkProgram
     from baco.sim.network.run import NetworkRun
 
@@ -109,12 +110,12 @@ def run_network_command(
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)
-    run, outputs, wrong = unit.run(
+    run, outputs, wrong, near = unit.run(
         built, engine, timing=timing, log=log, report=notes.print if talkative else None
     )
     for name, path in files.items():
         save_array(path, outputs[name])
-    plain = _plain(built, run, wrong)
+    plain = _plain(built, run, wrong) | {"agreement": near.to_dict() if near else None}
     if report is not None and not run.steps:
         notes.print("there is nothing to report: the program ended before its end")
     elif report is not None:
@@ -124,7 +125,10 @@ def run_network_command(
     if json:
         print_json(plain)
     elif talkative:
-        _print_run(built, run, wrong=bool(wrong))
+        _print_run(built, run, near, wrong=bool(wrong))
+    warning = near.warning() if near and not json else None
+    if warning:
+        notes.print(warning, style="bold")
     for text in wrong if not json else ():
         notes.print(text)
     result = run.result
@@ -144,7 +148,7 @@ def _plain(built: NetworkProgram, run: NetworkRun, wrong: Sequence[str]) -> dict
     return result | compared | energy | run_to_dict(built, run)
 
 
-def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
+def _print_run(built: NetworkProgram, run: NetworkRun, near: Agreement | None, *, wrong: bool) -> None:
     from rich.table import Table
 
     from baco.cli.result_text import energy_text, result_lines
@@ -176,7 +180,15 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     verdict = "WRONG" if wrong or run.result.exit_code else right
     needs = needs_text(built.program.requirement)
     energy = energy_text(energy_uj(run.result, built.program.accelerator), run.result)
-    for line in (needs, _predicted(built), *result_lines(run.result), energy, f"results         {verdict}"):
+    model = [f"model           {line}" for line in near.summary()] if near else []
+    for line in (
+        needs,
+        _predicted(built),
+        *result_lines(run.result),
+        energy,
+        *model,
+        f"results         {verdict}",
+    ):
         out.print(line)
 
 

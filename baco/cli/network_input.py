@@ -50,6 +50,7 @@ def network_request(
             raise InputError(f"--network and {name} exclude each other")
     inputs = _given(program.arguments or ())
     common: dict[str, Any] = {
+        "data": network.data,
         "check_layers": network.check_layers,
         "compare": compare,
         "observe": observer(program.dump_after, "instgem"),
@@ -104,6 +105,7 @@ def only_networks(network: NetworkOptions, more: Mapping[str, object] | None = N
         {
             "--mappings": network.mappings != "study",
             "--layers": network.layers,
+            "--data": network.data,
             "--scales": network.scales != "float",
             "--fusion": network.fusion is not None,
             "--check-layers": network.check_layers,

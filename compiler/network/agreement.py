@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from baco.compiler.network.float_graph import FloatGraph
-from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.views import View
 from baco.workloads.network import Network
@@ -94,6 +95,30 @@ class Agreement:
         """Those of `saturated` of which too much is beyond its range."""
         return {name: share for name, share in self.saturated.items() if share > MUCH_SATURATED}
 
+    def summary(self) -> list[str]:
+        """Each output in words, with who says so."""
+        judge = self.judge or f"the network in floating point ({self.reason})"
+        return [f"{one.name} against {judge}: {one}" for one in self.outputs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain, for JSON: numbers that are not finite as None."""
+
+        def plain(one: TensorAgreement) -> dict[str, Any]:
+            return {
+                key: None if isinstance(value, float) and not math.isfinite(value) else value
+                for key, value in asdict(one).items()
+            }
+
+        return {
+            "judge": self.judge,
+            "reason": self.reason,
+            "outputs": [plain(one) for one in self.outputs],
+            "operators": [plain(one) for one in self.operators],
+            "problems": list(self.problems),
+            "saturated": self.saturated,
+            "warning": self.warning(),
+        }
+
     def warning(self) -> str | None:
         """Loud words about what saturated; None where nothing much did."""
         worst = sorted(self.doubtful.items(), key=lambda item: -item[1])
@@ -143,10 +168,16 @@ def agreement(
         values: elements of all values, the outputs as they were computed.
     """
     operators: list[TensorAgreement] = []
+    written = {op.sources[-1] for op in quantised.operators if _writes(quantised, op)} | set(quantised.inputs)
 
     def observe(name: str, floats: np.ndarray) -> None:
         view = quantised.tensors.get(name)
-        if view is None or view.value not in values or quantised.values[view.value].dtype != "int8":
+        if (
+            view is None
+            or name not in written
+            or view.value not in values
+            or quantised.values[view.value].dtype != "int8"
+        ):
             return
         scale = quantised.values[view.value].scale
         found = _real(quantised, view, values)
@@ -178,6 +209,12 @@ def agreement(
         if np.asarray(theirs).size == integers.size
     )
     return Agreement(judge, reason, tuple(operators), outputs, tuple(problems))
+
+
+def _writes(quantised: QuantisedNetwork, op: IntegerOperator) -> bool:
+    """Whether the last of the operators that it stands for is what it writes, and no step on the way there."""
+    view = quantised.tensors.get(op.sources[-1])
+    return view is not None and view.value == op.output.value
 
 
 def _problems(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,18 +16,36 @@ from baco.workloads.network import Network, Operator, Tensor, first_cause
 from baco.workloads.semantics import Parameter
 from baco.workloads.views import Unknown
 
-__all__ = ["Ranges", "calibrate", "check_inputs", "index_inputs", "needed", "random_inputs"]
+__all__ = [
+    "MASKED",
+    "Ranges",
+    "calibrate",
+    "check_inputs",
+    "check_ranges",
+    "index_inputs",
+    "needed",
+    "random_inputs",
+]
 
+#: Numbers at or below this stand for minus infinity in front of a softmax, as exporters write it.
+MASKED = -1e4
 #: Activations beyond this are not data: masks that are computed.
 _LARGEST = 1e9
 
 
 @dataclass
 class Ranges:
-    """Largest magnitude, and ends, of every tensor, by the name of its operator or input; indices have none."""
+    """What activations reach, by the name of their operator or input; indices have no range.
+
+    Attributes:
+        largest: magnitude.
+        ends: least and largest number.
+        finite: largest magnitude of what is above `MASKED`, of tensors that hold such numbers.
+    """
 
     largest: dict[str, float] = field(default_factory=dict)
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
+    finite: dict[str, float] = field(default_factory=dict)
 
     def observe(self, name: str, value: np.ndarray) -> None:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
@@ -36,6 +54,9 @@ class Ranges:
                 return
             value = value.astype(np.float32)
         finite = value[np.isfinite(value)]
+        if (finite <= MASKED).any():
+            kept = np.abs(finite[finite > MASKED]).max(initial=0.0)
+            self.finite[name] = max(self.finite.get(name, 0.0), float(kept))
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
         least, most = self.ends.get(name, (low, high))
@@ -160,22 +181,27 @@ def check_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str
 def calibrate(
     network: Network, parameters: Parameters, samples: Sequence[Mapping[str, np.ndarray]]
 ) -> Ranges:
-    """Ranges over all samples (inputs by name).
-
-    Raises:
-        InputError: no sample, or an activation that is far too large for int8.
-    """
+    """Ranges over all samples (inputs by name). Raises InputError without any."""
     if not samples:
         raise InputError("calibration needs at least one sample of the inputs")
     graph = FloatGraph(network, parameters)
     ranges = Ranges()
     for sample in samples:
         graph.run(check_inputs(network, sample), ranges.observe)
-    for name, largest in ranges.largest.items():
-        if largest > _LARGEST:
+    return ranges
+
+
+def check_ranges(network: Network, ranges: Ranges, masks: Container[str] = ()) -> None:
+    """Raises InputError for an activation that is far too large for int8.
+
+    Args:
+        masks: names of those whose large numbers stand for minus infinity.
+    """
+    for name in (*(x.name for x in network.inputs), *(op.name for op in network.operators)):
+        largest = ranges.largest.get(name, 0.0)
+        if largest > _LARGEST and name not in masks:
             raise InputError(
                 f"its values reach {largest:.3g}, beside which int8 holds nothing else",
                 location=Location(network.source, node=name),
-                hint="a mask of minus infinity must be a constant of the model, in front of a softmax",
+                hint="a mask of minus infinity must be in front of a softmax",
             )
-    return ranges

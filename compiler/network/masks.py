@@ -11,20 +11,85 @@ from typing import Any
 
 import numpy as np
 
+from baco.common.errors import InputError, Location
+from baco.compiler.network.calibrate import MASKED, Ranges
 from baco.compiler.network.parameters import Parameters
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics, constant
 from baco.workloads.views import Expand
 
-__all__ = ["MASKED", "fold_factors", "fold_masks"]
-
-#: Numbers at or below this stand for minus infinity, as exporters write it.
-MASKED = -1e4
+__all__ = ["MASKED", "fold_computed_masks", "fold_factors", "fold_masks"]
 
 
 def fold_masks(network: Network, parameters: Parameters) -> Network:
     """The network with each softmax that follows a mask (added or filled in) reading what lies before it, and the mask."""
     return replace(network, operators=tuple(_Masks(network, parameters).operators))
+
+
+def fold_computed_masks(network: Network, ranges: Ranges, strict: bool) -> tuple[Network, set[str]]:
+    """The same for masks that are reckoned with numbers, (1 - mask) * -10000, which only their values give away.
+
+    Args:
+        network: without the masks that `fold_masks` finds.
+        ranges: of its activations.
+        strict: the ranges are of the user's data: refuse masks that hold other numbers, too.
+
+    Returns the network, and the masks with what only they are made from: their large numbers stand for minus infinity.
+    Raises InputError, with `strict`, for a mask together with other numbers.
+    """
+    producers = {op.name: op for op in network.operators}
+    masks: dict[str, Operator] = {}
+    operators = []
+    for op in network.operators:
+        found = _computed_mask(op, producers, ranges)
+        if found is None:
+            operators.append(op)
+            continue
+        x, mask, summed = found
+        if strict and ranges.finite[mask.name] > 0:
+            raise InputError(
+                f"it adds a mask of minus infinity that holds other numbers, too (up to {ranges.finite[mask.name]:.3g})",
+                location=Location(network.source, node=summed.name),
+                hint="add these to the scores by an operator of their own",
+            )
+        name = f"{op.name}.mask"
+        seen = Tensor(name, mask.shape)
+        attributes = {"name": "greater"}
+        truths = Semantics("binary", (mask, constant("half of minus infinity", MASKED / 2)), attributes)
+        operators.append(Operator(name, "elementwise", (mask.name,), seen, semantics=truths))
+        assert op.semantics is not None
+        operands = _expanded(x, summed), _expanded(seen, summed)
+        semantics = Semantics("softmax", operands, {**op.semantics.attributes, "truths": True})
+        operators.append(replace(op, inputs=(x.name, name), semantics=semantics))
+        masks[mask.name] = summed
+    readers: dict[str, set[str]] = {}
+    for op in network.operators:
+        for x in op.semantics.operands if op.semantics else ():
+            if isinstance(x, Tensor):
+                readers.setdefault(x.name, set()).add(op.name)
+    large = set(masks) | {summed.name for summed in masks.values()}
+    for op in reversed(network.operators):
+        if op.name in readers and readers[op.name] <= large:
+            large.add(op.name)
+    return replace(network, operators=tuple(operators)), large
+
+
+def _computed_mask(
+    op: Operator, producers: Mapping[str, Operator], ranges: Ranges
+) -> tuple[Tensor, Tensor, Operator] | None:
+    """(what is masked, the mask, where it is added) in front of a softmax."""
+    if op.semantics is None or op.semantics.function != "softmax" or op.semantics.operands[1] is not None:
+        return None
+    source = op.semantics.operands[0]
+    summed = producers.get(source.name) if isinstance(source, Tensor) and not source.steps else None
+    if summed is None or summed.semantics is None or summed.semantics.function != "binary":
+        return None
+    if summed.semantics.attributes["name"] != "add":
+        return None
+    for x, mask in (summed.semantics.operands, summed.semantics.operands[::-1]):
+        if isinstance(x, Tensor) and isinstance(mask, Tensor) and mask.name in ranges.finite:
+            return x, mask, summed
+    return None
 
 
 class _Masks:

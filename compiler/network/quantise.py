@@ -18,9 +18,16 @@ from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import tensor_operators as tensor
 from baco.compiler.network.arithmetic import saturate8
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
-from baco.compiler.network.calibrate import Ranges, calibrate, index_inputs, needed, random_inputs
+from baco.compiler.network.calibrate import (
+    Ranges,
+    calibrate,
+    check_ranges,
+    index_inputs,
+    needed,
+    random_inputs,
+)
 from baco.compiler.network.graph import QuantisedNetwork
-from baco.compiler.network.masks import fold_factors, fold_masks
+from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_masks
 from baco.compiler.network.memory_bound import check_network_memory
 from baco.compiler.network.parameters import Parameters, ParameterShapes
 from baco.compiler.network.requantise import settle_requantisations
@@ -93,6 +100,9 @@ def quantise(
     parameters = Parameters(network.source, seed)
     network = runnable(network, parameters, layers)
     ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])
+    network, masks = fold_computed_masks(network, ranges, strict=bool(samples))
+    network = needed(network)
+    check_ranges(network, ranges, masks)
     return _integers(network, parameters, ranges, scales, seed)
 
 

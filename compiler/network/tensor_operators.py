@@ -378,8 +378,11 @@ def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
     larger = left if left.words >= right.words else right
     order = b.order_like(larger.expanded(shape))
     raw, final = result(b, e, order)
-    # Both are brought to the coarser of the two scales, so that neither saturates on the way in.
-    common = max(b.scale(left), b.scale(right))
+    # Both are brought to the coarser of the two scales, so that neither saturates on the way in. Zeros have any scale: theirs
+    # must not be the coarser one.
+    scales = [b.scale(view) for view in (left, right)]
+    counted = [s for s, x in zip(scales, semantics_of(op).operands, strict=True) if not _is_zero(b, x)]
+    common = max(counted or scales)
     for operand, view in zip(semantics_of(op).operands, (left, right), strict=True):
         if isinstance(operand, Tensor) and len(b.readers(operand.name)) == 1:
             _rescale(b, view.value, common)
@@ -390,13 +393,20 @@ def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
             raw,
             left.expanded(shape),
             right.expanded(shape),
-            float32(b.scale(left) / common),
-            float32((-1 if subtract else 1) * b.scale(right) / common),
+            float32(min(b.scale(left) / common, 1.0)),
+            float32((-1 if subtract else 1) * min(b.scale(right) / common, 1.0)),
             float32(common / b.scale(raw)),
             e.relu,
         )
     )
     clip(b, e, raw, final)
+
+
+def _is_zero(b: IntegerBuilder, operand: Operand) -> bool:
+    """Whether a constant, or an activation as far as it was seen, is zero everywhere."""
+    if isinstance(operand, Parameter):
+        return not distinct(b.parameters(operand)).any()
+    return operand is not None and b.ranges.largest.get(operand.name) == 0
 
 
 def _rescale(b: IntegerBuilder, name: str, scale: float) -> None:

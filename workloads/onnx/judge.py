@@ -37,7 +37,7 @@ class OnnxJudge:
         """
         reasons = []
         with contextlib.suppress(ImportError):
-            import onnxruntime
+            import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
             try:
                 return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, inputs)
