@@ -126,7 +126,11 @@ def test_whole_numbers_become_constants():
 def test_a_wrong_result_is_called_wrong(backend, tmp_path):
     case = backend["test_relu"]
     inputs, outputs = case.data_sets[0]
-    changed = type(case)(**{**vars(case), "data_sets": [(inputs, [outputs[0] + 1])]}) if hasattr(case, "__dict__") else case
+    changed = (
+        type(case)(**{**vars(case), "data_sets": [(inputs, [outputs[0] + 1])]})
+        if hasattr(case, "__dict__")
+        else case
+    )
     if changed is case:
         changed = case._replace(data_sets=[(inputs, [outputs[0] + 1])])
     outcome = outcome_of(changed, "reference", tmp_path)

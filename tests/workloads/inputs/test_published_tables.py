@@ -49,7 +49,10 @@ def test_scale_sim_products(tmp_path):
     ("text", "says"),
     [
         (SCALE_SIM.replace("Channels", "Chanels"), "unknown column 'Chanels'"),
-        (SCALE_SIM.replace(", Strides,", ", Strides, Strides Height,").replace("4,\n", "4, 0,\n", 1), "from 1 to"),
+        (
+            SCALE_SIM.replace(", Strides,", ", Strides, Strides Height,").replace("4,\n", "4, 0,\n", 1),
+            "from 1 to",
+        ),
         (SCALE_SIM.replace("9, 12, 3, 5", "2, 12, 3, 5"), "does not fit into an input height of 2"),
         (SCALE_SIM.replace("227, 227", "227, x"), "whole number"),
         ("Layer,M,N,K,\n", "no layer"),

@@ -184,9 +184,7 @@ def function_body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | No
     return all(name in written for name in e.node.output if name)
 
 
-def _body(
-    e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None]
-) -> onnx.FunctionProto | None:
+def _body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None]) -> onnx.FunctionProto | None:
     def newest(versions: Sequence[int]) -> int | None:
         return max((v for v in versions if v <= e.version), default=min(versions, default=None))  # type: ignore[type-var]
 

@@ -147,11 +147,8 @@ def _scattered(e: Expansion, places: np.ndarray) -> None:
     y, given = e.reshape(e.input(0), (size,)), e.reshape(e.input(2), (updates,))
     rounds: list[dict[int, int]] = []
     for number, place in enumerate(places.reshape(-1).tolist()):
-        own = (
-            next((r for r in rounds if place not in r), None)
-            if operators[reduction]
-            else (rounds or [None])[0]
-        )
+        free = (r for r in rounds if not operators[reduction] or place not in r)
+        own = next(free, None)
         if own is None:
             own = {}
             rounds.append(own)
@@ -176,7 +173,7 @@ def scatter_elements(e: Expansion) -> None:
     axis = e.attribute("axis", 0) % len(shape)
     places = list(np.indices(index.shape))
     places[axis] = _positions(index, shape[axis])
-    _scattered(e, np.ravel_multi_index(places, shape))
+    _scattered(e, np.asarray(np.ravel_multi_index(places, shape)))
 
 
 def scatter_nd(e: Expansion) -> None:
