@@ -443,12 +443,13 @@ def short_fourier(e: Expansion) -> None:
 def without_empty(e: Expansion) -> None:
     """Concat of the parts that hold anything."""
     parts = [e.input(i) for i in range(len(e.node.input)) if math.prod(e.shape(i))]
+    axis = e.attribute("axis", 1)
     if not parts:
         raise RefusedError("its output is empty")
     if len(parts) == 1:
         e.finish("Identity", parts[0])
     else:
-        e.finish("Concat", *parts, axis=e.attribute("axis", 1))
+        e.finish("Concat", *parts, axis=axis)
 
 
 def tensor_scatter(e: Expansion) -> None:
