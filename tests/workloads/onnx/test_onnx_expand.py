@@ -200,7 +200,17 @@ def test_transposed_convolutions(tmp_path, weights, x, w, attributes):
     m = Small(f(*x))
     weight = f(*w)
     y = m("ConvTranspose", m.x, m.input("w", weight) if weights == "computed" else weight, **attributes)
-    _agrees(tmp_path, m, y)
+    wanted = None
+    if "group" in attributes:  # the evaluator fails on groups of several outputs
+        torch = pytest.importorskip("torch")
+        convolve = torch.nn.functional.conv_transpose2d
+        options = {
+            "stride": attributes["strides"],
+            "dilation": attributes["dilations"],
+            "groups": attributes["group"],
+        }
+        wanted = [convolve(torch.tensor(m.values["x"]), torch.tensor(weight), **options).numpy()]
+    _agrees(tmp_path, m, y, wanted=wanted)
 
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
