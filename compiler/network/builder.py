@@ -126,7 +126,8 @@ class IntegerBuilder:
     def quantised(self, name: str, array: np.ndarray) -> View:
         """A real constant as int8 with a scale of its own."""
         numbers = distinct(array).astype(np.float64)
-        scale = self.scale_for(float(np.abs(numbers).max(initial=0.0)) or 1.0)
+        # Infinite numbers (of masks) have no part in the scale, and become its ends.
+        scale = self.scale_for(float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)) or 1.0)
         return self.constant(name, np.broadcast_to(saturate8(np.rint(numbers / scale)), array.shape), scale)
 
     def tensor(
