@@ -69,13 +69,14 @@ def value_words(parameter: str, value: float) -> str:
 
 def step_words(step: HardwareStep) -> str:
     """A step: `scratchpad 256 KiB to 128 KiB`, with what had to change besides."""
-    if step.parameter == "row_functions":
+    name = step.parameter
+    if name == "row_functions":
         return "with row functions" if step.way == "up" else "without row functions"
-    words = (
-        f"{PARAMETERS[step.parameter][0]} {value_words(step, step.before)} to {value_words(step, step.after)}"
+    words = f"{PARAMETERS[name][0]} {value_words(name, step.before)} to {value_words(name, step.after)}"
+    also = ", ".join(
+        f"{PARAMETERS[one][0]} {value_words(one, after)}" for one, (_, after) in step.also.items()
     )
-    also = ", ".join(f"{PARAMETERS[name][0]} {after:g} KiB" for name, (_, after) in step.also.items())
-    return f"{words} (and {also})" if also else words
+    return f"{words} (with {also})" if also else words
 
 
 def best_steps(near: Neighbours) -> str:
