@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,6 @@ from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyTable
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
-from baco.common.yaml import load_yaml, parse_model
 
 __all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
 
@@ -334,11 +334,13 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Accelerator:
-        """Read a configuration file; fields left out take their defaults.
+        """Read a configuration file; fields left out take the values of the accelerator that its `base` names, else their defaults.
 
         Raises InputError with file, line and column for anything wrong with it.
         """
-        return parse_model(cls, load_yaml(path))
+        # by name: what finds a base stands above this file
+        found: Accelerator = importlib.import_module("baco.accel.presets").load_accelerator(Path(path))
+        return found
 
 
 @cache

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco.api.argument_types import checked
 from baco.common.errors import InputError, Location
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class Result:
         found: pd.DataFrame = candidates_table(self.data).to_pandas()
         return found.set_index("id")
 
+    @checked()
     def layers(self, design: int | Candidate | None = None) -> pd.DataFrame:
         """The layers of a design, a row for each unique problem, in the order of the network.
 
@@ -214,6 +216,7 @@ class Result:
 
     # ------------------------------------------------------------------ figures
 
+    @checked()
     def plot_front(self, x: str | None = None, y: str | None = None) -> Figure:
         """All designs over two metrics (`edp`, `latency`, `energy`, `area`, `edap`), the front and the best marked.
 
@@ -229,6 +232,7 @@ class Result:
 
         return history_figure(self.data)
 
+    @checked()
     def plot_layers(self, design: int | Candidate | None = None) -> Figure:
         """Where the cycles of a design go, layer by layer, coloured by what bounds them."""
         from baco.api.figures import layers_figure
@@ -237,6 +241,7 @@ class Result:
 
     # ------------------------------------------------------------------ going on
 
+    @checked()
     def save_report(self, folder: str | Path | None = None) -> Path:
         """Write `report.html`, `summary.json`, `candidates.parquet`, `best/` and `pareto.*`, into the study's folder
         unless another is given. Returns the path of the page.
@@ -271,6 +276,7 @@ class Result:
         return result_html(self.data)
 
 
+@checked()
 def load_study(folder: str | Path) -> Result:
     """The result of an earlier search, from its folder or its file; a search may still be going on in it.
 

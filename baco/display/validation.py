@@ -80,6 +80,9 @@ class ValidationDisplay:
         self._pace = _Pace(cycles + jobs * _LAYER_CYCLES, machines)
         what = "whole programs" if any(one.programs for one in designs) else "layers"
         self._line(f"validating {len(designs)} designs: {jobs} {what} to compile, simulate and compare")
+        self._line(
+            f"the simulators of {machines} accelerators are built first where none is kept, a minute or more each"
+        )
 
     def measured(self, finished: int, result: Measurement, job: Measurable, predicted: float | None) -> None:
         """One line: where it stands, what it is, what was measured and what was predicted."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from baco.accel.config import Accelerator
+from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
@@ -68,7 +69,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             raise InfeasibleError(
                 "the study holds no feasible design yet",
                 location=Location(str(path)),
-                hint="continue it with --resume",
+                hint=words("continue it with --resume", "continue it with resume=True"),
             )
         workload, summaries = study.workload(), study.summaries()
         space = study.space()

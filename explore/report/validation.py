@@ -158,7 +158,7 @@ def validation_sentences(data: ReportData) -> list[str]:
     if count["measured"]:
         found.append(
             f"{count['measured']} of {len(designs)} designs validated were measured: {_WHAT[any(one.programs for one in designs)]}"
-            " compiled, simulated on the design's own Verilog, and every element that it computes right."
+            f" compiled, simulated on {simulated_on(designs)}, and every element that it computes right."
         )
     if count["sampled"]:
         found.append(
@@ -175,6 +175,7 @@ def validation_sentences(data: ReportData) -> list[str]:
 
 
 #: What is measured of a design, by whether it is whole programs.
+SIMULATED_ON = {"baco": "the Verilog of its accelerator", "gemmini": "a model of the original Gemmini"}
 _WHAT = {False: "every layer", True: "the whole program"}
 _STATUS = {
     "measured": "every element was right",
@@ -195,7 +196,7 @@ def validation_html(data: ReportData) -> str:
     parts = [
         '<section aria-labelledby="h-validation" id="validation">',
         '<h2 id="h-validation">Predicted and measured</h2>',
-        f'<p class="hint">{_HINTS[any(one.programs for one in designs)]}</p>',
+        f'<p class="hint">{_HINTS[any(one.programs for one in designs)].format(machine=simulated_on(designs))}</p>',
     ]
     parts += [
         f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.design.name)}:'
@@ -212,12 +213,18 @@ def validation_html(data: ReportData) -> str:
     return "\n".join([*parts, "</section>"])
 
 
+def simulated_on(designs: Sequence[ValidatedDesign]) -> str:
+    """What measured them: our Verilog, or what stands in for the original Gemmini."""
+    machines = [one.design.accelerator for one in designs]
+    return SIMULATED_ON["gemmini" if any(one.timing == "gemmini" for one in machines) else "baco"]
+
+
 _HINTS = {
-    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on the Verilog of its"
-    " accelerator, and every element of its output compared with integers; cycles from the first command to the last work,"
+    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on {machine},"
+    " and every element of its output compared with integers; cycles from the first command to the last work,"
     " energy from what was counted, all layers times their counts.",
     True: "Measured: the network was compiled for the design to one program, with the mappings of the search where they are"
-    " best, and simulated from input to output on the Verilog of its accelerator and a host core; every element that any"
+    " best, and simulated from input to output on {machine} and a host core; every element that any"
     " operator wrote was compared with integers. Cycles from reset to the end, energy from what was counted.",
 }
 

@@ -8,6 +8,7 @@ those groups are taken that together lower the objective most. From then on the 
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.rest import no_schedule, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
+from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive, Hardware
 from baco.exploration.search.base import SearchSetup
@@ -68,36 +70,24 @@ _Rows = list[tuple[float, list[list[_Possible]]]]
 
 
 def with_groups(
-    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, stop: Callable[[], bool]
-) -> RestOfPrograms | None:
+    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
+) -> RestOfPrograms:
     """The rest of programs in which operators run as one unit where that pays.
 
     Args:
         setup: of the search; its cost model knows of no groups.
-        stop: asked now and then; once it says so, there is no result.
+        doing: told what is being done.
     """
     space = setup.space
     points = space.hardware()
-    found: dict[tuple[str, int, bool], _Rows] = {}
-    for network in workload.networks:
-        try:
-            parts = sketches(network)
-        except BacoError:  # it cannot become a program, as `rest.reasons` says
-            continue
-        if not any(groups_of(part) for _, part in parts):
-            continue
-        for side in np.unique(points.dim).tolist():
-            for units in space.units:
-                machine = largest_of_side(space, points.dim == side, units)
-                rows = [(times, _possible(part, network, setup.tasks, machine)) for times, part in parts]
-                if any(row for _, ones in rows for row in ones):
-                    found[network.name, side, units] = rows
+    found = _found(workload, setup.tasks, space, doing)
     if not found:
         return rest
     search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
-    while not search.step().done:
-        if stop():
-            return None
+    while True:
+        doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
+        if search.step().done:
+            break
     dims, accumulators, scratchpads = (
         np.asarray(one, dtype=np.float64)
         for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
@@ -108,7 +98,9 @@ def with_groups(
     tasks = {name: [n for n, task in enumerate(setup.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
     placed: dict[Point, tuple[int, ...]] = {}
-    for at in np.flatnonzero(judge.known).tolist():
+    known = np.flatnonzero(judge.known).tolist()
+    for number, at in enumerate(known):
+        doing("accelerators that groups are chosen for", number, len(known))
         dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
         units = bool(space.units_at(bool(hardware.units[at])))
         machine = space.accelerator(dim, accumulator, scratchpad, units)
@@ -134,6 +126,38 @@ def with_groups(
     )
 
 
+def _found(
+    workload: Workload, tasks: Sequence[Task], space: DesignSpace, doing: Doing
+) -> dict[tuple[str, int, bool], _Rows]:
+    """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
+    points = space.hardware()
+    each: list[tuple[Network, list[tuple[float, QuantisedNetwork]]]] = []
+    for network in workload.networks:
+        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
+            each.append((network, sketches(network)))
+    sides = np.unique(points.dim).tolist()
+    every = [row for _, parts in each for _, part in parts for row in groups_of(part)]
+    total = sum(map(len, every)) * len(sides) * len(space.units)
+    priced = 0
+
+    def one_more() -> None:
+        nonlocal priced
+        doing("fusion groups", priced, total)
+        priced += 1
+
+    found = {}
+    for network, parts in each:
+        if not any(groups_of(part) for _, part in parts):
+            continue
+        for side in sides:
+            for units in space.units:
+                machine = largest_of_side(space, points.dim == side, units)
+                rows = [(times, _possible(part, network, tasks, machine, one_more)) for times, part in parts]
+                if any(row for _, ones in rows for row in ones):
+                    found[network.name, side, units] = rows
+    return found
+
+
 def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool) -> Accelerator:
     """An accelerator with the largest memories of a side."""
     points = space.hardware()
@@ -144,9 +168,13 @@ def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool)
 
 
 def _possible(
-    part: QuantisedNetwork, network: Network, tasks: Sequence[Task], machine: Accelerator
+    part: QuantisedNetwork,
+    network: Network,
+    tasks: Sequence[Task],
+    machine: Accelerator,
+    one_more: Callable[[], None],
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator."""
+    """Groups of an integer network, row by row, that fit an accelerator; `one_more` is called for each that might."""
     known: dict[tuple[str, ...], Group] = {}
 
     def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
@@ -161,6 +189,7 @@ def _possible(
     for row in groups_of(part):
         possible = []
         for one in row:
+            one_more()
             if one.names not in known:
                 continue
             group = known[one.names]

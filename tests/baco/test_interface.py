@@ -144,7 +144,6 @@ def test_wrong_networks(source: object, message: str, tmp_path: Path) -> None:
         ({"constraints": {"colour": 1}}, InputError, "unknown constraint"),
         ({"constraints": {"area_mm2": 1e-6}}, InfeasibleError, "area"),
         ({"proof": True}, InputError, "nothing can be proven"),
-        ({"resume": True}, InputError, "no study to resume"),
     ],
 )
 def test_wrong_options(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from baco.exploration.progress import Budget
 from baco.exploration.report import ReportData
 from baco.exploration.report.live import PROGRESS_PAGE, LivePage
 from baco.exploration.report.page import page_html
-from baco.exploration.studies.engine import Budget
 from tests.browser import ATTACK, LOOKS, Browser
 from tests.explore import report_helpers as helpers
 
