@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from baco.accel.area import configured_area_mm2
+from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyTable
 from baco.common.errors import InputError, did_you_mean
@@ -237,6 +237,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
     def _silicon_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """`area_of` without the memory interface."""
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
+
+    def area_blocks(self) -> dict[str, float]:
+        """`area_mm2` by block, in mm2: `array`, `accumulator`, `scratchpad`, and `tables` (of row functions), `logic` (that it has
+        more than a published machine) and `memory_interface` where they are there."""
+        reference = _area_reference(self.dataflow)
+        sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
+        found = configured_blocks_mm2(self, reference, *sizes)
+        return found | ({"memory_interface": self.memory_mm2} if self.memory_mm2 else {})
 
     @property
     def memory_gb_s(self) -> float:

@@ -73,28 +73,33 @@ def history_figure(data: ReportData) -> Figure:
 
 def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
     """Where the cycles of a design go; `layers` as `Result.layers` gives them."""
-    table = layers.sort_values("share", ascending=False, kind="stable")
+    table = layers[layers["count"] > 0].sort_values("share", ascending=False, kind="stable")
     hidden = len(table) - _MOST_BARS
     table = table.head(_MOST_BARS)
-    title = f"{data.network_names}: predicted cycles by layer"
+    title = f"{data.network_names}: predicted cycles by part"
     figure = _figure(title + (f" (the {_MOST_BARS} longest, {hidden} more)" if hidden > 0 else ""))
     order = [f"{index}" for index in table.index]
     for bottleneck in dict.fromkeys(table["bottleneck"]):
-        rows = table[table["bottleneck"] == bottleneck]
+        rows, known = table[table["bottleneck"] == bottleneck], RESOURCES[bottleneck]
         figure.add_bar(
             x=[f"{index}" for index in rows.index],
             y=list(rows["latency_cycles"] * rows["count"]),
             customdata=[
-                [_safe(str(row.layer)), _safe(str(row.problem)), row.count, row.share]
-                for row in rows.itertuples()
+                [
+                    _safe(str(row["layer"])),
+                    _safe(str(row["problem"] or row["kind"])),
+                    row["count"],
+                    row["share"],
+                ]
+                for row in rows.to_dict("records")
             ],
-            name=f"bound by {RESOURCES[bottleneck].label}",
-            marker_color=RESOURCES[bottleneck].color,
+            name=f"bound by {known.label}" if known.binds else known.label,
+            marker_color=known.color,
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]:g} runs, %{y:,.0f} cycles, "
             "%{customdata[3]:.1%}<extra></extra>",
         )
     figure.update_xaxes(
-        title="layer",
+        title="part",
         type="category",
         categoryorder="array",
         categoryarray=order,

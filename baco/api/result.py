@@ -152,50 +152,26 @@ class Result:
 
     @checked()
     def layers(self, design: int | Candidate | None = None) -> pd.DataFrame:
-        """The layers of a design, a row for each unique problem, in the order of the network.
+        """What a design's programs consist of, a row for each part: the layers first, one for each unique problem, then groups of
+        operators that run as one unit, and operators that are no layers. The parts add up to the design's cost.
 
-        Columns: `network`, `layer`, `operators` (how many nodes of the graph it stands for), `count` (runs), `problem`,
-        `kind`, `macs` (of one run), `mapping`; `latency_cycles`, `energy_uj` (predicted, of one run), `share` (of the
-        design's predicted cycles), `bottleneck`, `style` (of the code, where the model tells); `measured_cycles` and
-        `measured_energy_uj`, of one run, missing where nothing was measured.
+        Columns: `network`, `layer` (name of the part), `part` (`layer`, `group` or `operator`), `on` (`accelerator` or `host`),
+        `group` (those that a layer runs in besides, with ` > ` between their members and `; ` between groups), `operators` (how many
+        nodes of the graph it stands for), `count` (runs by itself), `problem`, `kind`, `macs` (of one run), `mapping`;
+        `latency_cycles`, `energy_uj` (predicted, of one run), `share` (of the design's predicted cycles), `bottleneck` (a resource, or
+        `group`, `operator`, `host` where none is known to limit), `style` (of the code, where the model tells); `measured_count`,
+        `measured_cycles` and `measured_energy_uj` (of one run), missing where nothing was measured by itself. Of a layer that runs in
+        groups alone, count is 0 and costs are missing. Where costs are of layers alone (`baco explore --cost-model reference`), what
+        the host would do besides is left out.
 
         Args:
             design: a number of `designs()`, or a design; by default the best.
 
         Raises InputError for a number or design that the study does not have.
         """
-        import pandas as pd
+        from baco.api.layer_table import part_table
 
-        data, index = self.data, self._index(design)
-        costs = data.layers[index]
-        assert costs is not None, "report_data costs the layers of every candidate"
-        validated = data.validated.get(index)
-        found = [one.measured for one in validated.layers] if validated else [None] * len(data.tasks)
-        measured = [one if one is not None and one.status == "measured" else None for one in found]
-        total = sum(t.count * c.latency_cycles for t, c in zip(data.tasks, costs, strict=True)) or 1.0
-        rows = [
-            {
-                "network": task.network,
-                "layer": task.name,
-                "operators": len(task.operators),
-                "count": task.count,
-                "problem": str(task.problem),
-                "kind": task.problem.kind,
-                "macs": task.problem.macs,
-                "mapping": text,
-                "latency_cycles": cost.latency_cycles,
-                "energy_uj": cost.energy_pj * 1e-6,
-                "share": task.count * cost.latency_cycles / total,
-                "bottleneck": cost.bottleneck,
-                "style": cost.style,
-                "measured_cycles": None if one is None else one.cycles,
-                "measured_energy_uj": None if one is None else one.energy_pj * 1e-6,
-            }
-            for task, text, cost, one in zip(
-                data.tasks, data.mapping_texts[index], costs, measured, strict=True
-            )
-        ]
-        return pd.DataFrame(rows).astype({"measured_cycles": "float64", "measured_energy_uj": "float64"})
+        return part_table(self.data, self._index(design))
 
     def _index(self, design: int | Candidate | None) -> int:
         candidates = self.data.candidates
@@ -234,7 +210,7 @@ class Result:
 
     @checked()
     def plot_layers(self, design: int | Candidate | None = None) -> Figure:
-        """Where the cycles of a design go, layer by layer, coloured by what bounds them."""
+        """Where the predicted cycles of a design go, part by part (as of `layers`), coloured by what bounds them."""
         from baco.api.figures import layers_figure
 
         return layers_figure(self.data, self.layers(design))

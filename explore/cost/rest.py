@@ -264,7 +264,8 @@ def _merged(parts: Iterable[tuple[float, Sequence[OperatorCost]]]) -> tuple[Oper
     for times, costs in parts:
         for one in costs:
             name = one.operator.partition("[")[0]
-            total = sums.setdefault((name, one.function, one.on_accelerator), [0.0] * 5)
+            key = (name, one.function, one.on_accelerator)
+            total = sums.setdefault(key, [0.0] * (1 + len(StepCost._fields)))
             for place, value in enumerate((one.runs, *one.cost)):
                 total[place] += times * value
     return tuple(

@@ -7,7 +7,9 @@
   const groups = new Map();
   D.candidates.forEach((c, id) => groups.set(c.hash + (c.label || ""), [...(groups.get(c.hash + (c.label || "")) || []), id]));
   const mappingsOf = (id) => groups.get(D.candidates[id].hash + (D.candidates[id].label || ""));
-  const heads = [...groups.values()].map((members) => members.reduce((a, b) => (D.candidates[b].value < D.candidates[a].value ? b : a)));
+  // what was measured stands for its accelerator: a prediction is no better for being lower
+  const before = (a, b) => (D.candidates[a].source === D.candidates[b].source ? D.candidates[b].value < D.candidates[a].value : D.candidates[b].source === "measured");
+  const heads = [...groups.values()].map((members) => members.reduce((a, b) => (before(a, b) ? b : a)));
   const isFront = (id) => mappingsOf(id).some((other) => D.candidates[other].front);
 
   const values = (name) => D.candidates.map((c) => c[name] * METRICS[name].scale);
@@ -23,7 +25,7 @@
     ].join("<br>");
   }
 
-  /** What no filter takes away: the best, Gemmini's machine, what was measured, what is in view or pinned. */
+  /** What no filter takes away: the best, Gemmini's machine, what was chosen to be measured, what is in view or pinned. */
   const always = (id) => D.candidates[id].label || D.candidates[id].status || id === D.best || id === chosen || pinned.includes(id);
   function passes(id) {
     const c = D.candidates[id];
@@ -35,6 +37,8 @@
     if (Number.isFinite(area) && c.area > area) return false;
     return true;
   }
+  /** In the list a row stands for an accelerator, as measured where it was. */
+  const listed = (id) => passes(id) && ($("every-mapping").checked || heads.includes(id) || id === chosen || pinned.includes(id));
   const near = (id, list) => list.every((one) => !(one[id] > NEAR * one[D.best]));
 
   /** Members that no other member is below and left of, from left to right. */
@@ -173,6 +177,7 @@
       },
       { title: "Design", first: true, sort: (id) => D.candidates[id].label || id, cell: (id) => h("button", { type: "button", onclick: (event) => { event.stopPropagation(); select(id); } }, D.candidates[id].label || "#" + id) },
       { title: "Status", class: "limit", sort: (id) => status(D.candidates[id]), cell: (id) => status(D.candidates[id]) },
+      { title: "Costs are", class: "limit", sort: (id) => D.candidates[id].source, cell: (id) => [D.candidates[id].source, D.candidates[id].was ? h("div", { class: "sub2" }, "EDP predicted by the search " + edpText(D.candidates[id].was.edp)) : null] },
       { title: "Mappings", num: true, sort: (id) => mappingsOf(id).length, cell: (id) => String(mappingsOf(id).length) },
       column("Array side", "PEs", "dim", String),
       column("Scratchpad", "KiB", "spad", grouped),
@@ -186,7 +191,7 @@
     filterDesigns();
   }
   function filterDesigns() {
-    designTable.show(passes);
+    designTable.show(listed);
     designTable.mark((id) => id === chosen);
     const shown = D.candidates.map((_, id) => id).filter(passes);
     $("designs-count").textContent = $("every-mapping").checked ? plural(shown.length, "design") : plural(heads.filter((id) => shown.includes(id)).length, "accelerator");
@@ -194,25 +199,40 @@
 
   // ---------------------------------------------------------------- files to keep
   function saveDesigns() {
-    const columns = [["design", "id"], ["status"], ["array_side", "dim"], ["scratchpad_kib", "spad"], ["accumulator_kib", "acc"], ["latency_cycles", "latency"], ["energy_pj", "energy"], ["edp_uj_cycles", "edp"], ["area_mm2", "area"], ["power_w", "power"], ["evaluations", "samples"], ["source"], ["config_hash", "hash"]];
-    const order = D.candidates.map((_, id) => id).filter(passes).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
-    const rows = order.map((id) => { const c = D.candidates[id]; return columns.map(([name, key]) => (name === "design" ? c.label || c.id : name === "status" ? status(c) : c[key || name])); });
-    download("designs.csv", csv([columns.map(([name]) => name), ...rows]), "text/csv");
+    const was = (key, scale = 1) => (c) => predictedOf(c)[key] * scale;
+    const columns = [
+      ["design", (c) => c.label || c.id], ["status", status], ["source", (c) => c.source], ["array_side", (c) => c.dim], ["scratchpad_kib", (c) => c.spad], ["accumulator_kib", (c) => c.acc],
+      ["latency_cycles", (c) => c.latency], ["energy_uj", (c) => c.energy * 1e-6], ["edp_uj_cycles", (c) => c.edp], ["area_mm2", (c) => c.area], ["power_w", (c) => c.power],
+      ["predicted_latency_cycles", was("latency")], ["predicted_energy_uj", was("energy", 1e-6)], ["evaluations", (c) => c.samples], ["config_hash", (c) => c.hash],
+    ];
+    const order = D.candidates.map((_, id) => id).filter(listed).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
+    download("designs.csv", csv([columns.map(([name]) => name), ...order.map((id) => columns.map(([, of]) => of(D.candidates[id])))]), "text/csv");
   }
   async function saveAccelerator() {
     everything ||= unpack("packed");
     download("accelerator.yaml", (await everything).accelerators[D.candidates[chosen].hash], "application/yaml");
   }
+  /** What runs, one row a part; cycles and energy of one run. */
   function saveLayers() {
     if (!rowsShown) return;
-    const names = ["network", "layer", "runs", "latency_cycles", "energy_pj", "limited_by", "array_use", "dram_words", ...D.limits.map((name) => "busy_" + name + "_cycles"), "style", "mapping"];
-    download("layers.csv", csv([names, ...rowsShown.map((r) => [r.task.network, r.task.name, r.runs, r.one, r.oneEnergy, D.limits[r.limit], r.use, r.dram, ...r.busy, r.style, r.mapping])]), "text/csv");
+    const busy = (k) => (r) => (r.kind === "layer" ? r.busy[k] : "");
+    const known = (r) => r.measured && !r.measured.assumed;
+    const columns = [
+      ["network", (r) => r.network], ["part", (r) => r.name], ["kind", (r) => r.kind], ["function", (r) => r.fn], ["on", (r) => r.on], ["group", (r) => r.groups.join("; ")],
+      ["runs", (r) => r.runs], ["latency_cycles", (r) => r.one], ["energy_uj", (r) => r.oneEnergy * 1e-6],
+      ["measured_runs", (r) => (known(r) ? r.measured.runs : "")], ["measured_latency_cycles", (r) => (known(r) ? r.measured.cycles / r.measured.runs : "")],
+      ["limited_by", (r) => r.limit], ["array_use", (r) => (r.use ? r.use : "")], ["dram_words", (r) => r.dram ?? ""],
+      ...D.limits.map((name, k) => ["busy_" + name + "_cycles", busy(k)]),
+      ...D.components.map((name, k) => ["energy_" + name + "_uj", (r) => r.oneParts[k] * 1e-6]),
+      ["style", (r) => r.style || ""], ["mapping", (r) => r.mapping || ""],
+    ];
+    download("layers.csv", csv([columns.map(([name]) => name), ...running(rowsShown).map((r) => columns.map(([, of]) => of(r)))]), "text/csv");
   }
   /** As best/mappings.yaml has it; strings in double quotes read alike in JSON and YAML. */
   function saveMappings() {
     if (!rowsShown) return;
     const lines = ["accelerator: " + JSON.stringify(D.candidates[chosen].hash), "layers:"];
-    for (const { task, mapping, twice } of rowsShown) {
+    for (const { task, mapping, twice } of rowsShown.slice(0, D.tasks.length)) {
       lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping), "  double_buffered: " + JSON.stringify([...twice]));
     }
     download("mappings.yaml", lines.join("\n") + "\n", "application/yaml");

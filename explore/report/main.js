@@ -47,27 +47,24 @@
     $("bounds").replaceChildren(...items);
   }
 
-  function showHost() {
-    if (!D.host.length) {
-      $("host-section").hidden = true;
-      return;
-    }
-    const own = D.host.filter((op) => op.on === "host");
-    const cycles = own.reduce((sum, op) => sum + op.count * op.cycles, 0);
-    const known = D.host.every((op) => op.energy !== null);
-    const energy = own.reduce((sum, op) => sum + op.count * (op.energy || 0), 0);
-    const best = D.candidates[D.best];
-    $("host-hint").textContent = (D.whole ? "Operators beside the layers, as predicted; they are part of every design's cost. The host core runs for " : "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: ") + si(cycles, "cycles") +
-      (best.latency > 0 ? " (" + percent(cycles / best.latency) + " of the best design's latency)" : "") + (known ? ", " + joules(energy) : "") + ".";
+  /** What is part of no cost here: the host's operators where costs are of layers alone. */
+  function showHost(rows) {
+    const apart = D.whole || !rows ? [] : rows.filter((row) => row.kind !== "layer" && row.runs > 0);
+    $("host-section").hidden = !apart.length;
+    if (!apart.length) return;
+    const total = (key) => apart.reduce((sum, row) => sum + row[key], 0);
+    const design = predictedOf(D.candidates[chosen]);
+    $("host-hint").textContent = "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: the host core runs for " + si(total("latency"), "cycles") +
+      (design.latency > 0 ? " (" + percent(total("latency") / design.latency) + " of the design's latency)" : "") + ", " + joules(total("energy")) + ".";
     fillTable($("host"), [
-      { title: "Operator", first: true, sort: (op) => op.operator, class: "wrap", cell: (op) => op.operator },
-      { title: "Network", sort: (op) => op.network, class: "wrap", cell: (op) => op.network },
-      { title: "Kind", sort: (op) => op.kind, cell: (op) => op.kind },
-      { title: "On", sort: (op) => op.on, cell: (op) => op.on },
-      { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => count(op.count) },
-      { title: "Latency", unit: "cycles", num: true, first: true, sort: (op) => op.count * op.cycles, cell: (op) => si(op.count * op.cycles) },
-      { title: "Energy", num: true, first: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },
-    ], D.host, { caption: "Operators beside the layers, all runs of each" });
+      { title: "Operator", first: true, sort: (row) => row.name, class: "wrap", cell: (row) => row.name },
+      { title: "Network", sort: (row) => row.network, class: "wrap", cell: (row) => row.network },
+      { title: "Kind", sort: (row) => row.fn, cell: (row) => row.fn },
+      { title: "On", sort: (row) => row.on, cell: (row) => row.on },
+      { title: "Runs", num: true, sort: (row) => row.runs, cell: (row) => count(row.runs) },
+      { title: "Latency", unit: "cycles", num: true, first: true, sort: (row) => row.latency, cell: (row) => si(row.latency) },
+      { title: "Energy", num: true, first: true, sort: (row) => row.energy, cell: (row) => joules(row.energy) },
+    ], apart, { caption: "Operators beside the layers, all runs of each" });
   }
 
   function showNetworks() {
@@ -131,8 +128,7 @@
       rows = await layersOf(id);
       if (rows === null) reason = "The layers of this design are not in the page; its mappings are in candidates.parquet.";
     } catch (error) {
-      if (id === D.best) rows = D.layers.map(([text, row], i) => layerRow(text, row, D.tasks[i], i, D.candidates[id]));
-      else reason = "This browser cannot unpack the layers of designs other than the best (" + error.message + ").";
+      reason = "This browser cannot unpack the layers of designs other than the best (" + error.message + ").";
     }
     if (chosen !== id) return; // another design was clicked meanwhile
     rowsShown = rows;
@@ -140,6 +136,7 @@
     filterDesigns();
     await showLayers(reason);
     showGraph();
+    showHost(rows);
     document.body.dataset.shown = String(id);
   }
 
@@ -167,7 +164,6 @@
     $("by-samples").addEventListener("click", () => toggle(false));
     $("by-seconds").addEventListener("click", () => toggle(true));
     $("back").addEventListener("click", () => select(D.best));
-    $("all-bars").parentElement.hidden = D.tasks.length <= BARS;
     $("all-bars").addEventListener("change", () => rowsShown && drawLayers(rowsShown));
     $("filter").addEventListener("input", applyFilter);
     $("graph-network").append(...D.workload.map((n, place) => h("option", { value: place }, n.name)));
@@ -192,7 +188,6 @@
     listDesigns();
     showDesign();
     showBounds();
-    showHost();
     showNetworks();
     await Promise.all([drawHistory(), select(chosen), showCompared()]);
     $("plot-front").on("plotly_click", (event) => {

@@ -11,6 +11,7 @@ from baco.common.text import html_text
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.units import scientific, si, significant
 from baco.exploration.validate.compare import BaselineComparison, comparisons
+from baco.exploration.validate.predictions import prediction_change
 from baco.exploration.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
 
 __all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
@@ -77,7 +78,11 @@ def _design(
         "status": one.status,
         "reason": one.reason,
         "cost_model": one.design.cost_model,
+        "searched": None
+        if one.design.prediction is None
+        else cost_block(one.design.prediction, machine.clock_mhz),
         "predicted": None if predicted is None else cost_block(predicted, machine.clock_mhz),
+        "prediction_change": prediction_change(one) or None,
         "measured": None if measured is None else cost_block(measured, machine.clock_mhz),
         "estimate": None
         if estimate is None
@@ -207,6 +212,10 @@ def validation_html(data: ReportData) -> str:
     if found:
         parts.append("<ul>" + "".join(f"<li>{_text(one.text)}</li>" for one in found) + "</ul>")
     parts.append(_designs_table(designs, numbers))
+    changes = [text for one in designs if (text := prediction_change(one))]
+    if changes:
+        parts.append(f'<p class="hint">{_text(_CHANGES)}</p>')
+        parts.append("<ul>" + "".join(f"<li>{_text(text)}</li>" for text in changes) + "</ul>")
     if any(one.programs for one in designs):
         parts.append(_programs_table(designs))
     parts += [_operators_tables(one) if one.programs else _layers_table(one) for one in designs]
@@ -229,12 +238,25 @@ _HINTS = {
 }
 
 
+_CHANGES = (
+    "Two predictions: the search predicts layers one by one under its mappings, with groups chosen before it began; once a program is"
+    " compiled, every layer has what rides on it, takes the better of its mapping and the compiler's own schedules, and groups are"
+    " chosen anew."
+)
+
+
 def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
     """Accelerator, host and whole of every program."""
     heads = (
         *("Design", "Network"),
-        *("Cycles of the accelerator", "of the host", "whole", "predicted", "predicted / measured"),
-        *("Energy of the accelerator", "of the host", "whole", "predicted"),
+        *(
+            "Cycles of the accelerator",
+            "of the host",
+            "whole",
+            "predicted as compiled",
+            "predicted / measured",
+        ),
+        *("Energy of the accelerator", "of the host", "whole", "predicted as compiled"),
     )
     rows = []
     for one in designs:
@@ -299,16 +321,19 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
     heads = (
         *("Design", "Array", "Scratchpad + accumulator, KiB", "Area, mm²", "Status"),
         *(
-            "Cycles predicted",
-            "Cycles measured",
-            "EDP predicted, µJ·cycles",
-            "EDP measured, µJ·cycles",
-            "Ratio",
+            "Cycles predicted by the search",
+            "as compiled",
+            "measured",
+            "EDP predicted by the search, µJ·cycles",
+            "as compiled",
+            "measured",
+            "As compiled / measured",
         ),
     )
     rows = []
     for one in designs:
         machine, guess, cost, estimate = one.design.accelerator, one.design.predicted, one.cost, one.estimate
+        first = one.design.prediction
         number = numbers.get(id(one))
         name = one.design.name + ("" if number is None else f" (#{number})")
         cycles, edp, ratio = "–", "–", "–"
@@ -328,14 +353,16 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
                 f"{machine.scratchpad_kib:,} + {machine.accumulator_kib:,}",
                 significant(machine.area_mm2),
                 f"{one.status}: {_STATUS[one.status]}" if one.status != "measured" else "measured",
+                si(first.latency_cycles, "").strip() if first else "–",
                 si(guess.latency_cycles, "").strip() if guess else "–",
                 cycles,
+                scientific(first.edp) if first else "–",
                 scientific(guess.edp) if guess else "–",
                 edp,
                 ratio,
             )
         )
-    return html_table(heads, rows, numeric=range(2, 10), caption="Designs chosen to be measured")
+    return html_table(heads, rows, numeric=range(2, 12), caption="Designs chosen to be measured")
 
 
 def _within(error: float | None) -> str:

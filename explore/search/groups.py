@@ -55,7 +55,7 @@ class _Possible:
         tasks: of its layers, by place in the workload.
         others: names of its other operators.
         needs: (schedules, 2) rows of scratchpad and accumulator.
-        costs: (schedules, 4) of a run of the network.
+        costs: (schedules, fields of `StepCost`) of a run of the network.
     """
 
     operators: GroupOperators
@@ -249,8 +249,8 @@ class _Judge:
             self.alone[:, task] = np.where(np.isfinite(each), each, np.inf).min(1, initial=np.inf)
 
     def added(self, costs: Floats, machine: Accelerator, at: int) -> Floats:
-        """What steps (..., 4) add on an accelerator, (...,)."""
-        cycles, fixed, accumulator, scratchpad = np.moveaxis(costs, -1, 0)
+        """What steps (..., fields of `StepCost`) add on an accelerator, (...,)."""
+        cycles, fixed, accumulator, scratchpad, _ = np.moveaxis(costs, -1, 0)
         pj = machine.energy.with_memories(
             fixed,
             accumulator,
@@ -279,7 +279,7 @@ def _taken(
         at: place of the accelerator with the judge.
     """
     beside = {one.operator: one for one in rest}
-    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(5))
+    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(1 + len(StepCost._fields)))
     replaced: dict[str, float] = defaultdict(float)
     runs = dict.fromkeys(tasks, 0.0)
     for times, rows in parts:

@@ -44,7 +44,17 @@ def single(problem: Problem, mapping: Mapping, dim: int, repeat: int = 1) -> Rep
     workload = Workload.of([Network("net", (Tensor("x", (1,)),), (op,))])
     found, layers = helpers.candidate(workload.tasks, (mapping,), dim, 7)
     search = SearchRecord("by hand", 0, "none")
-    return ReportData(workload, Objective(("edp",)), [found], found, [layers], (), search, {}, "baco explore")
+    return ReportData(
+        workload,
+        Objective(("edp",)),
+        [found],
+        found,
+        [helpers.design_costs(workload.tasks, layers)],
+        (),
+        search,
+        {},
+        "baco explore",
+    )
 
 
 def test_a_row_worked_out_by_hand() -> None:
@@ -303,16 +313,16 @@ def test_output_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_report_data_refuses_parts_that_do_not_fit() -> None:
     data = helpers.report_data()
-    with pytest.raises(ValueError, match="sets of layers"):
-        replace(data, layers=data.layers[:-1])
-    without: list[Any] = list(data.layers)
+    with pytest.raises(ValueError, match="5 costs for 6 candidates"):
+        replace(data, costs=data.costs[:-1])
+    without: list[Any] = list(data.costs)
     without[data.best_index] = None
-    with pytest.raises(ValueError, match="layers are missing"):
-        replace(data, layers=without)
-    short: list[Any] = list(data.layers)
-    short[0] = short[0][:-1]
+    with pytest.raises(ValueError, match="cost are missing"):
+        replace(data, costs=without)
+    short: list[Any] = list(data.costs)
+    short[0] = replace(short[0], layers=short[0].layers[:-1])
     with pytest.raises(ValueError, match="candidate 0 has 4 layers for 5 tasks"):
-        replace(data, layers=short)
+        replace(data, costs=short)
     other = replace(data.candidates[1], tasks=(Task("x", Problem(), 1.0),))
     with pytest.raises(ValueError, match="candidate 1 is for other tasks"):
         replace(data, candidates=[data.candidates[0], other, *data.candidates[2:]])
@@ -332,7 +342,7 @@ def test_summary_text_is_plain_and_complete() -> None:
         "host core",
     ):
         assert part in text
-    shares = [int(value) for value in re.findall(r"(\d+)%", text.split("limited by:")[1].split(".")[0])]
+    shares = [int(value) for value in re.findall(r"(\d+)%", text.split("time goes to:")[1].split(".")[0])]
     assert sum(shares) in range(98, 103)
 
 

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ import yaml
 
 from baco.accel.config import Accelerator
 from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries
+from baco.exploration.candidate import LayerCost
 from baco.exploration.report import ReportData, write_report
 from baco.exploration.report.axes import metric_axis
 from baco.exploration.report.graph import network_units
@@ -29,7 +32,7 @@ from baco.exploration.report.resources import RESOURCES
 from baco.exploration.validate.choose import choose_candidates
 from baco.main import run
 from baco.workloads.inputs.load import load_network
-from baco.workloads.network import Workload
+from baco.workloads.network import Network, Workload
 from tests.explore import report_helpers as helpers
 from tests.explore.report.test_report_page import Engine, size_of_unit
 
@@ -55,7 +58,7 @@ def test_one_point_an_accelerator() -> None:
     head = min(range(0, 8, 2), key=lambda i: data.candidates[i].objective)
     assert shown_points(engine) == {head, 1, 3, 5, 7, 8, data.best_index}
     assert engine.text("designs-count") == "6 accelerators"
-    rows = {row.split(" | ")[1]: row.split(" | ")[3] for row in engine.rows("designs")}
+    rows = {row.split(" | ")[1]: row.split(" | ")[4] for row in engine.rows("designs")}
     assert rows[f"#{head}"] == "4"
     engine.change("every-mapping", "on")
     assert shown_points(engine) == set(range(9))
@@ -111,7 +114,7 @@ def test_filters() -> None:
 def test_best_first() -> None:
     data = helpers.report_data(candidates=9)
     rows = Engine(page_html(data)).rows("designs")
-    costs = [float(row.split(" | ")[9]) for row in rows]
+    costs = [float(row.split(" | ")[10]) for row in rows]
     assert costs == sorted(costs)
     assert "best" in next(row for row in rows if f"#{data.best_index} " in row)
 
@@ -128,7 +131,7 @@ def test_designs_side_by_side() -> None:
         assert float(cell.split("×")[0][:4]) == pytest.approx(cost.area_mm2, rel=0.1)
     rows = engine.rows("compare-layers")
     assert len(rows) == len(data.tasks)
-    layers = [data.layers[2], data.layers[4], data.baseline.layers]
+    layers = [one.layer_costs for one in (data.costs[2], data.costs[4], data.baseline.costs) if one]
     for row, i in zip(rows, range(len(rows)), strict=True):
         for cell, of in zip(row.split(" | ")[1:], layers, strict=True):
             assert of is not None
@@ -227,23 +230,38 @@ def test_a_layer_opens_with_what_the_models_say() -> None:
 
 
 def test_bottlenecks_and_what_doubling_gives() -> None:
+    """From the headline down; what gives most by doubling comes first."""
     data = helpers.report_data(candidates=3, layers=16)
-    rows = Engine(page_html(data)).rows("bottlenecks")
+    head, *rows = Engine(page_html(data)).rows("bottlenecks")
+    assert head.startswith("all layers | ")
+    assert amount(head.split(" | ")[1]) == pytest.approx(data.best.cost.latency_cycles, rel=6e-3)
     found = Counter(cost.bottleneck for cost in data.best_layers)
     assert len(rows) == len(data.resources)
     words = {"compute": "array", "dram": "DRAM"}
+    details, doubled = data.details[data.best_index], []
     for name in data.resources:
         (row,) = (row for row in rows if row.startswith(words.get(name, name)))
-        assert row.split(" | ")[1] == f"{found[name]} of {len(data.tasks)}"
+        assert row.split(" | ")[3] == str(found[name])
         k = data.resources.index(name)
-        total = sum(
-            t.count * d.doubled[k] for t, d in zip(data.tasks, data.details[data.best_index], strict=True)
+        total = sum(t.count * d.doubled[k] for t, d in zip(data.tasks, details, strict=True))
+        assert amount(row.split(" | ")[1]) == pytest.approx(total, rel=6e-3)
+        own = sum(
+            t.count * c.latency_cycles
+            for t, c in zip(data.tasks, data.best_layers, strict=True)
+            if c.bottleneck == name
         )
-        value, unit = row.split(" | ")[3].split()[:2]
-        scale = {"kcycles": 1e3, "Mcycles": 1e6, "Gcycles": 1e9}[
-            next(u for u in ("kcycles", "Mcycles", "Gcycles") if unit.startswith(u))
-        ]
-        assert float(value) * scale == pytest.approx(total, rel=6e-3)
+        assert amount(row.split(" | ")[2]) == pytest.approx(own, rel=6e-3)
+        doubled.append((total, rows.index(row)))
+    assert [place for _, place in sorted(doubled)] == [
+        place for _, place in sorted(doubled, key=lambda p: p[1])
+    ]
+
+
+def amount(text: str) -> float:
+    """Cycles, from text as `12.3 kcycles…`."""
+    found = re.match(r"([\d.]+) ([kMG]?)cycles", text)
+    assert found is not None, text
+    return float(found[1]) * {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[found[2]]
 
 
 def saved(engine: Engine) -> str:
@@ -273,11 +291,12 @@ def test_files_to_keep(tmp_path: Path) -> None:
         assert (again.temporal, again.buffering) == (mapping.temporal, mapping.buffering)
     press(engine, "layers.csv")
     rows = list(csv.DictReader(io.StringIO(saved(engine))))
-    costs = data.layers[3]
-    assert costs is not None
+    assert data.costs[3] is not None
+    costs = data.costs[3].layer_costs
     assert [row["network"] for row in rows] == ["'" + text] * len(data.tasks)  # no spreadsheet runs it
-    assert [float(row["latency_cycles"]) for row in rows] == pytest.approx(
-        [c.latency_cycles for c in costs], rel=1e-4
+    assert [float(row["latency_cycles"]) for row in rows] == [c.latency_cycles for c in costs]
+    assert [float(row["energy_uj"]) for row in rows] == pytest.approx(
+        [c.energy_pj * 1e-6 for c in costs], rel=1e-12
     )
     assert [row["limited_by"] for row in rows] == [c.bottleneck for c in costs]
     engine.change("every-mapping", "on")
@@ -287,29 +306,72 @@ def test_files_to_keep(tmp_path: Path) -> None:
     for row in rows:
         if row["design"].isdigit():
             cost = data.candidates[int(row["design"])].cost
-            assert float(row["latency_cycles"]) == pytest.approx(cost.latency_cycles, rel=1e-4)
+            assert float(row["latency_cycles"]) == cost.latency_cycles
+            assert (float(row["energy_uj"]), float(row["edp_uj_cycles"])) == (cost.energy_uj, cost.edp)
+            assert row["source"] == cost.source
+
+
+def costs_of(network: Network, beside: Sequence[CostEntry] = ()) -> DesignCosts:
+    """Of a program of layers of 10 cycles, and of what is beside them."""
+    tasks = Workload.of([network]).tasks
+    cost = LayerCost(10.0, 5.0, 1.0, (1.0,) * 4, (10.0, 0.0, 0.0, 0.0), (5.0, 0.0, 0.0, 0.0, 0.0))
+    runs = [
+        task.count - sum(name in one.operators for one in beside for name in task.operators) for task in tasks
+    ]
+    return DesignCosts(layer_entries(tasks, [cost] * len(tasks), runs, beside), tuple(beside), whole=True)
+
+
+def group(network: str, *names: str) -> CostEntry:
+    return CostEntry(
+        network, " > ".join(names), "group", "group", "accelerator", 1.0, 7.0, {"array": 3.0}, names
+    )
 
 
 def test_units_of_networks() -> None:
-    # what `baco networks` counts: tensor operators, those that cost nothing beside them, those of the host
+    # what `baco networks` counts: tensor operators, those that cost nothing beside them, the others
     for name, counts in (("resnet50", (54, 119, 1)), ("mobilenet_v2", (53, 97, 1))):
         network = load_network(name)
-        units = network_units(network, Workload.of([network]).tasks, [])
+        units = network_units(network, costs_of(network))
         where = Counter(unit.on for unit in units)
         rides = sum(len(unit.rides) for unit in units)
-        assert (where["accelerator"], rides, where["host"]) == counts
-        made: dict[str, int] = {}
+        assert (where["accelerator"], rides, where["nothing"]) == counts
         for place, unit in enumerate(units):
             assert all(-1 <= source < place for source in unit.sources)
-            assert (unit.task is not None) == (unit.operator.problem is not None)
-            made[unit.operator.name] = place
     # an addition waits for both of its inputs, wherever they come from
     resnet = load_network("resnet50")
-    units = network_units(resnet, Workload.of([resnet]).tasks, [])
-    places = {unit.operator.name: place for place, unit in enumerate(units)}
+    units = network_units(resnet, costs_of(resnet))
+    places = {unit.name: place for place, unit in enumerate(units)}
     last = units[places["layer1.1.conv3"]]
     assert last.rides[-2:] == ["layer1.1.add (add)", "layer1.1.relu (relu)"]
     assert last.sources == {places["layer1.1.conv2"], places["layer1.0.downsample"]}
+
+
+def test_what_costs_something_is_a_unit_and_groups_stand_together() -> None:
+    resnet = load_network("resnet50")
+    add = CostEntry(
+        "resnet50", "layer1.1.add", "operator", "addition", "accelerator", 1.0, 2.0, {}, ("layer1.1.add",)
+    )
+    pool = CostEntry(
+        "resnet50", "avgpool", "operator", "average", "host", 1.0, 9.0, {"host": 1.0}, ("avgpool",)
+    )
+    start = CostEntry("resnet50", "start", "operator", "start", "host", 1.0, 9.0, {"host": 1.0})
+    one = group("resnet50", "layer1.0.conv2", "layer1.0.conv3", "layer1.0.add")
+    costs = costs_of(resnet, [add, pool, one, start])
+    entries = (*costs.layers, *costs.beside)
+    units = network_units(resnet, costs)
+    places = {unit.name: place for place, unit in enumerate(units)}
+    inside = [unit.name for unit in units if unit.group == one.name]
+    assert inside == list(one.operators)
+    assert [places[name] - places[inside[0]] for name in inside] == [0, 1, 2]
+    # its last member reads the downsampled image too, which is made in between
+    assert places["layer1.0.downsample"] < places["layer1.0.conv2"]
+    assert units[places["layer1.0.add"]].sources == {places["layer1.0.conv3"], places["layer1.0.downsample"]}
+    assert units[places["layer1.1.add"]].sources == {places["layer1.1.conv3"], places["layer1.0.add"]}
+    for unit in units:
+        assert unit.entry is None or unit.name in (entries[unit.entry].operators or ("start",))
+    assert units[places["avgpool"]].on == "host"
+    assert units[-1].name == "start"
+    assert all(source < place for place, unit in enumerate(units) for source in unit.sources)
 
 
 def test_the_graph_on_the_page() -> None:
@@ -328,7 +390,7 @@ def test_the_graph_on_the_page() -> None:
 def test_headline_and_whole_program() -> None:
     data = helpers.report_data()
     cards = {label: (value, remark) for label, value, remark in payload(data)["cards"]}
-    host = sum(one.count * one.latency_cycles for one in data.host)
+    host = sum(one.runs * one.cycles for one in data.best_costs.beside)
     assert list(cards)[:3] == ["Whole program", "Accelerator", "Host"]
     assert "4.10 kcycles" in cards["Host"][1]
     assert host == 4096
@@ -342,7 +404,7 @@ def test_reports_without_a_baseline_or_details() -> None:
     assert engine.get("document.body.dataset.ready") == "yes"
     engine.do("elements['layers'].tBodies[0].children[0].fire('click')")
     assert "nearest to the best only" in engine.text("layer")
-    assert all(row.endswith("–") for row in engine.rows("bottlenecks"))
+    assert all(row.split(" | ")[1] == "–" for row in engine.rows("bottlenecks")[1:])
 
 
 HEADS = "[...elements['{}'].tHead.children[0].children]"
@@ -391,9 +453,12 @@ def test_a_table_stays_sorted_while_designs_are_pinned_and_chosen() -> None:
     assert sorted_by(engine, "designs") == [["Area, mm²", "ascending"]]
     # the layers are now another design's, in the order that was asked for
     assert sorted_by(engine, "layers") == [["Energy", "descending"]]
-    of_design = data.layers[int(order[4])] if int(order[4]) < len(data.candidates) else data.baseline.layers
+    place = int(order[4])
+    of_design = data.costs[place] if place < len(data.candidates) else data.baseline.costs
     assert of_design is not None
-    energies = [task.count * one.energy_pj for task, one in zip(data.tasks, of_design, strict=True)]
+    energies = [
+        task.count * one.energy_pj for task, one in zip(data.tasks, of_design.layer_costs, strict=True)
+    ]
     expected = sorted(range(len(energies)), key=lambda i: -energies[i])
     assert [int(row.split(" | ")[0]) - 1 for row in engine.rows("layers")] == expected
 
@@ -413,14 +478,14 @@ def test_on_a_narrow_page_what_a_design_costs_comes_first() -> None:
     for before, after in zip(wide.rows("designs"), narrow.rows("designs"), strict=True):
         assert [after.split(" | ")[place] for place in places] == before.split(" | ")
     layers = narrow.get(f"{HEADS.format('layers')}.map((e) => e.textContent)")
-    assert layers[:3] == ["Layer", "Latency, cycles", "Energy"]
+    assert layers[:3] == ["Part", "Latency, cycles", "Energy"]
 
 
 def test_paper_gets_every_row_and_plots_of_its_width() -> None:
     data = helpers.report_data(candidates=50, layers=280)
     engine = Engine(page_html(data))
     press_heading(engine, "designs", "Area")
-    units = len(network_units(data.workload.networks[0], data.tasks, data.host))
+    units = len(network_units(data.workload.networks[0], data.best_costs))
     on_screen = {table: len(engine.rows(table)) for table in ("designs", "layers")}
     assert on_screen == {"designs": 10, "layers": 200}
     assert len(data.tasks) > 200

@@ -176,10 +176,12 @@ def test_reports_add_up(study: tuple[Path, SearchOutcome]) -> None:
     latency, energy = network_totals(data, data.workload.networks[0])
     assert latency == pytest.approx(found.best.cost.latency_cycles)
     assert energy == pytest.approx(found.best.cost.energy_pj)
-    groups = [one for one in data.host if one.kind == "group"]
+    groups = [one for one in data.best_costs.entries if one.kind == "group"]
     assert groups
-    assert all(one.on_accelerator for one in groups)
-    assert sum(data.counts(data.best_index)) < sum(task.count for task in data.tasks)
+    assert all(one.on == "accelerator" for one in groups)
+    alone = sum(one.runs for one in data.best_costs.layers)
+    members = sum(name in task.operators for one in groups for name in one.operators for task in data.tasks)
+    assert alone + members == sum(task.count for task in data.tasks)
 
 
 def test_a_resumed_search_keeps_its_groups(study: tuple[Path, SearchOutcome], tmp_path: Path) -> None:

@@ -380,7 +380,7 @@ def test_a_report_names_the_units_and_adds_up(tmp_path: Path, by_hand: RestOfPro
     assert candidate_block(data, data.best_index)["accelerator"]["units"] == "row_functions"
     assert data.baseline is not None
     assert not data.baseline.accelerator.features.row_functions
-    assert [one.on_accelerator for one in data.host] == [True]
+    assert [one.on for one in data.best_costs.beside] == ["accelerator"]
     with Study.open(found.path, read_only=True) as study:
         assert study.rest == by_hand
         assert study.space().search_units
