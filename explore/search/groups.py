@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
+from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.rest import no_schedule, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
@@ -44,6 +45,8 @@ __all__ = ["largest_of_side", "with_groups"]
 Floats = NDArray[np.float64]
 #: Samples of the short search.
 _SAMPLES = 300
+#: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
+_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,17 @@ class _Possible:
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
 _Rows = list[tuple[float, list[list[_Possible]]]]
+_Parts = list[tuple[float, QuantisedNetwork]]
 
 
 def with_groups(
     rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
-) -> RestOfPrograms:
-    """The rest of programs in which operators run as one unit where that pays.
+) -> tuple[RestOfPrograms, bool]:
+    """The rest of programs in which operators run as one unit where that pays, and whether a first search finds nothing that is
+    anywhere near the constraints.
+
+    There, groups are not looked at. But they are if power is bounded: they save time more than energy, so that bounds which
+    designs without them keep need not be within the reach of those with them.
 
     Args:
         setup: of the search; its cost model knows of no groups.
@@ -80,14 +88,21 @@ def with_groups(
     """
     space = setup.space
     points = space.hardware()
-    found = _found(workload, setup.tasks, space, doing)
-    if not found:
-        return rest
+    parts = _parts(workload)
+    if not any(groups_of(part) for one in parts.values() for _, part in one):
+        return rest, False
     search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
     while True:
         doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
-        if search.step().done:
+        result = search.step()
+        if result.done:
             break
+    far = least_violation(space.constraints, result.details) > _FAR
+    if far and space.constraints.power_mw is None:
+        return rest, True
+    found = _found(workload, parts, setup.tasks, space, doing)
+    if not found:
+        return rest, far
     dims, accumulators, scratchpads = (
         np.asarray(one, dtype=np.float64)
         for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
@@ -121,22 +136,30 @@ def with_groups(
                 for name, one in zip(names, fusions, strict=True)
             )
     counts = {name: len(of) for name, of in tasks.items()}
-    return replace(
-        rest, fused=FusedPrograms(counts, {name: tuple(ones) for name, ones in choices.items()}, placed)
-    )
+    chosen = FusedPrograms(counts, {name: tuple(ones) for name, ones in choices.items()}, placed)
+    return replace(rest, fused=chosen), far
+
+
+def _parts(workload: Workload) -> dict[str, _Parts]:
+    """Integer networks, by the name of the network."""
+    found = {}
+    for network in workload.networks:
+        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
+            found[network.name] = sketches(network)
+    return found
 
 
 def _found(
-    workload: Workload, tasks: Sequence[Task], space: DesignSpace, doing: Doing
+    workload: Workload,
+    parts_of: Mapping[str, _Parts],
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    doing: Doing,
 ) -> dict[tuple[str, int, bool], _Rows]:
     """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
     points = space.hardware()
-    each: list[tuple[Network, list[tuple[float, QuantisedNetwork]]]] = []
-    for network in workload.networks:
-        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
-            each.append((network, sketches(network)))
     sides = np.unique(points.dim).tolist()
-    every = [row for _, parts in each for _, part in parts for row in groups_of(part)]
+    every = [row for parts in parts_of.values() for _, part in parts for row in groups_of(part)]
     total = sum(map(len, every)) * len(sides) * len(space.units)
     priced = 0
 
@@ -146,7 +169,8 @@ def _found(
         priced += 1
 
     found = {}
-    for network, parts in each:
+    for network in workload.networks:
+        parts = parts_of.get(network.name, [])
         if not any(groups_of(part) for _, part in parts):
             continue
         for side in sides:
@@ -241,6 +265,7 @@ class _Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
+        self._static: dict[int, float] = {}
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)
@@ -259,7 +284,9 @@ class _Judge:
             scratchpad_kib=float(machine.scratchpad_kib),
             dim=float(machine.dim),
         )
-        pj = pj + cycles * machine.static_pj(1.0)
+        if at not in self._static:
+            self._static[at] = machine.static_pj(1.0)
+        pj = pj + cycles * self._static[at]
         return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
 
 
