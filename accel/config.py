@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import cache
 from pathlib import Path
@@ -18,12 +19,11 @@ from pydantic import (
     model_validator,
 )
 
-from baco.accel.area import configured_area_mm2
+from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyTable
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
-from baco.common.yaml import load_yaml, parse_model
 
 __all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
 
@@ -238,6 +238,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """`area_of` without the memory interface."""
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
 
+    def area_blocks(self) -> dict[str, float]:
+        """`area_mm2` by block, in mm2: `array`, `accumulator`, `scratchpad`, and `tables` (of row functions), `logic` (that it has
+        more than a published machine) and `memory_interface` where they are there."""
+        reference = _area_reference(self.dataflow)
+        sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
+        found = configured_blocks_mm2(self, reference, *sizes)
+        return found | ({"memory_interface": self.memory_mm2} if self.memory_mm2 else {})
+
     @property
     def memory_gb_s(self) -> float:
         """Bandwidth of main memory."""
@@ -334,11 +342,13 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Accelerator:
-        """Read a configuration file; fields left out take their defaults.
+        """Read a configuration file; fields left out take the values of the accelerator that its `base` names, else their defaults.
 
         Raises InputError with file, line and column for anything wrong with it.
         """
-        return parse_model(cls, load_yaml(path))
+        # by name: what finds a base stands above this file
+        found: Accelerator = importlib.import_module("baco.accel.presets").load_accelerator(Path(path))
+        return found
 
 
 @cache

@@ -33,11 +33,12 @@ ROW_FUNCTIONS = {
     "product": RowFunctionWork(products=8 * 28 + 20 * 16, lookups=0),
 }
 #: What accel/rtl/baco_normalizer.v multiplies for an element: bits of one operand times bits of the other, added up. A square
-#: or one multiplication of the exponential's three or of I-GELU's two is of 32 bits, a product of float32 of 24.
+#: or one multiplication of the exponential's three or of I-GELU's two is of 32 bits, a product of float32 of 24. A layer norm
+#: is a difference; its one product is that by the store's scale, as of any result.
 NORMALISATIONS = {
     "variance": 32 * 32,
     "exponential": 3 * 32 * 32,
-    "layer_norm": 24 * 24,
+    "layer_norm": 0,
     "i_gelu": 2 * 32 * 32,
     "integer_softmax": 3 * 32 * 32 + 24 * 24,
 }
@@ -58,6 +59,8 @@ _ADDITIONS = {
 #: Two clocks (MHz) of a processor and the supplies (V) that they need: the slowest and the fastest operating point of the OMAP4430
 #: (Cortex-A9 in 45 nm, the node of `baco.accel.area`) in Linux 2.6.39 to 3.3, arch/arm/mach-omap2/opp4xxx_data.c.
 _SUPPLIES = ((300.0, 1.025), (1008.0, 1.375))
+#: The slowest and the fastest clock (MHz) between which supplies are published ones.
+SUPPLY_CLOCKS = _SUPPLIES[0][0], _SUPPLIES[1][0]
 
 
 def supply_volts(mhz: float) -> float:

@@ -48,7 +48,6 @@ def run(program: str, arguments: list[str]) -> int:
         arguments: what follows the program's name.
     """
     from baco.common.door import at_command_line
-    from baco.common.errors import BacoError, StoppedError
     from baco.common.provenance import command_line
 
     for stream in (sys.stdout, sys.stderr):
@@ -60,9 +59,16 @@ def run(program: str, arguments: list[str]) -> int:
         import importlib
 
         importlib.import_module("typer.completion").completion_init()
+    with at_command_line():
+        return _ended(program, arguments, command)
+
+
+def _ended(program: str, arguments: list[str], command: str) -> int:
+    """Exit code of a command line; every error becomes one message."""
+    from baco.common.errors import BacoError, StoppedError
+
     try:
-        with at_command_line():
-            code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
+        code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except StoppedError as error:

@@ -85,6 +85,10 @@ class RestOfPrograms:
         """What is known of accelerators without row functions."""
         return replace(self, with_units={})
 
+    def without_groups(self) -> RestOfPrograms:
+        """Of programs whose operators run one by one: what the compiler does with schedules that no search found."""
+        return replace(self, fused=FusedPrograms())
+
     def units_may_pay(self, *, power_bounded: bool) -> bool:
         """Whether on arrays of some side any amount (`of`) is less with row functions than without.
 

@@ -424,7 +424,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     """
     file = parse_model(SpaceFile, doc)
     try:
-        base = load_accelerator(_beside(folder, file.base))
+        base = load_accelerator(file.base, folder)
     except InputError as error:
         if error.location is not None and os.path.isfile(error.location.file):
             raise  # it is about the content of that file

@@ -129,6 +129,8 @@ class Network:
         outputs: tensors for the outside; empty if not known, then those that nothing reads. One inside of a block
             stands for that of every run.
         spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
+        output_names: what the user's model calls its `outputs`, in the same order; empty where it calls them nothing else than
+            their tensors.
     """
 
     name: str
@@ -140,6 +142,13 @@ class Network:
     blocks: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
     spec: str = field(default="", compare=False, repr=False)
+    output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def named_outputs(self) -> list[tuple[str, Tensor]]:
+        """The declared outputs with the names that the user knows."""
+        names = self.output_names or tuple(tensor.name for tensor in self.outputs)
+        return list(zip(names, self.outputs, strict=True))
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -197,11 +197,14 @@ def prepared_search(
     from baco.exploration.cost.choice import check_cost_model, default_cost_model
     from baco.exploration.objective import Objective
     from baco.exploration.search.base import check_budget, check_searcher
-    from baco.exploration.studies.study import FILE_NAME, already_there
 
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
     check_seed(seed)
+    if kernel is None:
+        check_searcher(search)
+    if out is not None:
+        _check_folder(Path(out), resume)
     chosen = _space(space, constraints or {})
     if timing is not None:
         chosen = dataclasses.replace(chosen, base=with_timing(chosen.base, timing))
@@ -222,10 +225,7 @@ def prepared_search(
         chosen, search = explored.searched(chosen), "blocks"
     mix = explored.workload if explored is not None else _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
-    if not resume and os.path.exists(folder / FILE_NAME):
-        raise already_there(folder / FILE_NAME)
-    if explored is None:
-        check_searcher(search)
+    _check_folder(folder, resume)
     return PreparedSearch(
         mix,
         chosen,
@@ -338,6 +338,14 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
         latest, number = folder, number + 1
         folder = OUTPUT_ROOT / f"{stem}-{number}"
     return latest if resume and latest is not None else folder
+
+
+def _check_folder(folder: Path, resume: bool) -> None:
+    """Raises StorageError for a study in the way."""
+    from baco.exploration.studies.study import FILE_NAME, already_there
+
+    if not resume and os.path.exists(folder / FILE_NAME):
+        raise already_there(folder / FILE_NAME)
 
 
 def _call(made: PreparedSearch) -> str:

@@ -44,11 +44,13 @@ def simulate(
     Args:
         program: an ELF file.
         accelerator: as `baco.accelerator` takes it.
-        engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `spike` or `chipyard` (of the user's own).
+        engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `gemmini-model` (the cycles
+            of a model of the original Gemmini's units, caches and core, which has a memory system of its own), `spike` or
+            `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
         memory: size and timing of main memory (`baco.sim.job.MainMemory`).
-        timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original Gemmini's
-            units, caches and core, which has a memory system of its own).
+        timing: whose cycles are counted: `baco` (the Verilog's) or `gemmini` (the original's: with it, `rtl` stands for
+            `gemmini-model`); by default what the accelerator says.
         limits: when to give up (`baco.sim.job.Limits`).
         recording: waveforms and logs to write (`baco.sim.job.Recording`).
         images: bytes laid over the program's in memory before it starts, each at an address.
@@ -65,7 +67,7 @@ def simulate(
     from baco.sim.job import Job, Limits, MainMemory, Recording
 
     if (program is None) == (stream is None):
-        raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
+        raise InputError("give either a program or a --stream of commands")
     job = Job(
         accelerator=find(accelerator),
         program=None if program is None else Path(program),
@@ -151,6 +153,8 @@ def trace(
                 "add --out FILE.html or --perfetto FILE.json", "give out or perfetto the name of a file"
             ),
         )
+    if until is not None and until <= first:
+        raise InputError(f"no cycle lies from --from {first:,} to --until {until:,}")
     content = read_log(log)
     if out is not None:
         draw = draw_html if Path(out).suffix == ".html" else draw_image

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import typer
 
-__all__ = ["CommandGroup", "seed_option"]
+__all__ = ["CommandGroup", "only_with", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,6 +26,20 @@ _LARGEST_SEED = 2**32 - 1
 def seed_option(meaning: str) -> Any:
     """The option `--seed` of a command."""
     return typer.Option("--seed", min=0, max=_LARGEST_SEED, help=meaning)
+
+
+def only_with(owner: str, given: Mapping[str, Any], *, hint: str | None = None) -> None:
+    """Raises InputError for the first option that is given and means nothing without `owner`.
+
+    Args:
+        owner: what the options go with, as a sentence ends (`--network`, `a kernel`).
+        given: by how an option is written, what it was given; None, False and empty lists for one that was not.
+    """
+    for option, value in given.items():
+        if value is not None and value is not False and value != [] and value != ():
+            from baco.common.errors import InputError
+
+            raise InputError(f"{option} goes with {owner}", hint=hint or f"leave {option} out")
 
 
 class CommandGroup(typer.Typer):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import only_with, seed_option
 from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
 from baco.cli.engine_options import WorkerOptions
@@ -198,6 +198,11 @@ def explore(
 
     _check_validation(validate, validate_time, baseline=baseline)
     _ = where.chosen  # what does not go together is said before the search
+    if not validate and measure is None:
+        only_with(
+            "--validate or --measure",
+            {"--executor": where.executor != "local", "--address": where.address, "--workers": where.workers},
+        )
     budget = None if measure is None else cycles_of(measure, "--measure")
     if kernel is not None:
         _check_kernel_options(measure, validate, baseline=baseline)
@@ -219,6 +224,8 @@ def explore(
             out=out,
             resume=resume,
         )
+    if budget is not None:
+        _check_measured(made)
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
@@ -230,6 +237,7 @@ def explore(
             result,
             best=validate,
             baseline=baseline,
+            fusion=fusion,
             time_limit=validate_time,
             workers=where.workers,
             executor=where.executor,
@@ -250,6 +258,19 @@ def explore(
         from baco.cli.page import show_page
 
         show_page(page)
+
+
+def _check_measured(made: PreparedSearch) -> None:
+    """Raises InputError for a search that cannot go on with measurements."""
+    from baco.common.errors import InputError, Location
+    from baco.exploration.cost.choice import default_cost_model
+
+    if not made.resume and (made.cost_model or default_cost_model(made.space)) != "instruction":
+        raise InputError(
+            "a measured search needs the instruction-aware cost model",
+            location=Location("--measure"),
+            hint="take --cost-model instruction",
+        )
 
 
 def _check_kernel_options(measure: str | None, validate: int, *, baseline: bool) -> None:

@@ -26,11 +26,15 @@ _FILES = {
 }
 #: Where the text of each comes from; a kernel is no module of ours.
 _SOURCES = {**_FILES, Example.kernel: "kernel.txt", Example.attention: "attention.txt"}
+#: What to type next, the exploration last.
 _NEXT = {
-    Example.space: "explore --network resnet18 --space {file}",
-    Example.layers: "explore --network {file}",
-    Example.kernel: "python {file}",
-    Example.attention: "explore --kernel {file}:flash --shape 'B=8,S=512,D=64' --validate 1",
+    Example.space: ("explore --network resnet18 --space {file}",),
+    Example.layers: ("explore --network {file}",),
+    Example.kernel: (
+        "python {file}",
+        "explore --kernel {file}:matmul_relu --shape M=512,N=512,K=256 --validate 1",
+    ),
+    Example.attention: ("python {file}", "explore --kernel {file}:flash --shape B=8,S=512,D=64 --validate 1"),
 }
 
 
@@ -38,8 +42,8 @@ def init(
     example: Annotated[
         Example,
         typer.Argument(
-            help="space: a design space. layers: a network as a table. kernel: a block kernel. "
-            "attention: another, of two products with a softmax between."
+            help="space: a design space; layers: a network as a table; kernel: a kernel of the block language; "
+            "attention: another one, of two products with a softmax between."
         ),
     ],
     out: Annotated[
@@ -67,4 +71,7 @@ def init(
         )
     text = (resources.files("baco.examples") / _SOURCES[example]).read_text("utf-8")
     atomic_write(path, text)
-    stdout().print(f"{one_line(str(path))}: try `{_NEXT[example].format(file=shell_word(str(path)))}`")
+    console = stdout()
+    console.print(f"{one_line(str(path))} is written; try")
+    for line in _NEXT[example]:
+        console.print(f"  {line.format(file=shell_word(str(path)))}", soft_wrap=True, highlight=False)

@@ -8,10 +8,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baco.exploration.report.data import Baseline, CostBound, OtherOperator, ReportData, SearchRecord
+    from baco.exploration.report.data import Baseline, CostBound, ReportData, SearchRecord
     from baco.exploration.report.write import write_report
 
-__all__ = ["Baseline", "CostBound", "OtherOperator", "ReportData", "SearchRecord", "write_report"]
+__all__ = ["Baseline", "CostBound", "ReportData", "SearchRecord", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

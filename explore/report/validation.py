@@ -158,7 +158,7 @@ def validation_sentences(data: ReportData) -> list[str]:
     if count["measured"]:
         found.append(
             f"{count['measured']} of {len(designs)} designs validated were measured: {_WHAT[any(one.programs for one in designs)]}"
-            " compiled, simulated on the design's own Verilog, and every element that it computes right."
+            f" compiled, simulated on {simulated_on(designs)}, and every element that it computes right."
         )
     if count["sampled"]:
         found.append(
@@ -175,6 +175,7 @@ def validation_sentences(data: ReportData) -> list[str]:
 
 
 #: What is measured of a design, by whether it is whole programs.
+SIMULATED_ON = {"baco": "the Verilog of its accelerator", "gemmini": "a model of the original Gemmini"}
 _WHAT = {False: "every layer", True: "the whole program"}
 _STATUS = {
     "measured": "every element was right",
@@ -195,7 +196,7 @@ def validation_html(data: ReportData) -> str:
     parts = [
         '<section aria-labelledby="h-validation" id="validation">',
         '<h2 id="h-validation">Predicted and measured</h2>',
-        f'<p class="hint">{_HINTS[any(one.programs for one in designs)]}</p>',
+        f'<p class="hint">{_HINTS[any(one.programs for one in designs)].format(machine=simulated_on(designs))}</p>',
     ]
     parts += [
         f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.design.name)}:'
@@ -212,12 +213,18 @@ def validation_html(data: ReportData) -> str:
     return "\n".join([*parts, "</section>"])
 
 
+def simulated_on(designs: Sequence[ValidatedDesign]) -> str:
+    """What measured them: our Verilog, or what stands in for the original Gemmini."""
+    machines = [one.design.accelerator for one in designs]
+    return SIMULATED_ON["gemmini" if any(one.timing == "gemmini" for one in machines) else "baco"]
+
+
 _HINTS = {
-    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on the Verilog of its"
-    " accelerator, and every element of its output compared with integers; cycles from the first command to the last work,"
+    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on {machine},"
+    " and every element of its output compared with integers; cycles from the first command to the last work,"
     " energy from what was counted, all layers times their counts.",
     True: "Measured: the network was compiled for the design to one program, with the mappings of the search where they are"
-    " best, and simulated from input to output on the Verilog of its accelerator and a host core; every element that any"
+    " best, and simulated from input to output on {machine} and a host core; every element that any"
     " operator wrote was compared with integers. Cycles from reset to the end, energy from what was counted.",
 }
 
@@ -253,7 +260,7 @@ def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
                     si(guess.energy_pj * 1e-12, "J") if guess else "–",
                 )
             )
-    return html_table(heads, rows, numeric=range(2, 11))
+    return html_table(heads, rows, numeric=range(2, 11), caption="Whole programs, by part")
 
 
 def _operators_tables(one: ValidatedDesign) -> str:
@@ -281,7 +288,9 @@ def _operators_tables(one: ValidatedDesign) -> str:
             for operator in program.measured.operators
         ]
         title = f"Operators of {_text(program.planned.network)} on {_text(one.design.name)}"
-        table = html_table(heads, rows, numeric=range(2, 5))
+        table = html_table(
+            heads, rows, numeric=range(2, 5), caption="Operators, in the order in which they run"
+        )
         found.append(f"<details><summary>{title}</summary>{table}</details>")
     return "\n".join(found)
 
@@ -326,7 +335,7 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
                 ratio,
             )
         )
-    return html_table(heads, rows, numeric=range(2, 10))
+    return html_table(heads, rows, numeric=range(2, 10), caption="Designs chosen to be measured")
 
 
 def _within(error: float | None) -> str:
@@ -336,7 +345,7 @@ def _within(error: float | None) -> str:
 def _layers_table(one: ValidatedDesign) -> str:
     heads = (
         *("Layer", "Runs", "Cycles predicted", "Cycles measured", "Predicted / measured"),
-        *("Energy predicted, J", "Energy measured, J"),
+        *("Energy predicted", "Energy measured"),
         *("Array busy", "Loads busy", "Stores busy", "Memory busy", "Waits for host", "Carried out as"),
     )
     rows = []
@@ -360,7 +369,7 @@ def _layers_table(one: ValidatedDesign) -> str:
                 layer.reason or layer.planned.schedule,
             )
         )
-    table = html_table(heads, rows, numeric=range(1, 12))
+    table = html_table(heads, rows, numeric=range(1, 12), caption="Layers, one run of each")
     return f"<details><summary>Layers of {_text(one.design.name)}</summary>{table}</details>"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +40,7 @@ from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
-__all__ = ["largest_of_side", "with_groups"]
+__all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups", "with_possible_groups"]
 
 Floats = NDArray[np.float64]
 #: Samples of the short search.
@@ -69,7 +69,7 @@ class _Possible:
 
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
-_Rows = list[tuple[float, list[list[_Possible]]]]
+PossibleGroups = list[tuple[float, list[list[_Possible]]]]
 _Parts = list[tuple[float, QuantisedNetwork]]
 
 
@@ -86,8 +86,6 @@ def with_groups(
         setup: of the search; its cost model knows of no groups.
         doing: told what is being done.
     """
-    space = setup.space
-    points = space.hardware()
     parts = _parts(workload)
     if not any(groups_of(part) for one in parts.values() for _, part in one):
         return rest, False
@@ -97,20 +95,65 @@ def with_groups(
         result = search.step()
         if result.done:
             break
-    far = least_violation(space.constraints, result.details) > _FAR
-    if far and space.constraints.power_mw is None:
+    constraints = setup.space.constraints
+    far = least_violation(constraints, result.details) > _FAR
+    if far and constraints.power_mw is None:
         return rest, True
-    found = _found(workload, parts, setup.tasks, space, doing)
+    found = _found(workload, parts, setup.tasks, setup.space, doing)
     if not found:
         return rest, far
+    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing), far
+
+
+def possible_groups(
+    network: Network,
+    parts: Sequence[tuple[float, QuantisedNetwork]],
+    names: Collection[str],
+    tasks: Sequence[Task],
+    machine: Accelerator,
+) -> PossibleGroups:
+    """What groups of a network, of these names alone, cost on an accelerator.
+
+    Args:
+        parts: what `sketches` says of the network.
+        names: as `Fusion.groups` has them.
+    """
+    return [(times, _possible(part, network, tasks, machine, only=names)) for times, part in parts]
+
+
+def with_possible_groups(
+    rest: RestOfPrograms, possible: Mapping[str, PossibleGroups], archive: Archive, metric: str
+) -> RestOfPrograms:
+    """As `with_groups`, on the one accelerator of an archive's space.
+
+    Args:
+        rest: of programs there.
+        possible: groups by the name of their network, on that accelerator.
+        archive: whose mappings say what operators cost one by one.
+        metric: the objective.
+    """
+    (dim,), (units,) = archive.space.dim, archive.space.units
+    found = {(name, dim, units): rows for name, rows in possible.items() if any(any(of) for _, of in rows)}
+    return _decided(rest, found, archive, metric) if found else rest
+
+
+def _decided(
+    rest: RestOfPrograms,
+    found: Mapping[tuple[str, int, bool], PossibleGroups],
+    archive: Archive,
+    metric: str,
+    doing: Doing = silent,
+) -> RestOfPrograms:
+    """The rest of programs with those of the possible groups that lower a metric most on each accelerator of a space."""
+    space, points = archive.space, archive.space.hardware()
     dims, accumulators, scratchpads = (
         np.asarray(one, dtype=np.float64)
         for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
     )
     hardware = Hardware(dims, accumulators, scratchpads, points.units)
-    judge = _Judge(search.archive, hardware, *EXPONENTS[setup.objective.metrics[0]][:2])
+    judge = _Judge(archive, hardware, *EXPONENTS[metric][:2])
     names = sorted({name for name, *_ in found})
-    tasks = {name: [n for n, task in enumerate(setup.tasks) if task.network == name] for name in names}
+    tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
     placed: dict[Point, tuple[int, ...]] = {}
     known = np.flatnonzero(judge.known).tolist()
@@ -136,8 +179,9 @@ def with_groups(
                 for name, one in zip(names, fusions, strict=True)
             )
     counts = {name: len(of) for name, of in tasks.items()}
-    chosen = FusedPrograms(counts, {name: tuple(ones) for name, ones in choices.items()}, placed)
-    return replace(rest, fused=chosen), far
+    return replace(
+        rest, fused=FusedPrograms(counts, {name: tuple(ones) for name, ones in choices.items()}, placed)
+    )
 
 
 def _parts(workload: Workload) -> dict[str, _Parts]:
@@ -155,7 +199,7 @@ def _found(
     tasks: Sequence[Task],
     space: DesignSpace,
     doing: Doing,
-) -> dict[tuple[str, int, bool], _Rows]:
+) -> dict[tuple[str, int, bool], PossibleGroups]:
     """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
     points = space.hardware()
     sides = np.unique(points.dim).tolist()
@@ -196,9 +240,13 @@ def _possible(
     network: Network,
     tasks: Sequence[Task],
     machine: Accelerator,
-    one_more: Callable[[], None],
+    one_more: Callable[[], None] = lambda: None,
+    only: Collection[str] | None = None,
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator; `one_more` is called for each that might."""
+    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all).
+
+    `one_more` is called for each that might.
+    """
     known: dict[tuple[str, ...], Group] = {}
 
     def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
@@ -214,7 +262,7 @@ def _possible(
         possible = []
         for one in row:
             one_more()
-            if one.names not in known:
+            if one.names not in known or (only is not None and _name(one.names) not in only):
                 continue
             group = known[one.names]
             if group not in options:
@@ -238,6 +286,11 @@ def _possible(
         if possible:
             rows.append(possible)
     return rows
+
+
+def _name(operators: Sequence[str]) -> str:
+    """Of a group."""
+    return " > ".join(map(_plain, operators))
 
 
 def _plain(name: str) -> str:
@@ -291,7 +344,7 @@ class _Judge:
 
 
 def _taken(
-    parts: _Rows,
+    parts: PossibleGroups,
     rest: Sequence[OperatorCost],
     tasks: Sequence[int],
     machine: Accelerator,
@@ -327,7 +380,7 @@ def _taken(
             by_names = {one.operators.names: one for one in row}
             for group in best_groups([one.operators for one in row], gains):
                 one = by_names[group.names]
-                groups[" > ".join(map(_plain, group.names))] += times * np.array([1.0, *costs[group.names]])
+                groups[_name(group.names)] += times * np.array([1.0, *costs[group.names]])
                 for task in one.tasks:
                     runs[task] += times
                 for name in one.others:

@@ -110,7 +110,7 @@ def _check_same(
         raise InputError(
             "the study was made with other settings: " + "; ".join(differences),
             location=Location(str(study.path)),
-            hint=f"resume with the study's own settings ({study.provenance['command']}), "
+            hint=f"resume with the study's own settings (`{study.provenance['command']}`), "
             f"or choose another {argument('out')}",
         )
     made, now = study.provenance["versions"], versions()

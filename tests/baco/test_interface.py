@@ -224,15 +224,23 @@ def test_a_log_is_drawn(tmp_path: Path) -> None:
 def test_figures_show_the_designs(result: baco.Result) -> None:
     rest, front, best, knee = result.plot_front().data
     assert [one.name for one in (rest, front, best, knee)] == ["dominated", "Pareto front", "best", "knee"]
-    assert list(front.x) == [one.cost.latency_cycles for one in result.data.candidates if one.front]
+    sizes = {"": 1.0, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
+    prefix = result.plot_front().layout.xaxis.title.text.removeprefix("latency, ").removesuffix("cycles")
+    cycles = [one.cost.latency_cycles for one in result.data.candidates if one.front]
+    assert [x * sizes[prefix] for x in front.x] == pytest.approx(cycles)
     assert list(best.y) == [result.best.cost.area_mm2]
-    energy = result.plot_front("energy", "edp").data[2]
-    assert list(energy.x) == [result.best.cost.energy_uj]
+    of_energy = result.plot_front("energy", "edp")
+    prefix = of_energy.layout.xaxis.title.text.removeprefix("energy, ").removesuffix("J")
+    assert of_energy.data[2].x[0] * sizes[prefix] == pytest.approx(result.best.cost.energy_pj * 1e-12)
+    for axis in (of_energy.layout.xaxis, of_energy.layout.yaxis):
+        assert axis.exponentformat == "power"  # no tick brings a prefix of its own
     bars = [value for one in result.plot_layers().data for value in one.y]
     assert sum(bars) == pytest.approx(result.best.cost.latency_cycles)
     (history,) = result.plot_history().data
     assert list(history.y) == sorted(history.y, reverse=True)
-    assert history.y[-1] == result.best.cost.latency_cycles
+    prefix = result.plot_history().layout.yaxis.title.text.removeprefix("best latency, ")
+    prefix = prefix.removesuffix("cycles (predicted)")
+    assert history.y[-1] * sizes[prefix] == pytest.approx(result.best.cost.latency_cycles)
     with pytest.raises(InputError, match="no metric 'colour'"):
         result.plot_front("colour")
 

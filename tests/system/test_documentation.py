@@ -177,6 +177,13 @@ def test_the_first_command_on_a_clean_clone(tmp_path: Path) -> None:
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
     output = execute(first.commands, clone)
     assert missing(first.shown, output) == [], output
+    # searches have the same bits everywhere: what README shows is what this version prints, to the last digit, but for seconds
+    printed = {" ".join(line.split()) for line in output.splitlines()}
+    shown = {
+        " ".join(line.split()) for line in first.shown if line != "..." and not re.search(r"\d s$", line)
+    }
+    assert len(shown) > 5
+    assert shown <= printed, output
 
 
 def changed(text: str, diff: str) -> str:

@@ -41,8 +41,8 @@ def _walk(model: LoadedModel) -> Network:
             handler(imp)
         except UnsupportedNodeError as error:
             imp.reject(str(error))
-    outputs = [imp.values[value.name] for value in model.graph.output if value.name in imp.values]
-    network = imp.builder.build(imp.unsupported, outputs)
+    names = [value.name for value in model.graph.output if value.name in imp.values]
+    network = imp.builder.build(imp.unsupported, [imp.values[name] for name in names], names)
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(

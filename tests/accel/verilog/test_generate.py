@@ -121,7 +121,7 @@ def test_parameters_follow_the_configuration() -> None:
 
 
 def test_settings_are_the_names_the_simulator_knows() -> None:
-    known = re.findall(r'\{"(\w+)", &c\.\w+\}', (ROOT / "sim/cpp/config.cpp").read_text())
+    known = re.findall(r'\{"(\w+)", &c\.\w+\}', (ROOT / "baco/sim/cpp/config.cpp").read_text())
     lines = dict(line.split() for line in config_lines(load_accelerator("gemmini-lean")).splitlines())
     assert sorted(lines) == sorted(known)
     assert set(Features.model_fields) <= set(lines)
