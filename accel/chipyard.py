@@ -45,8 +45,8 @@ def chipyard_notes(accelerator: Accelerator) -> list[str]:
     found = chipyard_gaps(accelerator)
     if features.normalizations:
         found.append(
-            "features.normalizations compute as Gemmini's functional simulator does: its RTL makes softmax of another"
-            " polynomial and rounds layer norm once, so programs find other results there"
+            "features.normalizations make softmax as Gemmini's functional simulator does: its RTL takes another"
+            " polynomial, so programs find other results there"
         )
     if features.max_pool and accelerator.accumulator_banks != 2:
         found.append(

@@ -33,11 +33,12 @@ ROW_FUNCTIONS = {
     "product": RowFunctionWork(products=8 * 28 + 20 * 16, lookups=0),
 }
 #: What accel/rtl/baco_normalizer.v multiplies for an element: bits of one operand times bits of the other, added up. A square
-#: or one multiplication of the exponential's three or of I-GELU's two is of 32 bits, a product of float32 of 24.
+#: or one multiplication of the exponential's three or of I-GELU's two is of 32 bits, a product of float32 of 24. A layer norm
+#: is a difference; its one product is that by the store's scale, as of any result.
 NORMALISATIONS = {
     "variance": 32 * 32,
     "exponential": 3 * 32 * 32,
-    "layer_norm": 24 * 24,
+    "layer_norm": 0,
     "i_gelu": 2 * 32 * 32,
     "integer_softmax": 3 * 32 * 32 + 24 * 24,
 }

@@ -28,11 +28,11 @@ __all__ = [
     "plain_name",
 ]
 
-#: What energy goes to. `host`: the host core and the cache lines that it moves; `unsplit`: array and main memory of operators
-#: beside the layers, whose parts the model does not tell apart; the others as of `LayerCost` and measurements.
+#: What energy goes to. `host`: the host core and the cache lines that it moves; `array`: multiplications, registers and functions
+#: of rows of groups and other operators, which the model does not tell apart; the others as of `LayerCost` and measurements.
 COMPONENTS = (
     *("mac", "registers", "accumulator", "scratchpad", "dram", "functions", "normalisations"),
-    *("unsplit", "static", "host"),
+    *("array", "static", "host"),
 )
 #: Of a layer, in the order of `LayerCost.energy_terms_pj`.
 _LAYER_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
@@ -87,6 +87,7 @@ class CostEntry:
         energy_terms_pj: of one run, by `COMPONENTS`; what is left out is 0.
         operators: names of the operators of the network that it stands for: nodes of a layer's task, members of a group.
         macs: multiply-accumulates of one run that its layers ask for.
+        dram_words: that one run moves through main memory for the accelerator.
         task: place of a layer among the tasks.
         layer: a layer's cost in detail.
         groups: names of the groups that a layer runs in besides.
@@ -103,6 +104,7 @@ class CostEntry:
     energy_terms_pj: Mapping[str, float]
     operators: tuple[str, ...] = ()
     macs: float = 0.0
+    dram_words: float = 0.0
     task: int | None = None
     layer: LayerCost | None = field(default=None, repr=False)
     groups: tuple[str, ...] = ()
@@ -338,6 +340,7 @@ def layer_entries(
                 {**terms, "static": cost.static_pj},
                 task.operators,
                 task.problem.macs,
+                cost.accesses[3],
                 place,
                 cost,
                 tuple(dict.fromkeys(groups)),
@@ -366,8 +369,13 @@ def operator_entries(
     for one in operators:
         group = one.function == "group"
         members = tuple(one.operator.split(_NEXT)) if group else (one.operator,)
+        moved = table.dram_pj * one.cost.dram_bytes
+        left = one.cost.fixed_pj - moved
+        if abs(left) <= _ROUNDING * moved:
+            moved, left = one.cost.fixed_pj, 0.0
         terms = {
-            "unsplit" if one.on_accelerator else "host": one.cost.fixed_pj,
+            "array" if one.on_accelerator else "host": left,
+            "dram": moved,
             "accumulator": float(accumulator) * one.cost.accumulator_words,
             "scratchpad": float(scratchpad) * one.cost.scratchpad_words,
             "static": accelerator.static_pj(one.cost.cycles),
@@ -384,6 +392,7 @@ def operator_entries(
                 {name: value / one.runs for name, value in terms.items() if value},
                 members,
                 sum(macs.get(name, 0.0) for name in members),
+                one.cost.dram_bytes / one.runs,
             )
         )
     return tuple(found)

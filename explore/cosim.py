@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Literal
 
 from baco.accel.config import Accelerator
 from baco.accel.legality.errors import ERRORS
@@ -15,10 +16,14 @@ from baco.exploration.executors.base import Call
 from baco.exploration.executors.engine import HERE, ExecutorChoice
 from baco.sim.cosim.illegal import illegal_stream
 from baco.sim.cosim.minimise import Minimised, minimise
-from baco.sim.cosim.run import Simulator, StreamOutcome, random_stream
+from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, random_stream
 from baco.sim.cosim.stream import Stream
 
-__all__ = ["ConfigurationResult", "Failure", "run_campaign"]
+__all__ = ["ConfigurationResult", "Failure", "StreamKind", "run_campaign"]
+
+#: Streams of everything that is legal, of products in place, and of what is damaged or made by chance.
+StreamKind = Literal["legal", "in place", "illegal"]
+_MAKERS = {"legal": random_stream, "in place": in_place_stream, "illegal": illegal_stream}
 
 #: Streams that a task makes and plays: bounds memory, and how long a failure stays unseen.
 _BATCH = 100
@@ -56,7 +61,7 @@ def run_campaign(
     streams: int,
     seed: int,
     *,
-    illegal: bool = False,
+    kind: StreamKind = "legal",
     engine: ExecutorChoice = HERE,
     report: Callable[[str], None] = lambda _: None,
     shorten: bool = True,
@@ -65,7 +70,7 @@ def run_campaign(
 
     Args:
         streams: on each configuration: those with the indices 0, 1, ... of the seed.
-        illegal: streams that are damaged or made by chance, instead of legal ones.
+        kind: of streams.
         engine: where they are played.
         report: gets sentences about progress.
         shorten: minimise the first failure of a configuration.
@@ -78,7 +83,7 @@ def run_campaign(
         Call(
             f"{one.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
             _play,
-            (one, seed, range(start, min(start + _BATCH, streams)), illegal),
+            (one, seed, range(start, min(start + _BATCH, streams)), kind),
             ("compiler",),
         )
         for one in accelerators
@@ -104,18 +109,17 @@ def _simulator(accelerator: Accelerator) -> Simulator:
     return Simulator(accelerator)
 
 
-def _play(accelerator: Accelerator, seed: int, indices: range, illegal: bool) -> ConfigurationResult:
-    make = illegal_stream if illegal else random_stream
+def _play(accelerator: Accelerator, seed: int, indices: range, kind: StreamKind) -> ConfigurationResult:
     names = {one.code: one.name for one in ERRORS}
     refused: Counter[str] = Counter()
     failures: list[Failure] = []
     played = commands = cycles = 0
-    made = [make(accelerator, seed, index) for index in indices]
+    made = [_MAKERS[kind](accelerator, seed, index) for index in indices]
     for stream, outcome in zip(made, _simulator(accelerator).play(made), strict=True):
         if outcome.failed:
             failures.append(Failure(stream, outcome))
             continue
-        if not illegal and outcome.kind != "same":
+        if kind != "illegal" and outcome.kind != "same":
             raise BacoError(
                 f"stream {stream.name} is not legal: {outcome.describe()}", hint="please report this"
             )

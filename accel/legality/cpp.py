@@ -87,6 +87,13 @@ namespace {
 
 int64_t min(int64_t a, int64_t b) { return std::min(a, b); }
 int64_t max(int64_t a, int64_t b) { return std::max(a, b); }
+// Row i of a result falls on row j > i of an operand.
+int64_t overtakes(int64_t result, int64_t result_stride, int64_t first, int64_t stride, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = i + 1; j < rows; ++j)
+      if (result + i * result_stride == first + j * stride) return 1;
+  return 0;
+}
 
 }  // namespace
 
@@ -215,7 +222,7 @@ def _check(one: CommandType) -> str:
 
 
 def _common(error: str) -> str:
-    return f'refuse(Refusal::k{_camel(error)}, "{dict(COMMON)[error]}")'
+    return f'refuse(Refusal::k{_camel(error)}, "{next(rule for code, rule, _ in COMMON if code == error)}")'
 
 
 def _signature(name: str) -> str:
@@ -257,7 +264,7 @@ def _statement(step: Step, rename: Callable[[str], str]) -> str:
 
 def _renamer(local: Iterable[str]) -> Callable[[str], str]:
     """What names are in C++: members end in an underscore. Raises ValueError for a name that nothing defines."""
-    plain = {*local, *FUNCTIONS, "min", "max"}
+    plain = {*local, *FUNCTIONS, "min", "max", "overtakes"}
     members = {*STATE, *PARAMETERS, *Features.model_fields}
 
     def rename(name: str) -> str:

@@ -8,6 +8,7 @@ from baco.accel.isa.command import FIELD_KINDS, CommandType
 from baco.accel.isa.commands import COMMANDS
 from baco.accel.legality.errors import ERRORS
 from baco.accel.legality.language import Refuse
+from baco.accel.legality.original import Original, undefined
 from baco.accel.legality.rules import COMMON, RULES
 
 __all__ = ["command_reference", "reference", "verilog_constants", "verilog_header"]
@@ -77,10 +78,19 @@ def _illegal() -> list[str]:
         "|---|---|---|",
         *(f"| {one.code} | {one.name} | {one.meaning} |" for one in ERRORS),
         "",
-        "| error | rule of all commands |",
-        "|---|---|",
-        *(f"| {error} | {rule} |" for error, rule in COMMON),
-        "| MAIN_MEMORY | main memory has every byte that is loaded or stored; this is looked at last |",
+        "What is legal on the original Gemmini is legal here. The last column of the rules says what the original makes of",
+        "a command that breaks them: *forbidden*, it asserts, stops or hangs; *undefined*, what comes of it depends on timing,",
+        "on what was there before, or differs between its RTL and its functional simulator; *absent*, it has nothing of the",
+        "kind.",
+        "",
+        "| error | rule of all commands | the original |",
+        "|---|---|---|",
+        *(_row(error, rule, original) for error, rule, original in COMMON),
+        _row(
+            "MAIN_MEMORY",
+            "main memory has every byte that is loaded or stored; this is looked at last",
+            undefined("what answers there is the system's matter"),
+        ),
     ]
 
 
@@ -88,8 +98,12 @@ def _rules(one: CommandType) -> list[str]:
     rules = [step for step in RULES[one.name] if isinstance(step, Refuse)]
     if not rules:
         return []
-    rows = [f"| {rule.error} | {rule.rule} |" for rule in rules]
-    return ["", "| error | rule |", "|---|---|", *rows]
+    rows = [_row(rule.error, rule.rule, rule.original) for rule in rules]
+    return ["", "| error | rule | the original |", "|---|---|---|", *rows]
+
+
+def _row(error: str, rule: str, original: Original) -> str:
+    return f"| {error} | {rule} | *{original.standing}*: {original.why} |"
 
 
 def _command(one: CommandType) -> list[str]:

@@ -13,8 +13,18 @@ from functools import cached_property
 
 from baco.accel.config import Features
 from baco.accel.legality.expression import RuleExpression
+from baco.accel.legality.original import Original
 
-__all__ = ["FUNCTIONS", "PARAMETERS", "STATE", "Let", "Refuse", "Set", "StateVariable", "Step"]
+__all__ = [
+    "FUNCTIONS",
+    "PARAMETERS",
+    "STATE",
+    "Let",
+    "Refuse",
+    "Set",
+    "StateVariable",
+    "Step",
+]
 
 
 @dataclass(frozen=True)
@@ -38,11 +48,13 @@ class Refuse:
         error: name of the error code.
         rule: what must hold, a sentence without its full stop; for messages and documentation.
         when: the condition under which it does not.
+        original: what the original makes of such a command.
     """
 
     error: str
     rule: str
     when: str
+    original: Original
 
     @cached_property
     def expression(self) -> RuleExpression:
@@ -127,8 +139,9 @@ class _Function:
         object.__setattr__(self, "expression", RuleExpression(self.value))
 
 
-#: Functions of expressions beside min and max. A local address word is taken apart as hardware does (see there): the
-#: bit above the row number belongs to no row, so that a word which sets it names rows beyond the memory.
+#: Functions of expressions beside min, max and overtakes(result, result_stride, first, stride, rows): whether row i of a
+#: result falls on row j > i of an operand, of `rows` rows each. A local address word is taken apart as hardware does (see
+#: there): the bit above the row number belongs to no row, so that a word which sets it names rows beyond the memory.
 FUNCTIONS: Mapping[str, _Function] = {
     "accumulator": _Function(("word",), "word >> 31 & 1"),
     "raw": _Function(("word",), "(word >> 31 & 1) != 0 and (word >> 29 & 1) != 0"),
@@ -184,6 +197,7 @@ STATE: Mapping[str, StateVariable] = {
     "result_memory": StateVariable("... memory of the result"),
     "result_first": StateVariable("... first row of the result"),
     "result_past": StateVariable("... row behind the result"),
+    "result_rows": StateVariable("... rows of the result"),
     "stationary_first": StateVariable("... first row of the operand that stays in the array"),
     "stationary_past": StateVariable("... row behind it"),
     "empty_array": StateVariable("the array holds no weights, no sums of this dataflow", 1, tells=False),

@@ -108,9 +108,6 @@ module baco_accelerator #(
 `ifdef BACO_ROW_FUNCTIONS
   wire st_by_row;
 `endif
-`ifdef BACO_NORMALIZATIONS
-  wire st_normal;
-`endif
   wire [2:0] ld_set, ld_plain, ld_shrink;
   wire [1:0] ex_transposes;
   wire [15:0] ex_stride_a, ex_stride_c;
@@ -166,9 +163,6 @@ module baco_accelerator #(
       .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .preloaded(lone_preload), .ld_set(ld_set),
       .ld_plain(ld_plain), .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_stride_a(ex_stride_a),
       .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain),
-`ifdef BACO_NORMALIZATIONS
-      .st_normal(st_normal),
-`endif
       .loops(ws_loops), .busy(loop_busy));
 `else
   assign door_valid = conv_valid;
@@ -180,9 +174,6 @@ module baco_accelerator #(
   assign ws_loops = 2'd0;
   wire _unused_ws = &{1'b0, ld_set, ld_plain, ld_shrink, ex_set, ex_ws, ex_stride_a, ex_stride_c, st_set, st_plain,
                       lone_preload};
-`ifdef BACO_NORMALIZATIONS
-  wire _unused_normal = st_normal;
-`endif
 `endif
 
   // FLUSH (there is no translation), CLKGATE_EN (clocks are not gated) and COUNTER_OP end here, in program order. The
@@ -242,9 +233,6 @@ module baco_accelerator #(
       .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set),
 `ifdef BACO_ROW_FUNCTIONS
       .st_by_row(st_by_row),
-`endif
-`ifdef BACO_NORMALIZATIONS
-      .st_normal(st_normal),
 `endif
       .st_plain(st_plain));
 

@@ -56,9 +56,6 @@ module baco_load_scale #(
   wire valid_narrow;
   baco_scale #(.LANES(DIM), .IN_BITS(8), .OUT_BITS(8)) narrow (
       .clock(clock), .in_valid(enter && !in_wide), .in_scale(scale), .in_data(in_data[DIM*8-1:0]),
-`ifdef BACO_NORMALIZATIONS
-      .in_truncate(1'b0),
-`endif
       .out_valid(valid_narrow), .out_data(scaled_narrow));
   generate
     if (WIDE != 0) begin : wide
@@ -66,9 +63,6 @@ module baco_load_scale #(
       wire valid_wide;
       baco_scale #(.LANES(DIM), .IN_BITS(32), .OUT_BITS(32)) multiplier (
           .clock(clock), .in_valid(enter && in_wide), .in_scale(scale), .in_data(in_data),
-`ifdef BACO_NORMALIZATIONS
-          .in_truncate(1'b0),
-`endif
           .out_valid(valid_wide), .out_data(scaled_wide));
       wire _unused_valid = &{1'b0, valid_narrow, valid_wide};
       assign scaled[DIM*8-1:0] = leaving_wide ? scaled_wide[DIM*8-1:0] : scaled_narrow;

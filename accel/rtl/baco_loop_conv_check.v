@@ -164,10 +164,15 @@ module baco_loop_conv_check #(
   wire packs = pixels_per_row != 8'd1;
   wire wrong_flags = a_spad_id == 2'd3 || b_spad_id == 2'd3 || (trans_weight_1203 && trans_weight_0132)
       || (packs && (wrot180 || trans_input_3120)) || (pools && pool_flags != 3'd0);
-`ifdef BACO_READ_SMALL
-  wire not_built = pools && activation[1];
+`ifdef BACO_NORMALIZATIONS
+  wire wrong_activation = 1'b0;
 `else
-  wire not_built = !output_null || (pools && activation[1]);
+  wire wrong_activation = pools && activation[1];
+`endif
+`ifdef BACO_READ_SMALL
+  wire not_built = wrong_activation;
+`else
+  wire not_built = !output_null || wrong_activation;
 `endif
   wire zero = batches == 16'd0 || ochs == 16'd0 || ichs == 16'd0 || krows == 16'd0 || kcols == 16'd0 || orows == 16'd0
       || ocols == 16'd0 || stride == 8'd0;

@@ -64,9 +64,6 @@ module baco_loop_ws #(
     input wire [15:0] ex_stride_c,
     input wire st_set,
     input wire st_plain,
-`ifdef BACO_NORMALIZATIONS
-    input wire st_normal,
-`endif
     output wire [1:0] loops,       // by slot: a loop is running
     output wire busy               // any
 );
@@ -176,9 +173,6 @@ module baco_loop_ws #(
       .a_own(a_own[fill]), .b_own(b_own[fill]), .a_write(a_write), .b_write(b_write), .rows(rows),
       .a_rows(a_rows[fill]), .b_rows(b_rows[fill]), .preloaded(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
       .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c),
-`ifdef BACO_NORMALIZATIONS
-      .st_normal(st_normal),
-`endif
       .st_set(st_set), .st_plain(st_plain));
 
   wire run_resadd = in_rs2[2];

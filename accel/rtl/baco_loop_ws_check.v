@@ -41,9 +41,6 @@ module baco_loop_ws_check #(
     input wire [15:0] ex_stride_a,
     input wire [15:0] ex_stride_c,
     input wire st_set,
-`ifdef BACO_NORMALIZATIONS
-    input wire st_normal,
-`endif
     input wire st_plain
 );
   localparam LOG_DIM = $clog2(DIM);
@@ -123,11 +120,9 @@ module baco_loop_ws_check #(
 `ifdef BACO_NORMALIZATIONS
   wire wrong_act = normalises && (full_c || spad_only);
   wire act_not_built = 1'b0;
-  wire raw_normal = stores && (full_c || spad_only) && st_normal;
 `else
   wire wrong_act = 1'b0;
   wire act_not_built = normalises;
-  wire raw_normal = 1'b0;
 `endif
   wire wrong_flags = a_id == 2'd3 || b_id == 2'd3 || (resadd && (loads_d || rs2[0] || rs2[1]))
       || (spad_only && (full_c || (placed[slot] && ((loads_a && a_id != 2'd0) || (loads_b && b_id != 2'd0)))))
@@ -142,7 +137,7 @@ module baco_loop_ws_check #(
   wire unsuitable = (loads_a && !(ld_plain[0] && (ld_shrink[0] || !resadd)))
       || (loads_b && !(ld_plain[1] && (ld_shrink[1] || !resadd)))
       || (loads_d && !(ld_plain[2] && ld_shrink[2] == rs1[2]))
-      || (computes && !(ex_ws && ex_stride_a == 16'd1 && ex_stride_c == 16'd1)) || (stores && !st_plain) || raw_normal;
+      || (computes && !(ex_ws && ex_stride_a == 16'd1 && ex_stride_c == 16'd1)) || (stores && !st_plain);
 
   wire large_pads = rs1[15:0] >> LOG_DIM != 16'd0 || rs1[31:16] >> LOG_DIM != 16'd0 || rs1[47:32] >> LOG_DIM != 16'd0;
   always @* begin

@@ -3,10 +3,12 @@
 //
 //   sums, largest elements      taken, added up over the lanes, added to the row's
 //   variance, sum of exponentials   multiplied, then likewise; after a row's last slice its mean, or an inverse in float32
-//   layer norm, softmax, I-GELU multiplied; the first two times the row's inverse, which gives integers again
+//   layer norm                  less the mean; to be scaled by the product of the row's inverse and the store's scale
+//   softmax, I-GELU             multiplied; the first times the row's inverse, which gives integers again
 //
-// The exponential and I-GELU are I-BERT's polynomials (Kim et al., 2021), the order of roundings that of Gemmini's
-// functional simulator: its RTL makes softmax of another polynomial. A conversion of NaN gives the largest integer.
+// Layer norm has one rounding, as in Gemmini's RTL. The exponential and I-GELU are I-BERT's polynomials (Kim et al., 2021),
+// softmax's order of roundings that of Gemmini's functional simulator: its RTL makes softmax of another polynomial. A
+// conversion of NaN gives the largest integer.
 module baco_normalizer #(
     parameter LANES = 16                         // elements in a slice
 ) (
@@ -25,9 +27,11 @@ module baco_normalizer #(
     input wire in_last,                          // last slice of its row
     input wire [7:0] in_count,                   // elements that count
     input wire [LANES*32-1:0] in_data,
+    input wire [31:0] in_scale,                  // of results, float32 bits; stays until they leave
     output wire busy,                            // with a slice, or with what follows from it
     output reg out_valid,                        // a slice of results, yet to be scaled
-    output wire [LANES*32-1:0] out_data
+    output wire [LANES*32-1:0] out_data,
+    output wire [31:0] out_scale                 // ... by this
 );
   localparam [2:0] MEAN = 3'd2, VARIANCE = 3'd3, DEVIATION = 3'd4, MAX = 3'd5, SUM_EXP = 3'd6, INVERSE_SUM = 3'd7;
   localparam [2:0] LAYER_NORM = 3'd2, GELU = 3'd3, SOFTMAX = 3'd4;
@@ -36,8 +40,7 @@ module baco_normalizer #(
                    NORMALISE = 4'd13, ROUND = 4'd14;
   // steps of a lane
   localparam [3:0] L_TAKE = 4'd1, L_CENTRE = 4'd2, L_SQUARE = 4'd3, L_DECAY = 4'd4, L_CLIP = 4'd5, L_MULTIPLY = 4'd6,
-                   L_KEEP = 4'd7, L_HALVINGS = 4'd8, L_REDUCED = 4'd9, L_POWER = 4'd10, L_SIGN = 4'd11, L_SCALED = 4'd12,
-                   L_NARROW = 4'd13;
+                   L_KEEP = 4'd7, L_HALVINGS = 4'd8, L_REDUCED = 4'd9, L_POWER = 4'd10, L_SIGN = 4'd11, L_NARROW = 4'd12;
   localparam [31:0] LEAST = 32'h80000000;
 
   // ---- what is worked on
@@ -81,7 +84,7 @@ module baco_normalizer #(
         if (squares || (gelu && products == 2'd2)) step = L_KEEP;
         else if (gelu) step = L_SIGN;
         else step = products == 2'd1 ? L_HALVINGS : products == 2'd2 ? L_REDUCED : L_POWER;
-      SCALING: if (scaled_valid) step = activation == SOFTMAX ? L_NARROW : L_SCALED;
+      SCALING: if (scaled_valid) step = L_NARROW;
       default: step = 4'd0;
     endcase
   end
@@ -108,14 +111,36 @@ module baco_normalizer #(
   baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(32)) u_scale (
       .clock(clock),
       .in_valid(state == SCALE),
-      .in_scale(activation == SOFTMAX ? inverse_sum[slot] : inverse_deviation[slot]),
-`ifdef BACO_NORMALIZATIONS
-      .in_truncate(activation == LAYER_NORM),
-`endif
+      .in_scale(inverse_sum[slot]),
       .in_data(x),
       .out_valid(scaled_valid),
       .out_data(scaled)
   );
+
+  // ---- layer norm's scale: the inverse deviation (0, or from 2**-31 to 1) times that of the store, rounded to float32.
+  // Products below the normal numbers are 0: no element times such a scale comes near an integer.
+  wire [31:0] deviation = inverse_deviation[slot];
+  reg [47:0] scale_product;
+  reg [31:0] normal_scale;
+  reg normalised;                                // results are layer norms
+  wire scale_carry = scale_product[47];
+  wire [24:0] scale_rounded = scale_carry
+      ? {1'b0, scale_product[47:24]} + {24'd0, scale_product[23] & (scale_product[24] | (|scale_product[22:0]))}
+      : {1'b0, scale_product[46:23]} + {24'd0, scale_product[22] & (scale_product[23] | (|scale_product[21:0]))};
+  wire [9:0] scale_exponent = {2'd0, deviation[30:23]} + {2'd0, in_scale[30:23]} + {9'd0, scale_carry}
+      + {9'd0, scale_rounded[24]};
+  wire scale_special = in_scale[30:23] == 8'hff;
+  wire scale_none = deviation[30:23] == 8'd0;
+  wire scale_tiny = scale_none || in_scale[30:23] == 8'd0 || scale_exponent <= 10'd127;
+  wire [9:0] scale_biased = scale_exponent - 10'd127;
+  assign out_scale = normalised ? normal_scale : in_scale;
+  always @(posedge clock) begin
+    normalised <= is_result && activation == LAYER_NORM;
+    if (state == FIRST) scale_product <= {24'd0, 1'b1, deviation[22:0]} * {24'd0, 1'b1, in_scale[22:0]};
+    if (state == OUT)
+      normal_scale <= scale_special ? (scale_none ? 32'h7fc00000 : in_scale)
+                    : {in_scale[31], scale_tiny ? 31'd0 : {scale_biased[7:0], scale_rounded[22:0]}};
+  end
 
   // ---- over the lanes
   // verilator lint_off BLKSEQ
@@ -215,7 +240,7 @@ module baco_normalizer #(
           inverting <= 1'b0;
           state <= FIRST;
         end
-      FIRST: state <= multiplies ? MULTIPLY : is_result ? SCALE : REDUCE;
+      FIRST: state <= multiplies ? MULTIPLY : is_result ? OUT : REDUCE;
       MULTIPLY: begin
         products <= products + 2'd1;
         state <= AFTER;

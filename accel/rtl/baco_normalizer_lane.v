@@ -13,7 +13,7 @@ module baco_normalizer_lane (
     output reg [31:0] x
 );
   localparam [3:0] TAKE = 4'd1, CENTRE = 4'd2, SQUARE = 4'd3, DECAY = 4'd4, CLIP = 4'd5, MULTIPLY = 4'd6, KEEP = 4'd7,
-                   HALVINGS = 4'd8, REDUCED = 4'd9, POWER = 4'd10, SIGN = 4'd11, SCALED = 4'd12, NARROW = 4'd13;
+                   HALVINGS = 4'd8, REDUCED = 4'd9, POWER = 4'd10, SIGN = 4'd11, NARROW = 4'd12;
 
   reg [31:0] left, right, product;
   reg [4:0] shift;
@@ -61,7 +61,6 @@ module baco_normalizer_lane (
         left <= x;
         right <= (x[31] ? -sum : sum) + qc;
       end
-      SCALED: x <= scaled;
       NARROW: x <= fits ? scaled : {{25{scaled[31]}}, {7{!scaled[31]}}};
       default: begin
       end

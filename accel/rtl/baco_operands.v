@@ -20,7 +20,9 @@ module baco_operands #(
     input wire xd,                                // the command asks for a result, which none of these has
     input wire [63:0] rs1,
     input wire [63:0] rs2,
-    input wire accepted,                          // the command is legal and accepted in this cycle
+    input wire offered,                           // the command is there; it stays until it is taken
+    input wire taken,                             // it goes in this cycle, accepted or rejected
+    input wire accepted,                          // ... and it is legal
     output reg [1:0] kind,                        // 0 load, 1 execute, 2 store
     output reg [3:0] error,                       // code of the rejection, 0 when the command is legal
     output reg [1:0] valid,                       // operand n touches local memory
@@ -29,6 +31,8 @@ module baco_operands #(
     output wire [2*27-1:0] start,                 // first row
     output wire [2*27-1:0] past,                  // row after the last
     output reg pending,                           // a PRELOAD is without its COMPUTE
+    output wire settled,                          // it is known whether
+    output wire overwritten,                      // ... a COMPUTE's result overwrites an operand before that is read
     // configuration that macros work with
     output reg [2:0] ld_set,                      // by load state: there was a CONFIG_LD
     output reg [2:0] ld_plain,                    // ... with a block stride of DIM and without pixel repeats
@@ -41,9 +45,6 @@ module baco_operands #(
     output reg st_set,                            // there was a CONFIG_ST
 `ifdef BACO_ROW_FUNCTIONS
     output wire st_by_row,                        // rows that are stored are softmaxed or normalised
-`endif
-`ifdef BACO_NORMALIZATIONS
-    output wire st_normal,                        // results are normalised: layer norm, I-GELU, softmax
 `endif
     output wire st_plain                          // without pooling, 1-D mode and functions of rows
 );
@@ -73,6 +74,10 @@ module baco_operands #(
   reg gathered;                                   // pooling or 1-D mode: rows come from the tile, not from the command
   reg [15:0] tile_rows;
   reg pending_c;                                  // the pending PRELOAD names a result to be kept
+  reg pending_local;                              // ... in the scratchpad
+  reg [26:0] result_first;                        // ... in these rows
+  reg [26:0] result_past;
+  reg [7:0] result_rows;
   reg empty;                                      // the array holds neither weights nor sums of this dataflow
 
   wire raw = rs2[31] && rs2[29];
@@ -100,12 +105,10 @@ module baco_operands #(
 
 `ifdef BACO_NORMALIZATIONS
   reg [2:0] activation;                           // of stores
-  assign st_normal = activation > 3'd1;
   wire [2:0] norm = rs2[28:26];                   // normaliser command
-  wire statistical = rs2[31] && (norm != 3'd0 || (st_normal && !raw));
-  wire wrong_norm = (norm != 3'd0 && !rs2[31]) || (statistical && (gathered || by_row))
-      || (raw && norm == 3'd0 && st_normal);
-  wire wrong_spad_norm = norm != 3'd0 || (rs2[31] && st_normal);
+  wire normalised = rs2[31] && activation > 3'd1 && by_row;  // twice over
+  wire wrong_norm = (norm != 3'd0 && (!rs2[31] || gathered || by_row)) || normalised;
+  wire wrong_spad_norm = norm != 3'd0 || normalised;
 `else
   wire wrong_norm = 1'b0;
   wire wrong_spad_norm = 1'b0;
@@ -400,6 +403,30 @@ module baco_operands #(
   assign start = {first2[26:0], first1[26:0]};
   assign past = {past2[26:0], past1[26:0]};
 
+`ifdef BACO_WRITE_SCRATCHPAD
+  // Output-stationary, results leave when all operands are in the array; weight-stationary, they leave while later rows
+  // of A and of the bias are still read, unless A comes through the transposer.
+  wire streams = offered && !os && pending && pending_c && pending_local && error == `BACO_ERROR_NONE
+      && (funct == 7'd4 || funct == 7'd5);
+  wire settled_a, settled_d, overwritten_a, overwritten_d;
+  baco_in_place u_in_place_a (
+      .clock(clock), .reset(reset), .asked(streams && valid[0] && !transpose_a), .taken(taken),
+      .result_first(result_first), .result_past(result_past), .result_stride(stride_c), .result_rows(result_rows),
+      .first(first1[26:0]), .past(past1[26:0]), .stride(stride_a), .rows(rows1[7:0]),
+      .settled(settled_a), .overwritten(overwritten_a));
+  baco_in_place u_in_place_d (
+      .clock(clock), .reset(reset), .asked(streams && valid[1]), .taken(taken),
+      .result_first(result_first), .result_past(result_past), .result_stride(stride_c), .result_rows(result_rows),
+      .first(first2[26:0]), .past(past2[26:0]), .stride(16'd1), .rows(rows2[7:0]),
+      .settled(settled_d), .overwritten(overwritten_d));
+  assign settled = settled_a && settled_d;
+  assign overwritten = overwritten_a || overwritten_d;
+`else
+  assign settled = 1'b1;
+  assign overwritten = 1'b0;
+  wire _unused_in_place = &{1'b0, offered, taken, pending_local, result_first, result_past, result_rows};
+`endif
+
   wire configure = accepted && funct == 7'd0;
   always @(posedge clock) begin
     if (configure && rs1[1:0] == 2'd0) begin
@@ -454,6 +481,10 @@ module baco_operands #(
     if (accepted && funct == 7'd6) begin
       pending <= 1'b1;
       pending_c <= valid[1];
+      pending_local <= !acc[1];
+      result_first <= first2[26:0];
+      result_past <= past2[26:0];
+      result_rows <= rows2[7:0];
     end
     if (accepted && (funct == 7'd4 || funct == 7'd5)) begin
       pending <= 1'b0;

@@ -7,8 +7,8 @@
 // done; `wait_for` has a bit for every entry that must be done before.
 //
 // Illegal commands are dropped here. A PRELOAD stays until its COMPUTE has run, which comes behind it: so a command
-// between the two that would have to wait for the PRELOAD is illegal, and so is a COMPUTE whose operands its own result
-// overwrites.
+// between the two that would have to wait for the PRELOAD is illegal. The COMPUTE itself reads its operands before its
+// result is written, over them too, and does not wait; where it cannot it is illegal as well.
 module baco_reservation #(
     parameter DIM = 16,
     parameter SP_ROWS = 16384,
@@ -59,9 +59,6 @@ module baco_reservation #(
 `ifdef BACO_ROW_FUNCTIONS
     output wire st_by_row,
 `endif
-`ifdef BACO_NORMALIZATIONS
-    output wire st_normal,
-`endif
     output wire st_plain
 );
   localparam N = LOAD_ENTRIES + EX_ENTRIES + STORE_ENTRIES;
@@ -86,17 +83,16 @@ module baco_reservation #(
   wire [3:0] error;
   wire [1:0] op_valid, op_acc, op_write;
   wire [53:0] op_start, op_past;
+  wire settled, overwritten;
   baco_operands #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .AW(AW), .DMA_MAX_BYTES(DMA_MAX_BYTES)) operands (
       .clock(clock), .reset(reset), .funct(cmd_funct), .xd(cmd_xd), .rs1(cmd_rs1), .rs2(cmd_rs2),
-      .accepted(alloc), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
+      .offered(cmd_valid && cmd_error == `BACO_ERROR_NONE), .taken(cmd_valid && cmd_ready), .accepted(alloc), .settled(settled),
+      .overwritten(overwritten), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
       .write(op_write), .start(op_start), .past(op_past), .pending(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
       .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a),
       .ex_stride_c(ex_stride_c), .st_set(st_set),
 `ifdef BACO_ROW_FUNCTIONS
       .st_by_row(st_by_row),
-`endif
-`ifdef BACO_NORMALIZATIONS
-      .st_normal(st_normal),
 `endif
       .st_plain(st_plain));
 
@@ -117,12 +113,13 @@ module baco_reservation #(
   wire [NB-1:0] slot = enter[kind];
   assign space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
   wire faulty = cmd_error != `BACO_ERROR_NONE || error != `BACO_ERROR_NONE;
-  wire entering = cmd_valid && !faulty && space[kind];
-  reg in_use_still;                               // it touches what the PRELOAD without COMPUTE names
+  wire entering = cmd_valid && !faulty && space[kind] && settled;
+  reg touches_pending;                            // it touches what the PRELOAD without COMPUTE names
+  wire in_use_still = touches_pending || overwritten;
   assign reject = (cmd_valid && faulty) || (entering && in_use_still);
   assign reject_code = cmd_error != `BACO_ERROR_NONE ? cmd_error
                      : error != `BACO_ERROR_NONE ? error : `BACO_ERROR_ROWS_IN_USE;
-  assign cmd_ready = faulty || space[kind];
+  assign cmd_ready = faulty || (space[kind] && settled);
   assign alloc = entering && !in_use_still;
   assign alloc_class = kind;
   wire [NB-1:0] slot_in_class = slot - (kind == 2'd1 ? EX_FIRST : kind == 2'd2 ? ST_FIRST : {NB{1'b0}});
@@ -165,13 +162,14 @@ module baco_reservation #(
   integer e, i, j;
   always @* begin
     conflicts = {N{1'b0}};
-    in_use_still = 1'b0;
+    touches_pending = 1'b0;
     e = 0;
     i = 0;
     j = 0;
     if (entering && op_valid != 2'b00)
       for (e = 0; e < N; e = e + 1)
-        if (used[e])
+        // a COMPUTE does not wait for its own PRELOAD
+        if (used[e] && !(kind == 2'd1 && preloaded && e[NB-1:0] == last_execute))
           for (i = 0; i < 2; i = i + 1)
             for (j = 0; j < 2; j = j + 1)
               if (op_valid[i] && e_valid[e][j] && op_acc[i] == e_acc[e][j]
@@ -181,7 +179,7 @@ module baco_reservation #(
                       // same class: only what reads the scratchpad after a write
                       : e_write[e][j] && !op_write[i] && !op_acc[i] && kind != 2'd0)) begin
                 conflicts[e] = 1'b1;
-                if (preloaded && e[NB-1:0] == last_execute) in_use_still = 1'b1;
+                if (preloaded && e[NB-1:0] == last_execute) touches_pending = 1'b1;
               end
   end
 

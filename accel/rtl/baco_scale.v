@@ -10,8 +10,6 @@
 // float32 significand or the output is narrower than one (larger inputs saturate in either case), and it is only
 // done there. Hardware spends a multiplexer on it; simulators save most of the work.
 //
-// Where normalizations are built the last rounding may go towards zero instead.
-//
 // Three pipeline stages, a vector a cycle, no stall.
 module baco_scale #(
     parameter LANES = 16,      // elements in a vector
@@ -21,9 +19,6 @@ module baco_scale #(
     input wire clock,
     input wire in_valid,
     input wire [31:0] in_scale,                 // bits of a float32
-`ifdef BACO_NORMALIZATIONS
-    input wire in_truncate,                     // to integers towards zero
-`endif
     input wire [LANES*IN_BITS-1:0] in_data,     // signed elements, element 0 lowest
     output reg out_valid,                       // in_valid, three cycles later
     output reg [LANES*OUT_BITS-1:0] out_data    // signed elements, element 0 lowest
@@ -37,12 +32,6 @@ module baco_scale #(
 
   reg valid_1, valid_2;
   reg [31:0] scale_1;
-`ifdef BACO_NORMALIZATIONS
-  reg truncate_1, truncate_2;
-  wire rounds = !truncate_2;
-`else
-  wire rounds = 1'b1;
-`endif
   reg one_1, one_2;                            // the scale is 1.0: `significand` and `product` hold the result
   reg negative_2, nan_2, infinite_2;           // of the scale
   reg [7:0] exponent_2;                        // of the scale
@@ -87,7 +76,7 @@ module baco_scale #(
                       + {24'd0, product[i][22] & (product[i][23] | (|product[i][21:0]))};
           fixed = {{(WORD-25){1'b0}}, rounded} << (exponent[5:0] - HALF[5:0]);
           whole = fixed[WORD-1:24]
-                  + {{(OUT_BITS-1){1'b0}}, rounds & fixed[23] & (fixed[24] | (|fixed[22:0]))};
+                  + {{(OUT_BITS-1){1'b0}}, fixed[23] & (fixed[24] | (|fixed[22:0]))};
           if (product[i] == 48'd0 || exponent < HALF)
             whole = {OUT_BITS{1'b0}};
           if (product[i] != 48'd0 && (infinite_2 || exponent >= BEYOND))
@@ -107,9 +96,6 @@ module baco_scale #(
     valid_2 <= valid_1;
     if (valid_1) begin
       one_2 <= one_1;
-`ifdef BACO_NORMALIZATIONS
-      truncate_2 <= truncate_1;
-`endif
       negative_2 <= scale_1[31];
       exponent_2 <= scale_1[30:23];
       nan_2 <= scale_1[30:23] == 8'hff && scale_1[22:0] != 23'd0;
@@ -128,9 +114,6 @@ module baco_scale #(
     valid_1 <= in_valid;
     if (in_valid) begin
       scale_1 <= in_scale;
-`ifdef BACO_NORMALIZATIONS
-      truncate_1 <= in_truncate;
-`endif
       one_1 <= ONE_IS_SATURATION != 0 && in_scale == ONE;
       for (i = 0; i < LANES; i = i + 1) begin
         sign = in_data[i*IN_BITS + IN_BITS-1];

@@ -114,6 +114,7 @@ module baco_store_convert #(
   wire src_normal = src_acc && !src_full && (src_norm != 3'd0 || src_activation > 3'd1);  // goes through the normaliser
   wire norm_busy, norm_valid;
   wire [LANES*32-1:0] norm_data;
+  wire [31:0] norm_scale;
 `else
   wire norm_busy = 1'b0;
 `ifdef BACO_ACC_SCALE
@@ -258,11 +259,11 @@ module baco_store_convert #(
   baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(8)) u_scale (
       .clock(clock),
       .in_valid(scale_now),
-      .in_scale(scale_scale),
 `ifdef BACO_NORMALIZATIONS
-      .in_truncate(1'b0),
+      .in_scale(norm_valid ? norm_scale : scale_scale),
       .in_data(norm_valid ? norm_data : scale_data),
 `else
+      .in_scale(scale_scale),
       .in_data(scale_data),
 `endif
       .out_valid(scaled_valid),
@@ -311,9 +312,11 @@ module baco_store_convert #(
       .in_last(norm_last),
       .in_count(norm_count),
       .in_data(scale_data),
+      .in_scale(scale_scale),
       .busy(norm_working),
       .out_valid(norm_valid),
-      .out_data(norm_data)
+      .out_data(norm_data),
+      .out_scale(norm_scale)
   );
 `endif
 

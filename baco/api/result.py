@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco.api.argument_types import checked
 from baco.common.errors import InfeasibleError, InputError, Location
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class Result:
         found: pd.DataFrame = candidates_table(self.data).to_pandas()
         return found.set_index("id")
 
+    @checked()
     def layers(self, design: int | Candidate | None = None) -> pd.DataFrame:
         """What a design's programs consist of, a row for each part: the layers first, one for each unique problem, then groups of
         operators that run as one unit, and operators that are no layers. The parts add up to the design's cost.
@@ -191,6 +193,7 @@ class Result:
 
     # ------------------------------------------------------------------ figures
 
+    @checked()
     def plot_front(self, x: str | None = None, y: str | None = None) -> Figure:
         """All designs over two metrics (`edp`, `latency`, `energy`, `area`, `edap`), the front and the best marked.
 
@@ -206,6 +209,7 @@ class Result:
 
         return history_figure(self.data)
 
+    @checked()
     def plot_layers(self, design: int | Candidate | None = None) -> Figure:
         """Where the predicted cycles of a design go, part by part (as of `layers`), coloured by what bounds them."""
         from baco.api.figures import layers_figure
@@ -214,6 +218,7 @@ class Result:
 
     # ------------------------------------------------------------------ going on
 
+    @checked()
     def save_report(self, folder: str | Path | None = None) -> Path:
         """Write `report.html`, `summary.json`, `candidates.parquet`, `best/` and `pareto.*`, into the study's folder
         unless another is given. Returns the path of the page.
@@ -264,6 +269,7 @@ class Result:
         return result_html(self.data)
 
 
+@checked()
 def load_study(folder: str | Path) -> Result:
     """The result of an earlier search, from its folder or its file; a search may still be going on in it.
 

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import only_with, seed_option
+from baco.cli.compile_options import ACCELERATOR_HELP
+from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from baco.accel.config import Accelerator
-    from baco.exploration.cosim import ConfigurationResult, Failure
+    from baco.exploration.cosim import ConfigurationResult, Failure, StreamKind
     from baco.sim.cosim.stream import Stream
+
+#: Random streams in all, and configurations that share them.
+_STREAMS, _CONFIGURATIONS = 500, 4
 
 
 def cosim(
@@ -25,18 +30,22 @@ def cosim(
     accelerator: Annotated[
         str,
         typer.Option(
-            "--accelerator", "-a", metavar="NAME|FILE.yaml|random", help="One configuration, or random ones."
+            "--accelerator",
+            "-a",
+            metavar="NAME|random",
+            help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
+            autocompletion=accelerator_completions,
         ),
     ] = "random",
     streams: Annotated[
         int, typer.Option("--streams", min=1, max=10**9, help="Command streams in all.")
-    ] = 500,
+    ] = _STREAMS,
     configurations: Annotated[
         int,
         typer.Option(
             "--configurations", min=1, max=100_000, help="Random configurations that share the streams."
         ),
-    ] = 4,
+    ] = _CONFIGURATIONS,
     first: Annotated[
         int,
         typer.Option(
@@ -47,6 +56,10 @@ def cosim(
     illegal: Annotated[
         bool,
         typer.Option("--illegal", help="Damaged streams and commands of chance: is the verdict the same?"),
+    ] = False,
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Legal streams of products whose results overwrite their operands."),
     ] = False,
     stream: Annotated[
         Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
@@ -73,22 +86,35 @@ def cosim(
     from baco.exploration.cosim import run_campaign
     from baco.sim.cosim.accelerators import random_accelerator
 
+    if illegal and in_place:
+        raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
     notes = stderr()
     report = notes.print
+    of_many = {"--configurations": configurations != _CONFIGURATIONS, "--first": first != 0}
+    if accelerator != "random":
+        only_with("random configurations, without --accelerator", of_many)
+    elif first >= configurations:
+        raise InputError(
+            f"there is no configuration from --first {first} to --configurations {configurations}"
+        )
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
+        of_random = {"--streams": streams != _STREAMS, "--illegal": illegal, "--seed": seed != 0}
+        only_with("random streams, without --stream", of_random | of_many)
         _play(load_accelerator(accelerator), stream, minimise, out, report)
         return
+    only_with("--stream", {"--minimise": minimise})
     if accelerator == "random":
         chosen = [random_accelerator(seed, number) for number in range(first, configurations)]
     else:
         chosen = [load_accelerator(accelerator)]
     total = configurations if accelerator == "random" else 1
+    kind: StreamKind = "illegal" if illegal else "in place" if in_place else "legal"
     start = time.monotonic()
     results = []
     for result in run_campaign(
-        chosen, -(-streams // total), seed, illegal=illegal, engine=engine.chosen, report=report
+        chosen, -(-streams // total), seed, kind=kind, engine=engine.chosen, report=report
     ):
         results.append(result)
         if not json:

@@ -18,6 +18,7 @@ from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
 from baco.exploration.cost.host import host_costs
 from baco.exploration.cost.predicted import side_machines
 from baco.exploration.operators import OperatorCost
+from baco.exploration.progress import Doing, silent
 from baco.exploration.reference_machine import reference_machine
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
 from baco.exploration.space import DesignSpace
@@ -26,7 +27,7 @@ from baco.workloads.network import Network, Workload
 __all__ = ["ProgramsBeside", "rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
 
 
-def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
+def rest_in_space(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestOfPrograms:
     """The rest of programs on the accelerators of a space, and on the machine to compare with."""
     machines = [reference_machine(space)]
     if False in space.units:
@@ -36,16 +37,16 @@ def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
         points = points.take(points.units)
         sizes = zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True)
         machines += [space.accelerator(*one, units=True) for one in sizes]
-    return rest_of_programs(workload, machines)
+    return rest_of_programs(workload, machines, doing)
 
 
-def rest_by_settings(workload: Workload, space: DesignSpace) -> RestBySettings:
+def rest_by_settings(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestBySettings:
     """The rest of programs in a space with settings: `rest_in_space` for those of its base, and for others when asked.
 
     What a program does beside its layers is the same code whatever the settings are, so that it is lowered once for each array
     side and each size of memories that makes a difference, and only predicted anew.
     """
-    base = rest_in_space(workload, space)
+    base = rest_in_space(workload, space, doing)
     programs = ProgramsBeside(workload.networks)
 
     def find(there: DesignSpace) -> RestOfPrograms:
@@ -126,7 +127,9 @@ def _timing_key(machine: Accelerator) -> tuple[object, ...]:
     return (*port, machine.dram_bytes_per_cycle, machine.clock_mhz)
 
 
-def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> RestOfPrograms:
+def rest_of_programs(
+    workload: Workload, machines: Iterable[Accelerator], doing: Doing = silent
+) -> RestOfPrograms:
     """The rest of the programs of a workload on accelerators that differ in what matters by their sides and by whether
     they have row functions only, those that have in what their memories hold besides.
 
@@ -143,7 +146,9 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
             sized.setdefault(machine.dim, []).append(machine)
         else:
             by_side.setdefault(machine.dim, machine)
+    networks, lowered = workload.networks, 0
     for network in workload.networks:
+        doing(f"reading {network.name} as a program")
         parts: list[tuple[float, QuantisedNetwork]] = []
         try:
             parts = sketches(network)
@@ -155,6 +160,10 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
             network: Network = network,
             parts: Sequence[tuple[float, QuantisedNetwork]] = parts,
         ) -> tuple[OperatorCost, ...]:
+            nonlocal lowered
+            # how many memories make a difference to row functions is found out on the way
+            doing("operators beside the layers", lowered, None if sized else len(by_side) * len(networks))
+            lowered += 1
             if not parts:
                 return tuple(host_costs(network, machine))
             return _merged((times, rest_costs(one, machine)) for times, one in parts)
@@ -258,7 +267,8 @@ def _merged(parts: Iterable[tuple[float, Sequence[OperatorCost]]]) -> tuple[Oper
     for times, costs in parts:
         for one in costs:
             name = one.operator.partition("[")[0]
-            total = sums.setdefault((name, one.function, one.on_accelerator), [0.0] * 5)
+            key = (name, one.function, one.on_accelerator)
+            total = sums.setdefault(key, [0.0] * (1 + len(StepCost._fields)))
             for place, value in enumerate((one.runs, *one.cost)):
                 total[place] += times * value
     return tuple(

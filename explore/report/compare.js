@@ -8,7 +8,8 @@
   function changePins() {
     writeAddress();
     showDesign();
-    listDesigns();
+    for (const [id, box] of pins) box.checked = pinned.includes(id);
+    filterDesigns();
     return Promise.all([drawFront(), showCompared()]);
   }
 
@@ -33,9 +34,9 @@
       { name: "Scratchpad + accumulator", unit: "KiB", texts: designs.map((c) => grouped(c.spad) + " + " + grouped(c.acc)) },
       total("Area", "mm²", (c) => c.area, (v) => sig(v)),
       total("Latency", "cycles", (c) => c.latency, (v) => si(v)),
-      total("Energy", "J", (c) => c.energy, joules),
+      total("Energy", "", (c) => c.energy, joules),
       total("EDP", "µJ·cycles", (c) => c.edp, edpText),
-      total("Power", "W", (c) => c.power, (v) => si(v, "W")),
+      total("Power", "", (c) => c.power, (v) => si(v, "W")),
     ];
     const cells = (line, k) => {
       if (line.texts) return line.texts[k];
@@ -45,7 +46,7 @@
     fillTable($("compare"), [
       { title: "", cell: (line) => [line.name, line.unit ? h("small", {}, ", " + line.unit) : null] },
       ...designs.map((c, k) => ({ title: title(c), num: true, cell: (line) => cells(line, k) })),
-    ], lines);
+    ], lines, { caption: "The pinned designs as a whole" });
     const missing = layers.some((one) => one === null);
     $("compare-note").textContent = missing ? "The parts of some of these designs are not in the page." : "Predicted cycles of all runs of a part; the dot is what limits it.";
     const known = layers.map((one, k) => ({ rows: one, k })).filter((one) => one.rows);
@@ -66,5 +67,5 @@
           return [dotOf(color), si(r.latency), k && runs(row.of[0]) ? h("span", { class: "sub2" }, " " + ratio(r.latency, row.of[0].latency)) : null, barOf(r.latency / most(row), color)];
         },
       })),
-    ], rows);
+    ], rows, { caption: "Their layers, all runs of each" });
   }

@@ -64,7 +64,7 @@
     fillTable(table, [
       { title: "", cell: (r) => r.name },
       ...DIMS.map((d, k) => ({ title: d, num: true, cell: (r) => count(r.sizes[k]) })),
-    ], [line("whole layer", whole), line("tile in the scratchpad", row.tile2), line("tile in the accumulator", row.tile1)]);
+    ], [line("whole layer", whole), line("tile in the scratchpad", row.tile2), line("tile in the accumulator", row.tile1)], { caption: "Extent of every dimension" });
     return h("div", { class: "scroll" }, table);
   }
 
@@ -77,7 +77,7 @@
       { title: "Level", cell: (level) => LEVELS[level] },
       ...TENSORS.map((t, k) => ({ title: t.label, unit: "words", num: true, cell: (level) => cell(level, k) })),
       { title: "all", unit: "words", num: true, cell: (level) => si(words[level].reduce((a, b) => a + b, 0)) },
-    ], [3, 2, 1, 0]);
+    ], [3, 2, 1, 0], { caption: "Traffic by level and tensor, one run" });
     const parts = [h("div", { class: "scroll" }, table), h("p", { class: "hint" }, "Read and written in one run, as the mapping's loop nest has it.")];
     if (moved.length) {
       const names = ["weights", "inputs", "bias, residual and sums that come back", "results"];
@@ -101,8 +101,8 @@
     const parts = COMPONENTS.map((one, k) => ({ one, value: row.oneParts[k] })).filter((part) => part.value > 0);
     fillTable(table, [
       { title: "Energy goes to", cell: (part) => [dotOf(part.one.color), part.one.label] },
-      { title: "one run", unit: "J", num: true, cell: (part) => joules(part.value) },
-    ], parts);
+      { title: "one run", num: true, cell: (part) => joules(part.value) },
+    ], parts, { caption: "Energy of one run, by component" });
     const members = row.operators.map((name) => {
       const layer = rowsShown.find((one) => one.kind === "layer" && one.network === row.network && one.operators.includes(name));
       return h("li", {}, name, layer ? h("span", { class: "sub2" }, " · " + layer.what) : null);

@@ -76,21 +76,22 @@ def _program_parts(
     planned, measured = program.planned, program.measured
     assert measured is not None
     weight, network = planned.weight, planned.network
-    inside = {}
+    inside: dict[str, str] = {}
     for group in Plan.from_json(planned.plan).groups if planned.plan is not None else ():
         inside.update(dict.fromkeys(group.split(" > "), group))
-    found, seen = [], set()
+    found: list[tuple[CostEntry, MeasuredPart]] = []
+    seen: set[str] = set()
     for one in measured.operators:
-        group = inside.get(one.operator)
-        unit = group or one.operator
+        unit = inside.get(one.operator, one.operator)
+        grouped = one.operator in inside
         runs = 0.0 if unit in seen else weight
         seen.add(unit)
-        members = tuple(map(plain_name, unit.split(" > "))) if group else (plain_name(unit),)
-        name = " > ".join(members) if group else names.get((network, members[0]), members[0])
-        function = "group" if group else one.what.removeprefix("host: ").partition(":")[0]
+        members = tuple(map(plain_name, unit.split(" > "))) if grouped else (plain_name(unit),)
+        name = " > ".join(members) if grouped else names.get((network, members[0]), members[0])
+        function = "group" if grouped else one.what.removeprefix("host: ").partition(":")[0]
         on: Where = "host" if one.on == "host" else "accelerator"
         entry = CostEntry(
-            network, name, "group" if group else "operator", function, on, 0.0, 0.0, {}, members
+            network, name, "group" if grouped else "operator", function, on, 0.0, 0.0, {}, members
         )
         found.append((entry, MeasuredPart(runs, weight * one.cycles)))
     left = measured.cycles - sum(one.cycles for one in measured.operators)

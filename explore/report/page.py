@@ -9,13 +9,14 @@ from baco.common.page import page
 from baco.common.text import html_text
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.payload import packed_payload, payload
+from baco.exploration.report.resources import RESOURCES
 from baco.exploration.report.summary import objective_words, summary_text
 from baco.exploration.report.validation import validation_html
 from baco.exploration.report.why_html import why_html
 
 _ASSETS = Path(__file__).parent
 #: Parts of the page's script, in the order in which they run.
-_SCRIPTS = ("state.js", "front.js", "layers.js", "detail.js", "compare.js", "graph.js", "main.js")
+_SCRIPTS = ("state.js", "front.js", "layers.js", "detail.js", "compare.js", "graph.js", "next.js", "main.js")
 
 
 def page_html(data: ReportData) -> str:
@@ -36,6 +37,7 @@ def page_html(data: ReportData) -> str:
         subheading=f"{explored} {tag}",
         body=body,
         data=payload(data),
+        blocks={"resources": {name: one._asdict() for name, one in RESOURCES.items()}},
         packed={"packed": packed_payload(data)},
         styles=[_asset("report.css")],
         scripts=[_asset(name) for name in _SCRIPTS],

@@ -107,22 +107,22 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
 
     Returns:
         By the number of a design: `rows`, its layers; `beside`, a place in `besides`, what else runs, each a place in `units` with
-        its numbers; `bottlenecks`; `graph`, places in `graphs`, one a network. And `texts`, each mapping once.
+        its numbers; `bottlenecks`; `measured_terms`, measured energy (pJ) by component; `graph`, places in `graphs`, one a network. And `texts`, each mapping once.
     """
     texts, units, besides, graphs = (_Table() for _ in range(4))
     rows: dict[str, Any] = {}
     beside: dict[str, int] = {}
     waits: dict[str, Any] = {}
     graph: dict[str, list[int]] = {}
+    terms: dict[str, Any] = {}
     components = _components(data)
     for index in designs:
         costs, details, mappings = _design(data, index)
+        each: Sequence[LayerDetail | None] = details or [None] * len(data.tasks)
         key = str(index)
         rows[key] = [
             _row(texts.place(_mapping(mapping)), entry, detail, components)
-            for mapping, entry, detail in zip(
-                mappings, costs.layers, details or [None] * len(data.tasks), strict=True
-            )
+            for mapping, entry, detail in zip(mappings, costs.layers, each, strict=True)
         ]
         beside[key] = besides.place([_other(entry, units, components) for entry in costs.beside])
         waits[key] = [
@@ -134,6 +134,8 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
             ]
             for one in bottlenecks(costs, details)
         ]
+        if costs.measured_terms_pj:
+            terms[key] = {name: number(value) for name, value in costs.measured_terms_pj.items()}
         graph[key] = [
             graphs.place([_unit(one) for one in network_units(network, costs)])
             for network in data.workload.networks
@@ -146,6 +148,7 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
         "rows": rows,
         "beside": beside,
         "bottlenecks": waits,
+        "measured_terms": terms,
         "graph": graph,
     }
 
@@ -180,7 +183,9 @@ def _design(
 def _components(data: ReportData) -> list[str]:
     """What energy goes to in some design of the report, by name."""
     everyone = [*data.costs, data.baseline.costs if data.baseline is not None else None]
-    known = {name for one in everyone if one is not None for name in one.energy_terms_pj}
+    known = {
+        name for one in everyone if one is not None for name in (*one.energy_terms_pj, *one.measured_terms_pj)
+    }
     return [name for name in COMPONENTS if name in known or name in _LAYER_COMPONENTS]
 
 
@@ -213,7 +218,7 @@ def _row(text: int, entry: CostEntry, detail: LayerDetail | None, components: Se
     layer = entry.layer
     assert layer is not None
     numbers = [
-        [entry.cycles, entry.energy_pj, layer.macs, layer.accesses[3]],
+        [entry.cycles, entry.energy_pj, layer.macs, entry.dram_words],
         layer.latency_terms,
         [entry.energy_terms_pj.get(name, 0.0) for name in components],
     ]
@@ -231,7 +236,7 @@ def _row(text: int, entry: CostEntry, detail: LayerDetail | None, components: Se
 
 
 def _other(entry: CostEntry, units: _Table, components: Sequence[str]) -> list[Any]:
-    """What is no layer: place of its description; latency and energy of one run; energy by component; runs; what was measured."""
+    """What is no layer: place of its description; latency, energy, DRAM words of one run; energy by component; runs; what was measured."""
     what = [
         entry.network,
         entry.name,
@@ -243,7 +248,7 @@ def _other(entry: CostEntry, units: _Table, components: Sequence[str]) -> list[A
     ]
     return [
         units.place(what),
-        [number(entry.cycles), number(entry.energy_pj)],
+        [number(entry.cycles), number(entry.energy_pj), number(entry.dram_words)],
         [number(entry.energy_terms_pj.get(name, 0.0)) for name in components],
         number(entry.runs),
         _measured(entry),
@@ -302,6 +307,7 @@ def _hardware(accelerator: Any) -> dict[str, Any]:
         "clock": accelerator.clock_mhz,
         "dram": accelerator.dram_bytes_per_cycle,
         "hash": accelerator.config_hash,
+        "blocks": {name: _short(one) for name, one in accelerator.area_blocks().items()},
     }
 
 
@@ -398,12 +404,12 @@ def _cards(data: ReportData) -> list[list[str]]:
     macs = sum(task.count * task.problem.macs for task in data.tasks)
     peak = data.best.accelerator.dim**2
     broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
-    before = ""
+    guess = ""
     if cost.source == "measured":
-        before = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
+        guess = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
     cards = [
         *broken,
-        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{before}"],
+        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{guess}"],
         ["Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}"],
         [
             "Host",
@@ -427,10 +433,10 @@ def _cards(data: ReportData) -> list[list[str]]:
     if data.baseline is not None:
         goal = data.objective.front_metrics if len(data.objective.metrics) > 1 else data.objective.metrics
         name = goal[0]
-        before, now = metric(data.baseline.cost, name), metric(cost, name)
+        base, now = metric(data.baseline.cost, name), metric(cost, name)
         if now > 0:
-            label = "less" if before >= now else "of the"
-            ratio = f"{significant(before / now)}×" if before >= now else significant(now / before) + "×"
+            label = "less" if base >= now else "of the"
+            ratio = f"{significant(base / now)}×" if base >= now else significant(now / base) + "×"
             times = significant(cost.area_mm2 / data.baseline.cost.area_mm2)
             remark = f"{label} {_short_name(name)}, {times}× the area"
             cards.append([f"Against {data.baseline.accelerator.name}", ratio, remark])

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from baco.accel.config import Accelerator
+from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
 from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries, operator_entries
@@ -73,7 +74,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             raise InfeasibleError(
                 "the study holds no feasible design yet",
                 location=Location(str(path)),
-                hint="continue it with --resume",
+                hint=words("continue it with --resume", "continue it with resume=True"),
             )
         workload, summaries = study.workload(), study.summaries()
         space = study.space()
@@ -224,7 +225,8 @@ class _Programs:
 
     def _beside(self, accelerator: Accelerator) -> tuple[tuple[CostEntry, ...], list[float]]:
         """What runs beside layers, with the weights of the networks; and how often each task runs by itself."""
-        rest, found = self._rest, []
+        rest = self._rest
+        found: list[CostEntry] = []
         for network, weight in zip(self._workload.networks, self._workload.weights, strict=True):
             operators = (
                 rest.operators_of(network.name, accelerator) if rest else host_costs(network, accelerator)

@@ -39,7 +39,7 @@ _METRIC_WORDS = {
 #: Whose cycles a report is of, by `Accelerator.timing`.
 TIMING_WORDS = {
     "baco": "those of the generated Verilog",
-    "gemmini": "those of the original Gemmini in a Rocket system",
+    "gemmini": "those of a model of the original Gemmini in a Rocket system",
 }
 
 

@@ -172,7 +172,12 @@ class Explanation:
             )
             for one in self.neighbours.steps
         ]
-        return html_table(heads, rows, numeric=range(1, len(names) + 1))
+        return html_table(
+            heads,
+            rows,
+            numeric=range(1, len(names) + 1),
+            caption="One step of each parameter, layers mapped anew",
+        )
 
     @property
     def _limited(self) -> str:

@@ -80,6 +80,7 @@ def _others(one: Explanation, data: ReportData) -> str:
             for label, hardware, area, ratios in rows
         ],
         numeric=range(2, len(heads)),
+        caption="What else was found",
     )
     hint = '<p class="hint">Sizes are of the array, of scratchpad and accumulator; costs are those of the best times what stands there.</p>'
     return f"{note}{table}{hint}"

@@ -8,6 +8,7 @@ those groups are taken that together lower the objective most. From then on the 
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,9 +26,11 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
+from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.rest import no_schedule, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
+from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive, Hardware
 from baco.exploration.search.base import SearchSetup
@@ -42,6 +45,8 @@ __all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups"
 Floats = NDArray[np.float64]
 #: Samples of the short search.
 _SAMPLES = 300
+#: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
+_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class _Possible:
         tasks: of its layers, by place in the workload.
         others: names of its other operators.
         needs: (schedules, 2) rows of scratchpad and accumulator.
-        costs: (schedules, 4) of a run of the network.
+        costs: (schedules, fields of `StepCost`) of a run of the network.
     """
 
     operators: GroupOperators
@@ -65,40 +70,39 @@ class _Possible:
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
 PossibleGroups = list[tuple[float, list[list[_Possible]]]]
+_Parts = list[tuple[float, QuantisedNetwork]]
 
 
 def with_groups(
-    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, stop: Callable[[], bool]
-) -> RestOfPrograms | None:
-    """The rest of programs in which operators run as one unit where that pays.
+    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
+) -> tuple[RestOfPrograms, bool]:
+    """The rest of programs in which operators run as one unit where that pays, and whether a first search finds nothing that is
+    anywhere near the constraints.
+
+    There, groups are not looked at. But they are if power is bounded: they save time more than energy, so that bounds which
+    designs without them keep need not be within the reach of those with them.
 
     Args:
         setup: of the search; its cost model knows of no groups.
-        stop: asked now and then; once it says so, there is no result.
+        doing: told what is being done.
     """
-    space = setup.space
-    points = space.hardware()
-    found: dict[tuple[str, int, bool], PossibleGroups] = {}
-    for network in workload.networks:
-        try:
-            parts = sketches(network)
-        except BacoError:  # it cannot become a program, as `rest.reasons` says
-            continue
-        if not any(groups_of(part) for _, part in parts):
-            continue
-        for side in np.unique(points.dim).tolist():
-            for units in space.units:
-                machine = largest_of_side(space, points.dim == side, units)
-                rows = [(times, _possible(part, network, setup.tasks, machine)) for times, part in parts]
-                if any(row for _, ones in rows for row in ones):
-                    found[network.name, side, units] = rows
-    if not found:
-        return rest
+    parts = _parts(workload)
+    if not any(groups_of(part) for one in parts.values() for _, part in one):
+        return rest, False
     search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
-    while not search.step().done:
-        if stop():
-            return None
-    return _decided(rest, found, search.archive, setup.objective.metrics[0])
+    while True:
+        doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
+        result = search.step()
+        if result.done:
+            break
+    constraints = setup.space.constraints
+    far = least_violation(constraints, result.details) > _FAR
+    if far and constraints.power_mw is None:
+        return rest, True
+    found = _found(workload, parts, setup.tasks, setup.space, doing)
+    if not found:
+        return rest, far
+    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing), far
 
 
 def possible_groups(
@@ -114,7 +118,7 @@ def possible_groups(
         parts: what `sketches` says of the network.
         names: as `Fusion.groups` has them.
     """
-    return [(times, _possible(part, network, tasks, machine, names)) for times, part in parts]
+    return [(times, _possible(part, network, tasks, machine, only=names)) for times, part in parts]
 
 
 def with_possible_groups(
@@ -138,6 +142,7 @@ def _decided(
     found: Mapping[tuple[str, int, bool], PossibleGroups],
     archive: Archive,
     metric: str,
+    doing: Doing = silent,
 ) -> RestOfPrograms:
     """The rest of programs with those of the possible groups that lower a metric most on each accelerator of a space."""
     space, points = archive.space, archive.space.hardware()
@@ -151,7 +156,9 @@ def _decided(
     tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
     placed: dict[Point, tuple[int, ...]] = {}
-    for at in np.flatnonzero(judge.known).tolist():
+    known = np.flatnonzero(judge.known).tolist()
+    for number, at in enumerate(known):
+        doing("accelerators that groups are chosen for", number, len(known))
         dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
         units = bool(space.units_at(bool(hardware.units[at])))
         machine = space.accelerator(dim, accumulator, scratchpad, units)
@@ -177,6 +184,48 @@ def _decided(
     )
 
 
+def _parts(workload: Workload) -> dict[str, _Parts]:
+    """Integer networks, by the name of the network."""
+    found = {}
+    for network in workload.networks:
+        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
+            found[network.name] = sketches(network)
+    return found
+
+
+def _found(
+    workload: Workload,
+    parts_of: Mapping[str, _Parts],
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    doing: Doing,
+) -> dict[tuple[str, int, bool], PossibleGroups]:
+    """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
+    points = space.hardware()
+    sides = np.unique(points.dim).tolist()
+    every = [row for parts in parts_of.values() for _, part in parts for row in groups_of(part)]
+    total = sum(map(len, every)) * len(sides) * len(space.units)
+    priced = 0
+
+    def one_more() -> None:
+        nonlocal priced
+        doing("fusion groups", priced, total)
+        priced += 1
+
+    found = {}
+    for network in workload.networks:
+        parts = parts_of.get(network.name, [])
+        if not any(groups_of(part) for _, part in parts):
+            continue
+        for side in sides:
+            for units in space.units:
+                machine = largest_of_side(space, points.dim == side, units)
+                rows = [(times, _possible(part, network, tasks, machine, one_more)) for times, part in parts]
+                if any(row for _, ones in rows for row in ones):
+                    found[network.name, side, units] = rows
+    return found
+
+
 def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool) -> Accelerator:
     """An accelerator with the largest memories of a side."""
     points = space.hardware()
@@ -191,9 +240,13 @@ def _possible(
     network: Network,
     tasks: Sequence[Task],
     machine: Accelerator,
+    one_more: Callable[[], None] = lambda: None,
     only: Collection[str] | None = None,
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all)."""
+    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all).
+
+    `one_more` is called for each that might.
+    """
     known: dict[tuple[str, ...], Group] = {}
 
     def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
@@ -208,6 +261,7 @@ def _possible(
     for row in groups_of(part):
         possible = []
         for one in row:
+            one_more()
             if one.names not in known or (only is not None and _name(one.names) not in only):
                 continue
             group = known[one.names]
@@ -264,6 +318,7 @@ class _Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
+        self._static: dict[int, float] = {}
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)
@@ -272,8 +327,8 @@ class _Judge:
             self.alone[:, task] = np.where(np.isfinite(each), each, np.inf).min(1, initial=np.inf)
 
     def added(self, costs: Floats, machine: Accelerator, at: int) -> Floats:
-        """What steps (..., 4) add on an accelerator, (...,)."""
-        cycles, fixed, accumulator, scratchpad = np.moveaxis(costs, -1, 0)
+        """What steps (..., fields of `StepCost`) add on an accelerator, (...,)."""
+        cycles, fixed, accumulator, scratchpad, _ = np.moveaxis(costs, -1, 0)
         pj = machine.energy.with_memories(
             fixed,
             accumulator,
@@ -282,7 +337,9 @@ class _Judge:
             scratchpad_kib=float(machine.scratchpad_kib),
             dim=float(machine.dim),
         )
-        pj = pj + cycles * machine.static_pj(1.0)
+        if at not in self._static:
+            self._static[at] = machine.static_pj(1.0)
+        pj = pj + cycles * self._static[at]
         return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
 
 
@@ -302,7 +359,7 @@ def _taken(
         at: place of the accelerator with the judge.
     """
     beside = {one.operator: one for one in rest}
-    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(5))
+    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(1 + len(StepCost._fields)))
     replaced: dict[str, float] = defaultdict(float)
     runs = dict.fromkeys(tasks, 0.0)
     for times, rows in parts:

@@ -26,9 +26,14 @@ from baco.sim.cosim.stores import StoreGenerator
 
 __all__ = ["Generator"]
 
+_COMPUTE_PRELOADED = 4
+
 
 class Generator(StoreGenerator):
     """Builds one stream, command by command, from a seed."""
+
+    #: How often a result goes into rows of operands of its product.
+    in_place = 0.2
 
     # ---------------------------------------------------------------- loads
 
@@ -137,9 +142,12 @@ class Generator(StoreGenerator):
         b, b_rows = self._operand(k_b, n, 1, ex.transpose_b, 0.3)
         m_d, n_d = (m, n) if r.random() < 0.7 else (self.size(dim), self.size(dim))
         d, d_rows = self._operand(m_d, n_d, 1, 0, 0.4)
-        streaming = d_rows if ex.ws else b_rows
         rows, cols = (m, n) if m and r.random() < 0.5 else (self.size(dim), self.size(dim))
-        c, c_rows = self._result(rows, cols, (a_rows, streaming))
+        # weight-stationary, results leave while later rows of these are still read
+        streamed = [(d, 1, m_d)] if ex.ws else []
+        if ex.ws and not ex.transpose_a:
+            streamed.append((a, ex.stride_a, m))
+        c, c_rows = self._result(rows, cols, streamed, (a_rows, b_rows, d_rows))
         first = (b, n, k_b) if ex.ws else (d, n_d, m_d)
         second = (d, n_d, m_d) if ex.ws else (b, n, k_b)
         stationary = b_rows if ex.ws else d_rows
@@ -151,18 +159,36 @@ class Generator(StoreGenerator):
                   a=a, a_cols=k, a_rows=m, bd=second[0], bd_cols=second[1], bd_rows=second[2])  # fmt: skip
         self.fresh, self.taken = False, c != GARBAGE
 
-    def _result(self, rows: int, cols: int, apart: tuple[Rows, ...]) -> tuple[int, Rows]:
-        r = self.random
-        accumulator = r.random() < 0.6 or not self.features.write_to_scratchpad
-        reach = (rows - 1) * self.ex.stride_c + 1
-        first = None if r.random() < 0.15 else self.row(accumulator, reach)
-        if first is None:
-            return GARBAGE, Rows()
-        taken = Rows(accumulator, first, first + reach)
-        if any(taken.meets(other) for other in apart):
+    def _result(
+        self, rows: int, cols: int, streamed: list[tuple[int, int, int]], operands: tuple[Rows, ...]
+    ) -> tuple[int, Rows]:
+        """Local address word of a result, often in the rows of an operand, or of none, and its rows.
+
+        streamed: word, stride and number of rows of operands whose later rows it must not fall on.
+        """
+        r, stride = self.random, self.ex.stride_c
+        reach = (rows - 1) * stride + 1
+        places = [one for one in operands if one.past > one.first]
+        near = self.features.write_to_scratchpad and bool(places) and self.chance(self.in_place)
+        accumulator = not near and (r.random() < 0.6 or not self.features.write_to_scratchpad)
+        if near:
+            shift = r.choice((0, 0, 0, r.randint(-self.dim, 0), r.randint(-self.dim, self.dim)))
+            first = max(0, min(self.sp_rows - reach, r.choice(places).first + shift))
+        else:
+            drawn = None if r.random() < 0.15 else self.row(accumulator, reach)
+            if drawn is None:
+                return GARBAGE, Rows()
+            first = drawn
+        if not accumulator and any(
+            first + i * stride == at + j * apart
+            for at, apart, count in streamed
+            if at != GARBAGE
+            for j in range(min(count, rows))
+            for i in range(j)
+        ):
             return GARBAGE, Rows()
         flags = ACCUMULATOR | (ACCUMULATE if r.getrandbits(1) else 0) if accumulator else 0
-        return flags | first, taken
+        return flags | first, Rows(accumulator, first, first + reach)
 
     def between(self, apart: tuple[Rows, ...]) -> None:
         """Commands that may stand between a PRELOAD and its COMPUTE: nothing of what it names is touched."""
@@ -242,3 +268,23 @@ class Generator(StoreGenerator):
             actions += [self.config_norm, self.normalise, self.normalise, self.mvout, self.mvout]
         for _ in range(count):
             r.choice(actions)()
+
+    def products(self, count: int) -> None:
+        """`count` actions, most of them products whose results overwrite operands, of their own and of others; some of them
+        many times in a row."""
+        r = self.random
+        self.in_place = 0.9
+        actions: list[Callable[[], object]] = [
+            self.config_ld,
+            self.mvin,
+            self.config_st,
+            self.mvout,
+            self.fence,
+        ]
+        actions += [self.config_ex] * 2 + [self.matmul] * 10
+        for _ in range(count):
+            start = len(self.items)
+            r.choice(actions)()
+            made = self.items[start:]
+            if len(made) == 2 and made[1] is not None and made[1].funct == _COMPUTE_PRELOADED:
+                self.items += made * r.choice((0, 0, 0, 1, 2, 9))

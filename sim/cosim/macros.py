@@ -95,11 +95,10 @@ class MacroGenerator(Generator):
         self._load_state(0, a_pitch)
         self._load_state(1, b_pitch)
         self._load_state(2, d_pitch * (1 if low_d else 4), low_d)
-        self.write_results(c_pitch * (4 if full else 1), plain=bool(full))
+        self.write_results(c_pitch * (4 if full else 1))
         a, b = self.source(a_extent), self.source(b_extent)
         for _ in range(r.randint(1, 3)):
             to_scratchpad = int(f.read_small_width and r.random() < 0.15 and i * j * dim <= self.sp_rows)
-            to_scratchpad &= self.activation < 2
             self.emit("LOOP_WS_CONFIG_BOUNDS", pad_i=pad_i, pad_j=pad_j, pad_k=pad_k, i=i, j=j, k=k)
             # a null operand is what the rows already hold
             self.emit(
@@ -165,7 +164,7 @@ class MacroGenerator(Generator):
         self._enter("resadd")
         self._load_state(0, a_pitch, shrink=1)
         self._load_state(1, b_pitch, shrink=1)
-        self.write_results(c_pitch * (4 if full else 1), plain=bool(full))
+        self.write_results(c_pitch * (4 if full else 1))
         for _ in range(r.randint(1, 3)):
             self.emit("LOOP_WS_CONFIG_BOUNDS", pad_i=pad_i, pad_j=pad_j, i=i, j=j, k=0)
             self.emit("LOOP_WS_CONFIG_ADDRS_AB", a=self.source(extents[0]), b=self.source(extents[1]))
@@ -193,7 +192,7 @@ class MacroGenerator(Generator):
         self.write_config_ex(
             True, (t.trans_input_3120, t.trans_weight_0132), t.stride >> t.downsample, 2 if t.dilated else 1
         )
-        activation = self.write_results(t.store_stride, plain=bool(t.pooled)) & 3
+        activation = self.write_results(t.store_stride) & 3
         parts = r.randint(1, 2)
         for part in range(parts):
             self.emit("LOOP_CONV_WS_CONFIG_1", batch_size=t.batch, in_row_dim=t.in_row_dim, in_channels=t.in_channels,

@@ -18,7 +18,7 @@ from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream
 from baco.sim.toolchain import toolchain
 
-__all__ = ["Simulator", "StreamOutcome", "random_stream"]
+__all__ = ["Simulator", "StreamOutcome", "in_place_stream", "random_stream"]
 
 #: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
 _STALL_CYCLES = 20_000
@@ -90,6 +90,15 @@ def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
         generator.ordinary(r.randint(10, 120))
     else:
         generator.mixed(r.randint(1, 6))
+    return generator.stream(name)
+
+
+def in_place_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
+    """Likewise, of products whose results overwrite their operands, with loads and stores among them."""
+    name = f"{accelerator.config_hash}-{seed}-in-place-{index}"
+    generator = MacroGenerator(accelerator, name)
+    generator.initialise()
+    generator.products(generator.random.randint(10, 80))
     return generator.stream(name)
 
 

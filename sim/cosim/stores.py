@@ -30,7 +30,7 @@ class StoreGenerator(StreamBuilder):
             return
         orows, ocols = r.randint(1, 5), r.randint(1, 5)
         across, porows, pocols = r.randint(5, 8), r.randint(1, 3), r.randint(1, 3)
-        self.activation = r.getrandbits(1)
+        self.activation = r.randrange(4 if self.features.normalizations else 2)
         self.emit("CONFIG_ST", activation=self.activation, pool_stride=r.randint(1, 3) if mode == "pooled" else 0,
                   pool_size=r.randint(1, 3), upad=r.randint(0, 1), lpad=r.randint(0, 1), pool_out_dim=across,
                   porows=porows, pocols=pocols, orows=orows, ocols=ocols, stride=stride,
@@ -50,11 +50,11 @@ class StoreGenerator(StreamBuilder):
         self.st = StoreSettings("rows", stride)
         self.activation = activation
 
-    def write_results(self, stride: int, *, plain: bool = False, scale: int | None = None) -> int:
-        """CONFIG_ST as `write_config_st` with an activation that is drawn and returned; `plain`: none or ReLU."""
+    def write_results(self, stride: int, *, scale: int | None = None) -> int:
+        """CONFIG_ST as `write_config_st` with an activation that is drawn and returned."""
         r = self.random
         activation = r.getrandbits(1)
-        if self.features.normalizations and not plain and r.random() < 0.6:
+        if self.features.normalizations and r.random() < 0.6:
             activation = r.choice((2, 3, 4))
         self.write_config_st(stride, activation=activation & 3, scale=scale)
         if activation == 4:
@@ -68,7 +68,7 @@ class StoreGenerator(StreamBuilder):
             self.emit("CONFIG_NORM", stats_id=r.getrandbits(1), set_stats_id_only=1, activation_msb=r.getrandbits(1),
                       q_const=r.getrandbits(32), qb=r.getrandbits(32), qc=r.getrandbits(32))  # fmt: skip
             return
-        softmax = self.st.mode == "rows" and self.activation in (0, 4) and r.random() < 0.7
+        softmax = self.activation in (0, 4) and r.random() < 0.7
         self._write_constants(int(softmax))
 
     def _write_constants(self, activation_msb: int) -> None:
@@ -173,8 +173,6 @@ class StoreGenerator(StreamBuilder):
         norm = 0
         if accumulator and f.normalizations and st.mode == "rows" and self.function < 2 and r.random() < 0.6:
             norm, full = r.randrange(1, 8), False
-        if full and self.activation >= 2:
-            return
         rows = self.size(dim)
         most = 1 if full or st.mode != "rows" else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
         blocks = self.size(most) if r.random() < 0.5 else 1
@@ -195,7 +193,8 @@ class StoreGenerator(StreamBuilder):
         r, dim = self.random, self.dim
         if self.st.mode != "rows" or self.function == 3:
             return
-        accumulator = r.random() < 0.6 and self.features.read_small_width and self.activation < 2
+        accumulator = r.random() < 0.6 and self.features.read_small_width
+        accumulator &= self.activation < 2 or self.function < 2
         blocks = r.choice((1, r.randint(1, 12)))
         rows, cols = self.size(dim), (blocks - 1) * dim + self.size(dim)
         if blocks == 1 and self.function < 2 and self.chance(0.3):

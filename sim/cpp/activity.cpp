@@ -127,7 +127,7 @@ void Activity::store(uint64_t rs2) {
   } else if (store_.gathered) {
     rows = reads = store_.orows * store_.ocols;
   }
-  if (config_.normalizations && from.accumulator) normalise(from, reads * dim_);
+  normalise(from, reads * dim_);
   if (from.makes_statistics(config_)) return read_rows(from, reads);
   counts_.dram_write_bytes += rows * cols * size;
   if (size == 1) reads *= apply_function(reads);
@@ -135,9 +135,10 @@ void Activity::store(uint64_t rs2) {
 }
 
 void Activity::normalise(const LocalAddress& from, uint64_t elements) {
+  if (!config_.normalizations || !from.accumulator) return;
   if (from.norm == 3 || from.norm == 4) counts_.variance_elements += elements;
   if (from.norm == 6 || from.norm == 7) counts_.exponential_elements += elements;
-  if (from.norm != 0) return;
+  if (from.norm != 0 || from.read_full) return;
   if (activation_ == 2) counts_.layer_norm_elements += elements;
   if (activation_ == 3) counts_.i_gelu_elements += elements;
   if (activation_ == 4) counts_.integer_softmax_elements += elements;
@@ -162,8 +163,10 @@ uint64_t Activity::apply_function(uint64_t rows) {
 }
 
 void Activity::copy(uint64_t rs2) {
+  const LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   const uint64_t rows = bits(rs2, 63, 48) * ((bits(rs2, 47, 32) + dim_ - 1) / dim_);
-  read_rows(LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_), rows * apply_function(rows));
+  normalise(from, rows * dim_);
+  read_rows(from, rows * apply_function(rows));
   counts_.scratchpad_write_bytes += rows * dim_;
 }
 

@@ -96,7 +96,7 @@ int8_t Normaliser::result(int32_t element, Activation activation, uint32_t scale
   if (activation == Activation::kIGelu) return scale_to_int8(static_cast<int32_t>(i_gelu(q)), factor);
   if (activation == Activation::kLayerNorm) {
     const int32_t centred = static_cast<int32_t>(q - s.mean);
-    return scale_to_int8(truncate_to_int32(static_cast<float>(centred) * s.inverse_deviation), factor);
+    return scale_to_int8(centred, s.inverse_deviation * factor);
   }
   const int32_t power = static_cast<int32_t>(exponential(q - static_cast<uint32_t>(s.max)));
   return scale_to_int8(scale_to_int8(power, s.inverse_sum_exp), factor);

@@ -1,6 +1,6 @@
 // Gemmini's normaliser commands: statistics of accumulator rows, and the layer norm, I-GELU and softmax of results
-// (ISA specification, sections 3.2, 4.3, 4.4). The arithmetic is that of Gemmini's functional simulator, whose int32
-// wraps around. Where that one leaves a value to its host, it is the one of a RISC-V host: conversions to integers
+// (ISA specification, sections 3.2, 4.3, 4.4). Layer norm is rounded once, as in Gemmini's RTL; the other arithmetic is that
+// of Gemmini's functional simulator, whose int32 wraps around. Where that one leaves a value to its host, it is the one of a RISC-V host: conversions to integers
 // saturate and make NaN the largest, shifts are by the low five bits.
 #pragma once
 #include <array>

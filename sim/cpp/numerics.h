@@ -37,12 +37,6 @@ inline int32_t scale_to_int32(int32_t x, float scale) {
   return static_cast<int32_t>((static_cast<double>(product) + shifter) - shifter);
 }
 
-// Towards zero, with saturation to int32; NaN becomes the maximum.
-inline int32_t truncate_to_int32(float x) {
-  if (!(x < 2147483648.0f)) return INT32_MAX;
-  return x < -2147483648.0f ? INT32_MIN : static_cast<int32_t>(x);
-}
-
 // The low `width` bits of x, sign-extended.
 inline int32_t wrap(int32_t x, int width) {
   int unused = 32 - width;

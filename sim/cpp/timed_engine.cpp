@@ -132,7 +132,12 @@ class TimedEngine final : public Engine {
     if (door) {
       command = *door;
       const bool primitive = command.funct != kFlush && command.funct != kClockGate && command.funct != kCounter;
-      gone = !primitive || station_.space(TimedStation::class_of(command));
+      if (primitive) {
+        const bool settled = station_.settled(command);
+        gone = settled && station_.space(TimedStation::class_of(command));
+      } else {
+        gone = true;
+      }
       if (gone && primitive)
         station_.allocate(cycle_, command);
       else if (gone)

@@ -124,6 +124,38 @@ void TimedStation::complete(uint64_t cycle, unsigned kind, unsigned entry) {
   log_.done(cycle, static_cast<Unit>(kind), entry);
 }
 
+// baco_in_place.v: how long a product is looked at whose result may overwrite operands that are still to be read.
+uint64_t TimedStation::cycles_of_a_look(const Command& command) const {
+  if (os_ || !pending_ || (command.funct != kComputePreloaded && command.funct != kComputeAccumulated)) return 0;
+  const Entry& preload = rings_[kExecution].entries[last_execute_];
+  const Range& result = preload.ranges[1];
+  if (!result.valid || result.accumulator) return 0;
+  const uint64_t result_rows = bits(preload.command.command.rs2, 63, 48);
+  const std::array<Range, 2> operands = ranges_of(command);
+  const std::array<uint64_t, 2> rows{bits(command.rs1, 63, 48), bits(command.rs2, 63, 48)};
+  uint64_t longest = 0;
+  for (size_t n = 0; n < 2; ++n) {
+    const uint64_t most = std::min(rows[n], result_rows), stride = n == 0 ? stride_a_ : 1;
+    const bool behind = result.start <= operands[n].start && stride_c_ <= stride && stride != 0;
+    if (!operands[n].meets(result) || (n == 0 && transpose_a_) || behind || most < 2) continue;
+    uint64_t i = 0, j = stride == 0 ? most - 1 : 0, to = result.start, from = operands[n].start, cycles = 2;
+    while (i != most && j != most && !(to == from && j > i)) {
+      const bool rises = to <= from, follows = from <= to;
+      if (rises) to += stride_c_, ++i;
+      if (follows) from += stride, ++j;
+      ++cycles;
+    }
+    longest = std::max(longest, cycles);
+  }
+  return longest;
+}
+
+bool TimedStation::settled(const Command& command) {
+  if (looked_ >= cycles_of_a_look(command)) return true;
+  ++looked_;
+  return false;
+}
+
 void TimedStation::allocate(uint64_t cycle, const Command& command) {
   const unsigned kind = class_of(command);
   Ring& ring = rings_[kind];
@@ -135,7 +167,7 @@ void TimedStation::allocate(uint64_t cycle, const Command& command) {
     for (unsigned other = 0; other < 3; ++other)
       for (size_t e = 0; e < rings_[other].entries.size(); ++e) {
         const Entry& older = rings_[other].entries[e];
-        if (!older.used) continue;
+        if (!older.used || (pending_ && kind == kExecution && other == kind && e == last_execute_)) continue;  // its own PRELOAD
         for (const Range& mine : entry.ranges)
           for (const Range& theirs : older.ranges)
             if (mine.meets(theirs) &&
@@ -151,6 +183,7 @@ void TimedStation::allocate(uint64_t cycle, const Command& command) {
   ++ring.used;
   ++ring.waiting;
   remember(command);
+  looked_ = 0;
 }
 
 void TimedStation::tick() {

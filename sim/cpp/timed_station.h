@@ -34,6 +34,8 @@ class TimedStation {
   // A unit is done with an entry in this cycle; before `allocate`.
   void complete(uint64_t cycle, unsigned kind, unsigned entry);
   void allocate(uint64_t cycle, const Command& command);
+  // Asked once a cycle of the command at the door: it need not be looked at any longer.
+  bool settled(const Command& command);
   void tick();
 
   // A PRELOAD is without its COMPUTE.
@@ -60,6 +62,7 @@ class TimedStation {
   };
 
   std::array<Range, 2> ranges_of(const Command& command) const;
+  uint64_t cycles_of_a_look(const Command& command) const;
   void remember(const Command& command);
 
   const Config config_;
@@ -73,6 +76,7 @@ class TimedStation {
   bool os_ = false, transpose_a_ = false, transpose_b_ = false, gathered_ = false, pending_ = false;
   std::array<uint64_t, 3> block_stride_{}, repeats_{};
   unsigned last_execute_ = 0;
+  uint64_t looked_ = 0;  // cycles at the command at the door
 };
 
 }  // namespace baco

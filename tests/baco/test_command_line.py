@@ -11,7 +11,7 @@ import baco.main
 from baco.display.console import amount, duration
 from baco.display.progress import PlainProgress, Standing, bar, make_progress
 from baco.exploration.candidate import BatchSummary
-from baco.exploration.studies.engine import Budget
+from baco.exploration.progress import Budget
 from baco.main import run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,7 @@
 """Gemmini's normaliser commands, layer norm, I-GELU and softmax in numpy's integers, from the ISA specification (3.2, 4.4, 10).
 
-Rounding and order of operations are those of Gemmini's functional simulator: int32 arithmetic wraps around, results of
-layer norm are cut to integers and those of softmax rounded to int8 before `acc_scale`.
+Rounding and order of operations are those of Gemmini's functional simulator, whose int32 wraps around and which rounds results
+of softmax to int8 before `acc_scale`; but for layer norm, which is that of its RTL: one rounding.
 """
 
 from __future__ import annotations
@@ -109,10 +109,8 @@ class Normaliser:
         """int8 elements of a store."""
         s, factor = self.slots[self.slot], np.float32(scale)
         if activation == LAYER_NORM:
-            centred = wrap(x - s.mean).astype(np.float32) * s.inv_stddev
-            return rounded(
-                np.clip(np.trunc(centred).astype(np.float64), INT_MIN, INT_MAX).astype(np.int64), factor
-            )
+            with np.errstate(all="ignore"):
+                return rounded(wrap(x - s.mean), s.inv_stddev * factor)
         if activation == I_GELU:
             return rounded(self.i_gelu(x), factor)
         if activation == SOFTMAX:

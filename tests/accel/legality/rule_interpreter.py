@@ -106,12 +106,16 @@ class Legality:
 
     @staticmethod
     def _common(index: int, command: str) -> Refusal:
-        error, rule = COMMON[index]
+        error, rule, _ = COMMON[index]
         return Refusal(error_named(error), command, rule, {})
 
     def _call(self, name: str, arguments: list[int]) -> int:
         if name in ("min", "max"):
             return min(arguments) if name == "min" else max(arguments)
+        if name == "overtakes":
+            result, result_stride, first, stride, rows = arguments
+            later = {(first + j * stride, i) for j in range(rows) for i in range(j)}
+            return any((result + i * result_stride, i) in later for i in range(rows))
         function = FUNCTIONS[name]
         values = {**self.parameters, **self.state, **dict(zip(function.parameters, arguments, strict=True))}
         return self._of(function.expression, values)

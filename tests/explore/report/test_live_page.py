@@ -9,9 +9,9 @@ import pytest
 
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.objective import Objective
+from baco.exploration.progress import Budget
 from baco.exploration.report import live
 from baco.exploration.report.live import PROGRESS_PAGE, LivePage
-from baco.exploration.studies.engine import Budget
 from tests.explore.report.test_report_page import Page
 
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'"

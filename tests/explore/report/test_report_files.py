@@ -22,7 +22,7 @@ from baco.common.errors import StorageError
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.objective import Objective
-from baco.exploration.report import ReportData, SearchRecord, write_report
+from baco.exploration.report import ReportData, SearchRecord, figures, write_report
 from baco.exploration.report.summary import SCHEMA_PATH, summary, summary_text
 from baco.exploration.report.tables import EXTRA_COLUMNS, PUBLISHED_COLUMNS, arch_columns, mappings_csv
 from baco.exploration.report.units import scientific, share, si, significant
@@ -257,6 +257,34 @@ def test_pictures(tmp_path: Path) -> None:
     root = ElementTree.parse(tmp_path / "pareto.svg").getroot()
     assert root.tag.endswith("svg")
     assert "date" not in (tmp_path / "pareto.svg").read_text("utf-8").lower()
+
+
+def test_pictures_say_the_unit_that_their_numbers_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ticks are plain numbers, which times the unit in the axis' title are the costs."""
+    data = helpers.report_data(candidates=12, objective="latency,energy")
+    seen: dict[str, Any] = {}
+
+    def look(figure: Any, *_: Any, **__: Any) -> bytes:
+        figure.draw_without_rendering()
+        axes = figure.axes[0]
+        seen["titles"] = [axes.get_xlabel(), axes.get_ylabel()]
+        seen["ticks"] = [
+            text.get_text() for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels()
+        ]
+        *_, seen["best"] = (list(one.get_offsets()[0]) for one in axes.collections)
+        return b""
+
+    monkeypatch.setattr(figures, "figure_bytes", look)
+    figures.pareto_figures(data)
+    sizes = []
+    for title, name, unit in zip(seen["titles"], ("latency", "energy"), ("cycles", "J"), strict=True):
+        found = re.fullmatch(rf"{name}, (.?){unit} \(predicted\)", title)
+        assert found is not None, title
+        sizes.append({"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6}[found[1]])
+    assert seen["best"][0] * sizes[0] == pytest.approx(data.best.cost.latency_cycles)
+    assert seen["best"][1] * sizes[1] == pytest.approx(data.best.cost.energy_pj * 1e-12)
+    assert len(seen["ticks"]) >= 4
+    assert all(re.fullmatch(r"[0-9.]*", text) for text in seen["ticks"])
 
 
 def test_equal_data_give_equal_files(tmp_path: Path) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import numpy as np
 import pytest
 import yaml
 
@@ -19,14 +23,18 @@ from baco.accel.config import Accelerator
 from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries
 from baco.exploration.candidate import LayerCost
-from baco.exploration.report import ReportData
+from baco.exploration.report import ReportData, write_report
+from baco.exploration.report.axes import metric_axis
 from baco.exploration.report.graph import network_units
 from baco.exploration.report.page import page_html
 from baco.exploration.report.payload import payload
+from baco.exploration.report.resources import RESOURCES
+from baco.exploration.validate.choose import choose_candidates
+from baco.main import run
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Workload
 from tests.explore import report_helpers as helpers
-from tests.explore.report.test_report_page import Engine
+from tests.explore.report.test_report_page import Engine, size_of_unit
 
 
 def shared(data: ReportData) -> ReportData:
@@ -142,11 +150,34 @@ def test_designs_side_by_side() -> None:
     assert engine.get("elements['compare-section'].hidden") is True
 
 
-@pytest.mark.parametrize("address", ["#design=99", "#design=x&pin=a,b,,7,7,-1", "#%%%", "#pin=" + "1," * 99])
-def test_addresses_that_mean_nothing(address: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("#design=99999", "design 99999. The best design is shown."),
+        ("#design=x&pin=a,b,,7,7,-1", "design x, pinned design a, pinned design b, pinned design 7"),
+        ("#pin=1,99", "pinned design 99."),
+        ("#desing=1", "desing=1."),
+        ("#%%%", None),
+        ("#h-layers", None),
+        ("#design=2&pin=1,gemmini", None),
+        ("#pin=" + "1," * 99, None),
+    ],
+)
+def test_an_address_that_names_what_is_not_there_is_answered(address: str, words: str | None) -> None:
     data = helpers.report_data(candidates=4)
     engine = Engine(page_html(data), address=address)
-    assert engine.get("document.body.dataset") == {"shown": str(data.best_index), "ready": "yes"}
+    shown = 2 if "design=2" in address else data.best_index
+    assert engine.get("document.body.dataset") == {"shown": str(shown), "ready": "yes"}
+    assert engine.get("elements['address'].hidden") is (words is None)
+    if words is not None:
+        assert words in engine.text("address")
+    # another design, chosen by the reader, needs no such words
+    other = next(i for i in range(4) if i != shown)
+    engine.do(f"elements['plot-front'].fire('plotly_click', {{points: [{{customdata: {other}}}]}})")
+    assert engine.get("elements['address'].hidden") is True
+    engine.do("location.hash = '#design=77'; windowListeners.hashchange.forEach((act) => act())")
+    assert "design 77" in engine.text("address")
+    assert engine.get("document.body.dataset.shown") == str(data.best_index)
 
 
 def nest_of(text: str) -> list[str]:
@@ -174,7 +205,7 @@ def test_a_layer_opens_with_what_the_models_say() -> None:
     data = helpers.report_data(candidates=3, layers=6)
     engine = Engine(page_html(data))
     for index in range(len(data.tasks)):
-        engine.do(f"elements['layers'].children[1].children[{index}].fire('click')")
+        engine.do(f"elements['layers'].tBodies[0].children[{index}].fire('click')")
         assert engine.get("elements['layer'].open") is True
         text = engine.text("layer")
         mapping = data.mapping_texts[data.best_index][index]
@@ -292,7 +323,7 @@ def costs_of(network: Network, beside: Sequence[CostEntry] = ()) -> DesignCosts:
 
 def group(network: str, *names: str) -> CostEntry:
     return CostEntry(
-        network, " > ".join(names), "group", "group", "accelerator", 1.0, 7.0, {"unsplit": 3.0}, names
+        network, " > ".join(names), "group", "group", "accelerator", 1.0, 7.0, {"array": 3.0}, names
     )
 
 
@@ -371,6 +402,262 @@ def test_reports_without_a_baseline_or_details() -> None:
     data: Any = replace(helpers.report_data(candidates=3), baseline=None, details={})
     engine = Engine(page_html(data))
     assert engine.get("document.body.dataset.ready") == "yes"
-    engine.do("elements['layers'].children[1].children[0].fire('click')")
+    engine.do("elements['layers'].tBodies[0].children[0].fire('click')")
     assert "nearest to the best only" in engine.text("layer")
     assert all(row.split(" | ")[1] == "–" for row in engine.rows("bottlenecks")[1:])
+
+
+HEADS = "[...elements['{}'].tHead.children[0].children]"
+
+
+def press_heading(engine: Engine, table: str, title: str) -> None:
+    engine.do(
+        f"{HEADS.format(table)}.find((e) => e.textContent.startsWith('{title}')).children[0].fire('click')"
+    )
+
+
+def sorted_by(engine: Engine, table: str) -> list[list[str]]:
+    """Titles of the columns by which a table says that it is sorted, with the direction."""
+    return list(
+        engine.get(
+            f"{HEADS.format(table)}.filter((e) => e.getAttribute('aria-sort'))"
+            ".map((e) => [e.textContent, e.getAttribute('aria-sort')])"
+        )
+    )
+
+
+def test_a_table_stays_sorted_while_designs_are_pinned_and_chosen() -> None:
+    data = helpers.report_data(candidates=9, layers=12)
+    engine = Engine(page_html(data))
+    for _ in range(2):
+        press_heading(engine, "designs", "Area")
+    press_heading(engine, "layers", "Energy")
+    areas = [c.cost.area_mm2 for c in data.candidates]
+    assert data.baseline is not None
+    areas.append(data.baseline.cost.area_mm2)
+    order = [str(i) for i in sorted(range(len(areas)), key=areas.__getitem__)]
+
+    def listed() -> list[str]:
+        names = [row.split(" | ")[1].removeprefix("#") for row in engine.rows("designs")]
+        return [name if name.isdigit() else str(len(data.candidates)) for name in names]
+
+    assert listed() == order
+    boxes = "elements['designs'].tBodies[0].all((e) => e.tag === 'input')"
+    engine.do(f"{boxes}[3].checked = true; {boxes}[3].fire('change')")
+    engine.do(f"{boxes}[5].checked = true; {boxes}[5].fire('change')")
+    assert engine.get("elements['compare-section'].hidden") is False
+    assert engine.get(f"{boxes}.map((e) => e.checked)").count(True) == 2
+    engine.do("elements['designs'].tBodies[0].children[4].fire('click')")
+    assert engine.get("document.body.dataset.shown") == order[4]
+    assert listed() == order
+    assert sorted_by(engine, "designs") == [["Area, mm²", "ascending"]]
+    # the layers are now another design's, in the order that was asked for
+    assert sorted_by(engine, "layers") == [["Energy", "descending"]]
+    place = int(order[4])
+    of_design = data.costs[place] if place < len(data.candidates) else data.baseline.costs
+    assert of_design is not None
+    energies = [
+        task.count * one.energy_pj for task, one in zip(data.tasks, of_design.layer_costs, strict=True)
+    ]
+    expected = sorted(range(len(energies)), key=lambda i: -energies[i])
+    assert [int(row.split(" | ")[0]) - 1 for row in engine.rows("layers")] == expected
+
+
+def test_on_a_narrow_page_what_a_design_costs_comes_first() -> None:
+    data = helpers.report_data(candidates=5)
+    page = page_html(data)
+    titles = f"{HEADS.format('designs')}.map((e) => e.textContent)"
+    narrow = Engine(page, before="document.documentElement.clientWidth = 390;")
+    wide = Engine(page, before="document.documentElement.clientWidth = 1440;")
+    costs = ["Design", "Latency, cycles", "Energy", "EDP, µJ·cycles", "Area, mm²"]
+    assert narrow.get(titles)[:5] == costs
+    assert sorted(narrow.get(titles)) == sorted(wide.get(titles))
+    assert [title for title in wide.get(titles) if title in costs] == costs
+    # cells follow their headings
+    places = [narrow.get(titles).index(title) for title in wide.get(titles)]
+    for before, after in zip(wide.rows("designs"), narrow.rows("designs"), strict=True):
+        assert [after.split(" | ")[place] for place in places] == before.split(" | ")
+    layers = narrow.get(f"{HEADS.format('layers')}.map((e) => e.textContent)")
+    assert layers[:3] == ["Part", "Latency, cycles", "Energy"]
+
+
+def test_paper_gets_every_row_and_plots_of_its_width() -> None:
+    data = helpers.report_data(candidates=50, layers=280)
+    engine = Engine(page_html(data))
+    press_heading(engine, "designs", "Area")
+    units = len(network_units(data.workload.networks[0], data.best_costs))
+    on_screen = {table: len(engine.rows(table)) for table in ("designs", "layers")}
+    assert on_screen == {"designs": 10, "layers": 200}
+    assert len(data.tasks) > 200
+    engine.do("windowListeners.beforeprint.forEach((act) => act())")
+    assert len(engine.rows("designs")) == len(
+        {c.accelerator.config_hash for c in data.candidates} | {"gemmini"}
+    )
+    assert sorted_by(engine, "designs") == [["Area, mm²", "descending"]]
+    assert len(engine.rows("layers")) == len(data.tasks)
+    assert "more" not in engine.text("designs") + engine.text("layers")
+    assert len(engine.get("elements['graph'].children.map((e) => 1)")) == units
+    widths = {name: plot["layout"].get("width") for name, plot in engine.get("plots").items()}
+    assert set(widths.values()) == {680}  # A4 has 718 pixels between its margins
+    engine.do("windowListeners.afterprint.forEach((act) => act())")
+    assert {table: len(engine.rows(table)) for table in ("designs", "layers")} == on_screen
+    assert all(plot["layout"].get("width") != 680 for plot in engine.get("plots").values())
+
+
+def test_every_table_says_what_it_holds() -> None:
+    engine = Engine(page_html(helpers.report_data(candidates=5)), address="#pin=1,2")
+    engine.do("elements['layers'].tBodies[0].children[0].fire('click')")
+    tables = (
+        "[...Object.values(elements).filter((e) => e.tBodies.length),"
+        " ...elements['layer'].all((e) => e.tag === 'table')].map((e) => [e.children[0].tag, e.children[0].textContent])"
+    )
+    found = engine.get(tables)
+    assert len(found) >= 9
+    assert {tag for tag, _ in found} == {"caption"}
+    assert all(len(text) > 10 for _, text in found)
+
+
+def test_axes_say_the_unit_that_their_numbers_have() -> None:
+    """Whatever is shown on an axis: its numbers times the unit in its title are the costs, and no tick adds a prefix."""
+    data = helpers.report_data(candidates=12, layers=9, objective="energy")
+    engine = Engine(page_html(data))
+    engine.change("zoom-all", "on")
+    engine.change("every-mapping", "on")
+    units = {"latency": "cycles", "energy": "J", "power": "W", "area": "mm²"}
+    for across, up in (("latency", "energy"), ("energy", "power"), ("power", "area")):
+        engine.change("axis-x", across)
+        engine.change("axis-y", up)
+        plot = engine.get("plots['plot-front']")
+        for trace in plot["traces"]:
+            for place, index in enumerate(trace.get("customdata", [])):
+                baseline = data.baseline
+                assert baseline is not None
+                design = data.candidates[index] if index < 12 else baseline
+                seconds = design.cost.latency_cycles / (design.accelerator.clock_mhz * 1e6)
+                joules = design.cost.energy_pj * 1e-12
+                truth = {
+                    "latency": design.cost.latency_cycles,
+                    "energy": joules,
+                    "power": joules / seconds,
+                    "area": design.cost.area_mm2,
+                }
+                for axis, name in (("x", across), ("y", up)):
+                    size = size_of_unit(plot["layout"][axis + "axis"]["title"]["text"], units[name])
+                    assert trace[axis][place] * size == pytest.approx(truth[name], rel=1e-3)
+    title = engine.get("plots['plot-history'].layout.yaxis.title.text")
+    best = engine.get("plots['plot-history'].traces[0].y")[-1] * size_of_unit(title, "J")
+    assert best == pytest.approx(data.best.cost.energy_pj * 1e-12, rel=1e-3)
+    for plot in engine.get("plots").values():
+        for name, axis in plot["layout"].items():
+            if "axis" in name and re.search("cycles|J$|W$", axis.get("title", {}).get("text", "")):
+                assert not axis.get("ticksuffix")
+                assert "s" not in axis.get("tickformat", "")
+
+
+def test_the_prefix_of_an_axis_fits_its_values() -> None:
+    """In the page and in the figures of Python alike."""
+    engine = Engine(page_html(helpers.report_data(candidates=1, layers=1)))
+    for values, log, prefix in (
+        ([5e-4, 1.5e-3], False, "m"),
+        ([0, 9e-4], False, "µ"),
+        ([2e-6, 3e-1], True, "µ"),  # the middle of the decades is 0.8 m
+        ([2e-5, 3e-1], True, "m"),
+        ([4e-3, 2e-2], True, "m"),
+        ([1e6, 999e6], False, "M"),
+        ([12, 900], False, ""),
+        ([0], False, ""),
+        ([], False, ""),
+    ):
+        found = engine.get(f"Baco.axisUnit({json.dumps(values)}, 'J', '{'log' if log else 'linear'}')")
+        factor = {"": 1.0, "M": 1e6, "m": 1e-3, "µ": 1e-6}[prefix]
+        assert found == {"factor": factor, "unit": prefix + "J"}, values
+        if log or len(values) < 2 or max(values) <= 3 * min(values):  # figures choose the kind of axis
+            axis = metric_axis("energy", [value * 1e12 for value in values])
+            assert axis.title == f"energy, {prefix}J"
+            assert axis.factor == pytest.approx(1e-12 / factor)
+            assert axis.log is log
+
+
+def test_no_two_resources_look_alike() -> None:
+    """Colours of one legend are apart, for readers who cannot tell red from green either (CIE 1976 distances)."""
+
+    def lab(color: str, seen: Any) -> Any:
+        level = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        light = np.clip(
+            seen @ np.where(level <= 0.04045, level / 12.92, ((level + 0.055) / 1.055) ** 2.4), 0, 1
+        )
+        xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ light
+        f = np.cbrt(xyz / [0.9505, 1, 1.089])
+        return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+    colors: dict[str, str] = {}
+    for one in RESOURCES.values():
+        assert colors.setdefault(one.label, one.color) == one.color  # one thing, one colour
+    # linear light as protanopes and deuteranopes see it (Machado and others, 2009)
+    protan = [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ]
+    deutan = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+    for seen, least in ((np.eye(3), 20), (np.array(protan), 6), (np.array(deutan), 6)):
+        for (a, first), (b, second) in itertools.combinations(colors.items(), 2):
+            assert np.linalg.norm(lab(first, seen) - lab(second, seen)) > least, (a, b)
+
+
+def commands_of(engine: Engine) -> list[str]:
+    found = engine.get("elements['next'].all((e) => e.tag === 'pre').map((e) => e.textContent)")
+    return list(found)
+
+
+def test_commands_to_go_on_with_the_design_in_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They follow the design, name the folder of the page as a shell reads it, and are those of `baco`."""
+    folder = tmp_path / "it's my study"
+    write_report(helpers.report_data(candidates=6), folder)
+    place = json.dumps(quote(str(folder / "report.html")))
+    data = replace(
+        helpers.report_data(candidates=6),
+        command="explore --network 'my net.onnx' -n resnet18:batch=2 --network table.csv",
+    )
+    engine = Engine(page_html(data), before=f"location.protocol = 'file:'; location.pathname = {place};")
+    ranked = sorted(range(6), key=lambda i: data.candidates[i].objective)
+    lines = [shlex.split(line) for line in commands_of(engine)]
+    assert lines == [
+        ["baco", "run", "--network", "my net.onnx", "--accelerator", str(folder), "--engine", "timed"],
+        ["baco", "run", "--network", "resnet18:batch=2", "--accelerator", str(folder), "--engine", "timed"],
+        ["baco", "validate", str(folder), "--best", "1", "--spread", "0"],
+        ["baco", "rtl", str(folder), "--out", "accelerator.v"],
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert run("baco", lines[-1][1:]) == 0
+    assert "module baco_accelerator" in (tmp_path / "accelerator.v").read_text("utf-8")
+    (chosen,) = [one.candidate for one in choose_candidates(data.candidates, data.objective, 3, 0)][2:]
+    assert chosen is data.candidates[ranked[2]]
+    # another design is no study's best: its configuration has to be saved
+    third = ranked[2]
+    engine.do(f"elements['plot-front'].fire('plotly_click', {{points: [{{customdata: {third}}}]}})")
+    assert [shlex.split(line) for line in commands_of(engine)][1:] == [
+        [
+            "baco",
+            "run",
+            "--network",
+            "resnet18:batch=2",
+            "--accelerator",
+            "accelerator.yaml",
+            "--engine",
+            "timed",
+        ],
+        ["baco", "validate", str(folder), "--best", "3", "--spread", "0"],
+        ["baco", "rtl", "accelerator.yaml", "--out", "accelerator.v"],
+    ]
+    assert engine.text("next").startswith("Save accelerator.yaml of this design first")
+    engine.do("elements['next'].all((e) => e.getAttribute('class') === 'link')[0].fire('click')")
+    (tmp_path / "accelerator.yaml").write_text(saved(engine), "utf-8")
+    machine = Accelerator.from_yaml(tmp_path / "accelerator.yaml")
+    assert machine.config_hash == data.candidates[third].accelerator.config_hash
+    assert run("baco", shlex.split(commands_of(engine)[-1])[1:]) == 0
+    engine.do("elements['plot-front'].fire('plotly_click', {points: [{customdata: 6}]})")
+    assert [shlex.split(line) for line in commands_of(engine)][2:] == [
+        ["baco", "validate", str(folder), "--best", "1", "--spread", "0", "--baseline"],
+        ["baco", "rtl", "gemmini-default", "--out", "accelerator.v"],
+    ]

@@ -32,7 +32,20 @@ static void run(int rows, int cols, int activation, float scale, float unit) {
   fence();
 }
 
+// Rows whose results lie in the middle of two integers: to the even one, whatever the sign. Literal values, no model.
+static void ties(void) {
+  static const int32_t row[] = {-3, 3, -1, 1, -3, 3, -1, 1, 5, -5, 0, 0, 1, -1, 0, 0};  // mean 0, variance 5: deviation 2
+  static const int8_t normal[] = {-2, 2, 0, 0, -2, 2, 0, 0, 2, -2, 0, 0, 0, 0, 0, 0};
+  static const int8_t thrice[] = {-4, 4, -2, 2, -4, 4, -2, 2, 8, -8, 0, 0, 2, -2, 0, 0};  // 3 / 2 of the element
+  for (int trial = 0; trial < 2; ++trial) {
+    for (int j = 0; j < (int)COUNT(row); ++j) x[j] = row[j];
+    run(1, COUNT(row), LAYERNORM, trial ? 3.0f : 1.0f, 1.0f);
+    check_bytes("layer norm of ties", trial, found, trial ? thrice : normal, COUNT(row));
+  }
+}
+
 int main(void) {
+  ties();
   for (int trial = 0; trial < TRIALS; ++trial) {
     const int rows = trial == 0 ? ROWS : random_between(1, ROWS), cols = trial == 0 ? MOST_COLS : random_between(1, MOST_COLS);
     const int activation = trial % 2 ? SOFTMAX : LAYERNORM;

@@ -87,10 +87,7 @@ static inline void normalised(const int32_t* row, int cols, int activation, floa
     for (int j = 0; j < cols; ++j) squares += (row[j] - mean) * (row[j] - mean);
     const int32_t variance = squares / cols;
     const float inverse = 1.0f / (float)(variance ? integer_root(variance) : 1);
-    for (int j = 0; j < cols; ++j) {
-      const int32_t normal = (int32_t)((float)(row[j] - mean) * inverse);
-      out[j] = (int8_t)ACC_SCALE(normal, scale);
-    }
+    for (int j = 0; j < cols; ++j) out[j] = scaled(row[j] - mean, float_bits(inverse * scale));
   } else {
     const softmax_constants c = softmax_of(unit);
     int32_t largest = INT32_MIN, sum = 0;

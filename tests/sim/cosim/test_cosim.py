@@ -12,13 +12,14 @@ import pytest
 
 from baco.accel.config import Accelerator, Features
 from baco.accel.isa import IDENTITY_SCALE, encode
+from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
 from baco.exploration.cosim import run_campaign
 from baco.exploration.executors.engine import LOCAL
 from baco.main import run as baco
 from baco.sim.cosim.accelerators import random_accelerator
 from baco.sim.cosim.minimise import minimise
-from baco.sim.cosim.run import Simulator, random_stream
+from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
@@ -39,6 +40,7 @@ from tests.sim.cosim_streams import (
 from tests.sim.matmul_stream import ProductStream
 from tests.sim.numpy_gemmini import GemminiConfig, NumpyGemmini
 
+DEFAULT = load_accelerator("gemmini-default")
 STREAMS = {"whole": 260, "normal": 260, "scarce": 140, "plain": 100}
 
 
@@ -52,6 +54,51 @@ def test_random_streams(accelerator: Accelerator) -> None:
     (result,) = run_campaign([accelerator], STREAMS[accelerator.name], seed=0, shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
     assert result.streams == STREAMS[accelerator.name]
+
+
+@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
+def test_products_in_place(accelerator: Accelerator) -> None:
+    """Results over operands of their own product, of those before and behind it, in both dataflows."""
+    count = 40 if accelerator is DEFAULT else 120
+    (result,) = run_campaign([accelerator], count, seed=0, kind="in place", shorten=False)
+    assert [failure.outcome.describe() for failure in result.failures] == []
+    assert result.streams == count
+
+
+@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN], ids=lambda one: one.name)
+def test_products_in_place_as_numpy_has_them(accelerator: Accelerator) -> None:
+    streams = [in_place_stream(accelerator, 1, index) for index in range(20)]
+    for stream, outcome in zip(streams, Simulator(accelerator).play(streams), strict=True):
+        assert outcome.kind == "same", outcome.describe()
+        assert outcome.digest == numpy_digest(accelerator, stream), stream.name
+
+
+def overwrites_itself(stream: Stream) -> int:
+    """How many products of a stream have results in rows of their own A."""
+    pairs = zip(stream.items, stream.items[1:], strict=False)
+    products = [(one, two) for one, two in pairs if one and two and one.funct == 6 and two.funct in (4, 5)]
+    count = 0
+    for one, two in products:
+        c, a = (word & 0xFFFFFFFF for word in (one.rs2, two.rs1))
+        rows = one.rs2 >> 48 & 0xFFFF
+        count += not c >> 31 and c <= a < c + rows
+    return count
+
+
+def test_streams_in_place_are_in_place() -> None:
+    streams = [in_place_stream(PLAIN, 2, index) for index in range(20)]
+    assert sum(map(overwrites_itself, streams)) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_ten_thousand_streams_in_place() -> None:
+    """Sides of 2 to 16 with few and many banks, pipelined tiles of all sizes, one dataflow or both."""
+    accelerators = [DEFAULT, *(random_accelerator(9, number) for number in (0, 1, 2, 3, 4, 5, 7, 8, 10))]
+    results = list(run_campaign(accelerators, 1_000, seed=9, kind="in place", engine=LOCAL, shorten=False))
+    failures = [(one.stream.name, one.outcome.describe()) for result in results for one in result.failures]
+    assert failures == []
+    assert sum(result.streams for result in results) == 10_000
 
 
 @pytest.mark.slow

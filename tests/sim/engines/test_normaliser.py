@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from math import isqrt
 from pathlib import Path
 
@@ -355,7 +356,7 @@ def four_squares(total: int) -> list[int]:
 
 
 def test_deviations_jump_at_squares(engine: str, tmp_path: Path) -> None:
-    """Square roots at both sides of many jumps, their inverses, and what results of them, cut towards zero."""
+    """Square roots at both sides of many jumps, their inverses, and what results of them."""
     machine = MACHINES["small"]
     stream = NormStream(machine)
     stream.activate(LAYER_NORM, 1.0)
@@ -371,8 +372,76 @@ def test_deviations_jump_at_squares(engine: str, tmp_path: Path) -> None:
             stream.store(INV_STDDEV, 0, 1, 1 if alone else 4)
             wanted = np.float32(1) / np.float32(max(1, isqrt(variance)))
             assert stream.model.slots[0].inv_stddev == wanted
-            stream.load(wrap(np.array([[root * 41, root * 3 - 1, -root * 2 - 1, INT_MAX]])))
+            stream.load(wrap(np.array([[root * 41, root * 5 // 2, -(root * 3) // 2, INT_MAX]])))
             stream.store(RESET, 0, 1, 4)
+    stream.check(engine, tmp_path)
+
+
+def row_of_deviation(deviation: int, cols: int) -> Ints:
+    """A row whose mean is 0 and whose variance is the deviation's square."""
+    assert cols % 2 == 0
+    return np.array([[deviation, -deviation] * (cols // 2)])
+
+
+def nearest_even(value: Fraction) -> int:
+    """The int8 nearest to a number, the even one of two."""
+    return max(-128, min(127, round(value)))
+
+
+def test_layer_norm_is_the_quotient_rounded_once(engine: str, tmp_path: Path) -> None:
+    """Every element up to eight deviations around the mean, for deviations like those of Gemmini's own test, which expects
+    an exact quotient to the nearest integer, ties to even. (From 14 on the float32 inverse pushes some ties away.) The
+    mean is not always 0."""
+    machine = MACHINES["wide"]
+    stream = NormStream(machine)
+    wanted = []
+    for deviation in range(1, 14):
+        mean = deviation % 3 * 100
+        stream.activate(LAYER_NORM, 1.0)
+        stream.load(mean + row_of_deviation(deviation, 16))
+        stream.store(MEAN, 0, 1, 16)
+        stream.store(INV_STDDEV, 0, 1, 16)
+        elements = np.arange(-8 * deviation, 8 * deviation + 1)
+        for piece in np.array_split(elements, -(-len(elements) // 64)):
+            stream.load(mean + piece[None])
+            stream.store(RESET, 0, 1, len(piece))
+            exact = [nearest_even(Fraction(int(one), deviation)) for one in piece]
+            assert list(np.frombuffer(stream.wanted[-1], np.int8)[: len(piece)]) == exact
+            wanted.append((deviation, dict(zip(map(int, piece), exact, strict=True))))
+    stream.check(engine, tmp_path)
+    assert {-3: -2, -1: 0, 1: 0, 3: 2, 5: 2}.items() <= next(one for two, one in wanted if two == 2).items()
+
+
+def float32(value: Fraction) -> Fraction:
+    """The float32 nearest to a number that is not subnormal, by rational arithmetic."""
+    if value == 0:
+        return value
+    unit = Fraction(1)
+    while abs(value) >= unit * 2**24:
+        unit *= 2
+    while abs(value) < unit * 2**23:
+        unit /= 2
+    return round(value / unit) * unit
+
+
+@pytest.mark.parametrize("scale", [0.3333, -0.5, 25.0, 1 / 127, 3e-38, 1e30])
+def test_layer_norm_multiplies_both_factors_first(engine: str, scale: float, tmp_path: Path) -> None:
+    """Inverse deviation and scale give one float32, the element times that another; the one integer is rounded from it."""
+    machine = MACHINES["wide"]
+    rng = np.random.default_rng(5)
+    stream = NormStream(machine)
+    factor = Fraction(float(np.float32(scale)))
+    for deviation in (1, 3, 7, 10, 141, 1000, 23170):
+        stream.activate(LAYER_NORM, scale)
+        stream.load(row_of_deviation(deviation, 2))
+        stream.store(MEAN, 0, 1, 2)
+        stream.store(INV_STDDEV, 0, 1, 2)
+        both = float32(float32(Fraction(1, deviation)) * factor)
+        elements = rng.integers(-40 * deviation, 40 * deviation + 1, 64)
+        stream.load(elements[None])
+        stream.store(RESET, 0, 1, 64)
+        exact = [nearest_even(float32(float32(Fraction(int(one))) * both)) for one in elements]
+        assert list(np.frombuffer(stream.wanted[-1], np.int8)[:64]) == exact
     stream.check(engine, tmp_path)
 
 
