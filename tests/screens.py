@@ -47,7 +47,7 @@ class Shot:
 
 
 SHOTS = {
-    "report": Shot(height=1250),
+    "report": Shot(height=1300),
     "report-dark-390": Shot(width=390, height=1500, look="dark"),
     "compare": Shot(pins=True, at="compare-section"),
     "bottlenecks": Shot(at="h-layers", height=1080),

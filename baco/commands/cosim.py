@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from baco.cli.checked import only_with, seed_option
-from baco.cli.compile_options import ACCELERATOR_HELP, ACCELERATOR_METAVAR
+from baco.cli.compile_options import ACCELERATOR_HELP
 from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
 
@@ -32,7 +32,7 @@ def cosim(
         typer.Option(
             "--accelerator",
             "-a",
-            metavar=f"{ACCELERATOR_METAVAR}|random",
+            metavar="NAME|random",
             help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
             autocompletion=accelerator_completions,
         ),

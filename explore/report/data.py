@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.common.shown import Shown
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
 from baco.exploration.breakdown import DesignCosts
@@ -82,8 +83,8 @@ class SearchRecord:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class ReportData:
+@dataclass(frozen=True, repr=False)
+class ReportData(Shown):
     """Everything that a report shows.
 
     Attributes:
@@ -189,6 +190,9 @@ class ReportData:
         if validated is not None and validated.design.prediction is not None:
             return validated.design.prediction
         return replace(cost, latency_cycles=costs.cycles, energy_pj=costs.energy_pj, source="predicted")
+
+    def _headline(self) -> str:
+        return f"{self.network_names}: {len(self.candidates):,} designs, {self.objective}"
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
+from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.rest import no_schedule, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
@@ -44,6 +45,8 @@ __all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups"
 Floats = NDArray[np.float64]
 #: Samples of the short search.
 _SAMPLES = 300
+#: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
+_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -67,26 +70,39 @@ class _Possible:
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
 PossibleGroups = list[tuple[float, list[list[_Possible]]]]
+_Parts = list[tuple[float, QuantisedNetwork]]
 
 
 def with_groups(
     rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
-) -> RestOfPrograms:
-    """The rest of programs in which operators run as one unit where that pays.
+) -> tuple[RestOfPrograms, bool]:
+    """The rest of programs in which operators run as one unit where that pays, and whether a first search finds nothing that is
+    anywhere near the constraints.
+
+    There, groups are not looked at. But they are if power is bounded: they save time more than energy, so that bounds which
+    designs without them keep need not be within the reach of those with them.
 
     Args:
         setup: of the search; its cost model knows of no groups.
         doing: told what is being done.
     """
-    found = _found(workload, setup.tasks, setup.space, doing)
-    if not found:
-        return rest
+    parts = _parts(workload)
+    if not any(groups_of(part) for one in parts.values() for _, part in one):
+        return rest, False
     search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
     while True:
         doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
-        if search.step().done:
+        result = search.step()
+        if result.done:
             break
-    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing)
+    constraints = setup.space.constraints
+    far = least_violation(constraints, result.details) > _FAR
+    if far and constraints.power_mw is None:
+        return rest, True
+    found = _found(workload, parts, setup.tasks, setup.space, doing)
+    if not found:
+        return rest, far
+    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing), far
 
 
 def possible_groups(
@@ -168,17 +184,26 @@ def _decided(
     )
 
 
+def _parts(workload: Workload) -> dict[str, _Parts]:
+    """Integer networks, by the name of the network."""
+    found = {}
+    for network in workload.networks:
+        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
+            found[network.name] = sketches(network)
+    return found
+
+
 def _found(
-    workload: Workload, tasks: Sequence[Task], space: DesignSpace, doing: Doing
+    workload: Workload,
+    parts_of: Mapping[str, _Parts],
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    doing: Doing,
 ) -> dict[tuple[str, int, bool], PossibleGroups]:
     """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
     points = space.hardware()
-    each: list[tuple[Network, list[tuple[float, QuantisedNetwork]]]] = []
-    for network in workload.networks:
-        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
-            each.append((network, sketches(network)))
     sides = np.unique(points.dim).tolist()
-    every = [row for _, parts in each for _, part in parts for row in groups_of(part)]
+    every = [row for parts in parts_of.values() for _, part in parts for row in groups_of(part)]
     total = sum(map(len, every)) * len(sides) * len(space.units)
     priced = 0
 
@@ -188,7 +213,8 @@ def _found(
         priced += 1
 
     found = {}
-    for network, parts in each:
+    for network in workload.networks:
+        parts = parts_of.get(network.name, [])
         if not any(groups_of(part) for _, part in parts):
             continue
         for side in sides:
@@ -292,6 +318,7 @@ class _Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
+        self._static: dict[int, float] = {}
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)
@@ -310,7 +337,9 @@ class _Judge:
             scratchpad_kib=float(machine.scratchpad_kib),
             dim=float(machine.dim),
         )
-        pj = pj + cycles * machine.static_pj(1.0)
+        if at not in self._static:
+            self._static[at] = machine.static_pj(1.0)
+        pj = pj + cycles * self._static[at]
         return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
 
 
