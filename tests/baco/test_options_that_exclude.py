@@ -93,7 +93,6 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("simulate", "x.elf", "--engine", "functional", "--trace", "x.fst"), "has no waveforms"),
         (("explore", "-n", "resnet18", "--search", "gradiant"), "did you mean 'gradient'"),
-        (("explore", "-n", "resnet18", "--out", "nowhere", "--resume"), "there is no study to resume here"),
         (("explore", "-n", "resnet18", "--workers", "3"), "--workers goes with --validate or --measure"),
         (
             ("explore", "-n", "deepbench_face", "--measure", "1M", "--cost-model", "reference"),
