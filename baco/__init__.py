@@ -22,6 +22,7 @@ import sys
 _own_folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and os.path.realpath(sys.path[0]) != _own_folder:
     del sys.path[0]
+del os, sys
 
 TYPE_CHECKING = False  # type checkers know the name without an import
 if TYPE_CHECKING:
@@ -239,4 +240,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
+from baco.common.shown import Shown
 
 __all__ = [
     "ENGINE_WORDS",
@@ -150,8 +151,8 @@ class Job:
     console: Callable[[str], None] | None = None
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(Shown):
     """What a simulation measured; None, or nothing by name, for what the engine does not measure.
 
     Attributes:
@@ -199,6 +200,24 @@ class Simulation:
     build_seconds: float = 0.0
     activity: dict[str, int] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
+
+    def _headline(self) -> str:
+        return repr(self).strip("<>")
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        yield "engine", ENGINE_WORDS.get(self.engine, self.engine)
+        yield "exit code", self.exit_code
+        yield "cycles", None if self.cycles is None else f"{self.cycles:,}"
+        yield "instructions", None if self.instructions is None else f"{self.instructions:,}"
+        yield "commands", f"{sum(self.commands.values()):,}" if self.macs is not None else None
+        yield "MACs", None if self.macs is None else f"{self.macs:,}"
+        yield "utilisation", None if self.utilisation is None else f"{self.utilisation:.1%}"
+        if self.dram_read_bytes is not None and self.dram_write_bytes is not None:
+            yield (
+                "main memory",
+                f"{self.dram_read_bytes:,} bytes read, {self.dram_write_bytes:,} bytes written",
+            )
+        yield "notes", "; ".join(self.notes) or None
 
     def __repr__(self) -> str:
         # what was counted fills pages; `to_dict` gives all of it

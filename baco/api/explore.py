@@ -74,6 +74,8 @@ class PreparedSearch:
 
         if progress is not None:
             for one in self.workload.networks:
+                for text in one.notes:
+                    progress.note(f"{one.name}: {text}")
                 if one.unsupported:
                     kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
                     more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""

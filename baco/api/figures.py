@@ -9,8 +9,8 @@ from baco.common.text import one_line
 from baco.exploration.hardware import named_units
 from baco.exploration.objective import METRICS, metric
 from baco.exploration.report.axes import MetricAxis, metric_axis
+from baco.exploration.report.notable import knee_index
 from baco.exploration.report.resources import RESOURCES
-from baco.exploration.report.summary import knee_index
 
 if TYPE_CHECKING:
     import pandas as pd

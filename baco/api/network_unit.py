@@ -136,6 +136,8 @@ class NetworkUnit:
         built = compile_network(
             self.network, self.request.accelerator, check=check, observe=self.request.observe, **options
         )
+        if self.source is not None:
+            built.lowered.notes.extend(self.source.notes)
         if self._searched:
             built.lowered.notes.append(options["schedule"].summary())
         return built

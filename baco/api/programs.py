@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
@@ -22,6 +22,8 @@ from baco.api.sources import AcceleratorSource, NetworkSource, with_timing
 from baco.api.sources import accelerator as load_accelerator
 from baco.api.unit import Unit, check_run, launch_unit, layer_unit, lower_unit, run_unit
 from baco.common.errors import InputError
+from baco.common.shown import Shown, shown_html
+from baco.common.units import si, tally
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.tensor_program import TensorProgram
 
@@ -42,8 +44,8 @@ ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", NetworkSou
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Compiled:
+@dataclass(frozen=True, repr=False)
+class Compiled(Shown):
     """A program for one accelerator, with the data that it runs on.
 
     Attributes:
@@ -66,6 +68,21 @@ class Compiled:
     schedule: str | None
     _unit: Unit | NetworkUnit = field(repr=False)
     _built: Program | NetworkProgram = field(repr=False)
+
+    def _headline(self) -> str:
+        guess = "" if self.predicted_cycles is None else f", {self.predicted_cycles:,.0f} cycles predicted"
+        macs = "" if self.macs is None else f", {tally(self.macs, 'MACs')}"
+        return f"{self.name} for {self.accelerator.name}: {len(self.elf):,} bytes{macs}{guess}"
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        yield "accelerator", f"{self.accelerator.name}, {self.accelerator.config_hash}"
+        yield "schedule", self.schedule
+        yield "needs", ", ".join(f"{name} {value:,}" for name, value in (self.needs or {}).items()) or None
+        use = self.predicted_utilisation
+        yield "predicted utilisation", None if use is None else f"{use:.1%}"
+
+    def _rows(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return ("report",), [(line,) for line in self.report]
 
     @property
     def predicted_utilisation(self) -> float | None:
@@ -181,6 +198,24 @@ class Run:
     def utilisation(self) -> float | None:
         """macs / (cycles × dim²); None without timing."""
         return self.simulation.utilisation
+
+    def _repr_html_(self) -> str:
+        facts = (
+            (
+                "results",
+                "right" if self.right else "WRONG: " + ("; ".join(self.wrong) or "the program's exit code"),
+            ),
+            ("compared", ", ".join(self.compared) or "nothing"),
+            (
+                "outputs",
+                ", ".join(f"{name} {'×'.join(map(str, one.shape))}" for name, one in self.outputs.items()),
+            ),
+            ("predicted", None if self.predicted_cycles is None else f"{self.predicted_cycles:,.0f} cycles"),
+            ("energy", None if self.energy_uj is None else si(self.energy_uj * 1e-6, "J")),
+        )
+        columns: list[str] = [] if self.operators is None else list(self.operators.columns)
+        rows = [] if self.operators is None else self.operators.to_numpy().tolist()
+        return shown_html(f"Run of {self.name}", (*facts, *self.simulation._facts()), columns, rows)
 
     def __repr__(self) -> str:
         guess = "" if self.predicted_cycles is None else f", {self.predicted_cycles:,.0f} predicted"

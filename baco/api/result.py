@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baco.api.argument_types import checked
-from baco.common.errors import InputError, Location
+from baco.common.errors import InfeasibleError, InputError, Location
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
     from baco.exploration.report.data import ReportData
+    from baco.exploration.report.why import Explanation
     from baco.exploration.studies.engine import Stopped
 
 __all__ = ["Result", "load_study", "study_file"]
@@ -72,7 +73,7 @@ class Result:
     @property
     def front(self) -> list[Candidate]:
         """The Pareto front, ascending in the first of `front_metrics`."""
-        from baco.exploration.report.summary import front_indices
+        from baco.exploration.report.notable import front_indices
 
         return [self.data.candidates[index] for index in front_indices(self.data)]
 
@@ -83,7 +84,7 @@ class Result:
         Distances are in logarithms, each metric scaled to its range on the front. Where measuring left no design on the
         front, it is the best.
         """
-        from baco.exploration.report.summary import knee_index
+        from baco.exploration.report.notable import knee_index
 
         index = knee_index(self.data)
         return self.best if index is None else self.data.candidates[index]
@@ -236,6 +237,22 @@ class Result:
         from baco.exploration.report.summary import summary
 
         return summary(self.data)
+
+    def explain(self) -> Explanation:
+        """Why the best design is the best, and what else there is: what limits it, what one step in each parameter of its hardware
+        would change with layers mapped anew, and which designs to take instead.
+
+        The first call takes seconds. Raises InfeasibleError where no design is feasible.
+        """
+        from baco.exploration.report.why import explanation
+
+        found = explanation(self.data)
+        if found is None:
+            raise InfeasibleError(
+                "no design satisfies the constraints, so that there is none to explain",
+                location=Location(str(self.path)),
+            )
+        return found
 
     def reload(self) -> None:
         """Read the study again, when another process has worked on it."""

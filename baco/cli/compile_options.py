@@ -32,10 +32,10 @@ _CODE = "IR or kernel"
 NETWORK_PANEL = "Network"
 
 #: How every command takes an accelerator.
-ACCELERATOR_METAVAR = "NAME|FILE.yaml|DIR[,KEY=VALUE,...]"
+ACCELERATOR_METAVAR = "NAME[,KEY=VALUE]"
 ACCELERATOR_HELP = (
-    "Preset, configuration file, or the folder of a study: its best design; with what differs behind it, as "
-    "gemmini-default,dataflow=OS,dim=8,features.max_pool=false."
+    "Preset, configuration file, or the folder of a study: its best design; what differs behind it, as in "
+    "gemmini-default,dim=8."
 )
 
 Accelerator = Annotated[
@@ -52,7 +52,7 @@ Accelerator = Annotated[
 AcceleratorArgument = Annotated[
     str,
     typer.Argument(
-        metavar=f"ACCELERATOR{ACCELERATOR_METAVAR.removeprefix('NAME|FILE.yaml|DIR')}",
+        metavar="ACCELERATOR",
         help=ACCELERATOR_HELP,
         autocompletion=accelerator_completions,
     ),
@@ -76,7 +76,7 @@ class ProgramOptions:
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE.mlir | KERNEL.py:FUNCTION]",
+            metavar="FILE.mlir|KERNEL.py:FUNCTION",
             help="Text of the IR, or a kernel; or describe a layer by --gemm or --conv.",
             show_default=False,
         ),

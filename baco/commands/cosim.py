@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from baco.cli.checked import only_with, seed_option
-from baco.cli.compile_options import ACCELERATOR_HELP, ACCELERATOR_METAVAR
+from baco.cli.compile_options import ACCELERATOR_HELP
 from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
 
@@ -32,7 +32,7 @@ def cosim(
         typer.Option(
             "--accelerator",
             "-a",
-            metavar=f"{ACCELERATOR_METAVAR}|random",
+            metavar="NAME|random",
             help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
             autocompletion=accelerator_completions,
         ),
@@ -100,7 +100,12 @@ def cosim(
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
-        of_random = {"--streams": streams != _STREAMS, "--illegal": illegal, "--seed": seed != 0}
+        of_random = {
+            "--streams": streams != _STREAMS,
+            "--illegal": illegal,
+            "--in-place": in_place,
+            "--seed": seed != 0,
+        }
         only_with("random streams, without --stream", of_random | of_many)
         _play(load_accelerator(accelerator), stream, minimise, out, report)
         return

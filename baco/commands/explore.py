@@ -74,7 +74,8 @@ def explore(
     search: Annotated[
         str,
         typer.Option(
-            "--search", help="Searcher: gradient, local, random, bayesian, genetic, two-loop or dosa."
+            "--search",
+            help="Searcher: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published.",
         ),
     ] = "gradient",
     cost_model: Annotated[

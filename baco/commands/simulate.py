@@ -16,7 +16,7 @@ def simulate(
     program: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[PROGRAM.elf]", help="Bare-metal RISC-V program; or give --stream.", show_default=False
+            metavar="PROGRAM.elf", help="Bare-metal RISC-V program; or give --stream.", show_default=False
         ),
     ] = None,
     accelerator: Accelerator = "gemmini-default",

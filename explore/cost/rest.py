@@ -24,7 +24,7 @@ from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Workload
 
-__all__ = ["rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
+__all__ = ["ProgramsBeside", "rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
 
 
 def rest_in_space(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestOfPrograms:
@@ -47,7 +47,7 @@ def rest_by_settings(workload: Workload, space: DesignSpace, doing: Doing = sile
     side and each size of memories that makes a difference, and only predicted anew.
     """
     base = rest_in_space(workload, space, doing)
-    programs = _Programs(workload)
+    programs = ProgramsBeside(workload.networks)
 
     def find(there: DesignSpace) -> RestOfPrograms:
         sides = {machine.dim: machine for machine in side_machines(there)}
@@ -74,11 +74,11 @@ def rest_by_settings(workload: Workload, space: DesignSpace, doing: Doing = sile
     return RestBySettings(base.weights, base.operators, base.reasons, base.with_units, space=space, find=find)
 
 
-class _Programs:
-    """The networks of a workload, lowered once for all accelerators that differ in settings alone."""
+class ProgramsBeside:
+    """What programs of networks do beside their layers, lowered once for all accelerators that differ in settings alone."""
 
-    def __init__(self, workload: Workload) -> None:
-        self._networks = {one.name: one for one in workload.networks}
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self._networks = {one.name: one for one in networks}
         self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
         self._lowered: dict[tuple[object, ...], LoweredNetwork] = {}
         self._predicted: dict[tuple[object, ...], tuple[OperatorCost, ...]] = {}
@@ -87,21 +87,24 @@ class _Programs:
         """Of the operators of a network that are no layers."""
         asked = (name, _code_key(machine), *_timing_key(machine))
         if asked not in self._predicted:
-            network = self._networks[name]
-            if name not in self._parts:
-                try:
-                    self._parts[name] = sketches(network)
-                except BacoError:
-                    self._parts[name] = []
-            parts = self._parts[name]
+            parts = self.parts(name)
             if not parts:
-                self._predicted[asked] = tuple(host_costs(network, machine))
+                self._predicted[asked] = tuple(host_costs(self._networks[name], machine))
             else:
                 self._predicted[asked] = _merged(
                     (times, predicted_costs(self._lowering(name, n, one, machine), machine))
                     for n, (times, one) in enumerate(parts)
                 )
         return self._predicted[asked]
+
+    def parts(self, name: str) -> list[tuple[float, QuantisedNetwork]]:
+        """`sketches` of a network; empty for one that cannot become a program."""
+        if name not in self._parts:
+            try:
+                self._parts[name] = sketches(self._networks[name])
+            except BacoError:
+                self._parts[name] = []
+        return self._parts[name]
 
     def _lowering(
         self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator

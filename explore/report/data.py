@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.common.shown import Shown
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
 from baco.exploration.breakdown import DesignCosts
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from baco.exploration.cost.detail import LayerDetail
+from baco.exploration.explain.steps import Neighbours
 from baco.exploration.objective import Objective
 from baco.exploration.validate.result import ValidatedDesign
 from baco.workloads.network import Task, Workload
@@ -81,8 +83,8 @@ class SearchRecord:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class ReportData:
+@dataclass(frozen=True, repr=False)
+class ReportData(Shown):
     """Everything that a report shows.
 
     Attributes:
@@ -103,6 +105,8 @@ class ReportData:
             the constraints that it breaks, by path; else empty.
         baseline: the machine to compare with; None where the workload cannot be run on it.
         details: of the layers of some candidates, by their index.
+        find_neighbours: finds the designs one step away from the best, which takes seconds; None where nothing is known that they
+            could be mapped with.
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -122,6 +126,7 @@ class ReportData:
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
     baseline: Baseline | None = None
     details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
+    find_neighbours: Callable[[], Neighbours] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.costs) != len(self.candidates):
@@ -140,6 +145,11 @@ class ReportData:
                 raise ValueError(f"candidate {index} is {candidate.cost.source}, its parts are not")
         if self.costs[self.best_index] is None:
             raise ValueError("the parts of the best candidate's cost are missing")
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """Designs one step away from the best, found when first asked for. Raises BacoError where they cannot be found."""
+        return None if self.find_neighbours is None else self.find_neighbours()
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -176,7 +186,13 @@ class ReportData:
         cost, costs = self.candidates[index].cost, self.costs[index]
         if cost.source == "predicted" or costs is None:
             return cost
+        validated = self.validated.get(index)
+        if validated is not None and validated.design.prediction is not None:
+            return validated.design.prediction
         return replace(cost, latency_cycles=costs.cycles, energy_pj=costs.energy_pj, source="predicted")
+
+    def _headline(self) -> str:
+        return f"{self.network_names}: {len(self.candidates):,} designs, {self.objective}"
 
     @property
     def resources(self) -> tuple[str, ...]:

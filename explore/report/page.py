@@ -12,6 +12,7 @@ from baco.exploration.report.payload import packed_payload, payload
 from baco.exploration.report.resources import RESOURCES
 from baco.exploration.report.summary import objective_words, summary_text
 from baco.exploration.report.validation import validation_html
+from baco.exploration.report.why_html import why_html
 
 _ASSETS = Path(__file__).parent
 #: Parts of the page's script, in the order in which they run.
@@ -20,7 +21,11 @@ _SCRIPTS = ("state.js", "front.js", "layers.js", "detail.js", "compare.js", "gra
 
 def page_html(data: ReportData) -> str:
     """The page as text. Raises StorageError when the plotting library's script is not installed."""
-    parts = {"summary": html_text(summary_text(data)), "validation": validation_html(data)}
+    parts = {
+        "summary": html_text(summary_text(data)),
+        "why": why_html(data),
+        "validation": validation_html(data),
+    }
     # one pass: a name that looks like a placeholder is not expanded again
     body = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("body.html"))
     explored = html_text(f"explored for {objective_words(data)} in the space '{data.search.space_name}'")

@@ -433,11 +433,13 @@ def _cards(data: ReportData) -> list[list[str]]:
     if data.baseline is not None:
         goal = data.objective.front_metrics if len(data.objective.metrics) > 1 else data.objective.metrics
         name = goal[0]
-        before, now = metric(data.baseline.cost, name), metric(cost, name)
+        base, now = metric(data.baseline.cost, name), metric(cost, name)
         if now > 0:
-            label = "less" if before >= now else "of the"
-            ratio = f"{significant(before / now)}×" if before >= now else significant(now / before) + "×"
-            cards.append([f"Against {data.baseline.accelerator.name}", ratio, f"{label} {_short_name(name)}"])
+            label = "less" if base >= now else "of the"
+            ratio = f"{significant(base / now)}×" if base >= now else significant(now / base) + "×"
+            times = significant(cost.area_mm2 / data.baseline.cost.area_mm2)
+            remark = f"{label} {_short_name(name)}, {times}× the area"
+            cards.append([f"Against {data.baseline.accelerator.name}", ratio, remark])
     if data.bounds and data.bounds[-1].edp > 0:
         bound = data.bounds[-1]
         cards.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from baco.accel.config import Accelerator
@@ -20,6 +21,8 @@ from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
+from baco.exploration.explain.remap import Known
+from baco.exploration.explain.steps import neighbours
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine
@@ -95,6 +98,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             whole=study.rest is not None,
         )
         provenance, objective, rest = study.provenance, study.objective, study.rest
+        state, blocks = study.state(), tuple((m, n, k) for m, n, k in study.setup.get("blocks", ()))
         found = merge(study.candidates() or nearest, validated_designs(study), objective)
     candidates = found.candidates
     best = nearest[0] if nearest else candidates[found.best]
@@ -113,6 +117,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     details = layer_details(
         record.cost_model, layers, [designs[i] for i in detailed], [layer_costs[i] for i in detailed]
     )
+    own = costs[candidates.index(best)]
     return ReportData(
         workload=workload,
         objective=objective,
@@ -131,6 +136,21 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         else (),
         baseline=_baseline(space, best.tasks, layers, model, found.others, workload),
         details=dict(zip(detailed, details, strict=True)),
+        find_neighbours=partial(
+            neighbours,
+            Known(
+                workload,
+                layers,
+                space,
+                objective,
+                record.cost_model,
+                rest,
+                [best, *candidates],
+                state,
+                blocks,
+            ),
+            replace(best.cost, latency_cycles=own.cycles, energy_pj=own.energy_pj, source="predicted"),
+        ),
     )
 
 

@@ -7,19 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from baco.common.text import json_text
 from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.constraints import UNITS
-from baco.exploration.front import knee
 from baco.exploration.hardware import units_of
-from baco.exploration.objective import metric
 from baco.exploration.report.bottlenecks import Bottleneck, bottlenecks, limit_of
 from baco.exploration.report.data import ReportData
+from baco.exploration.report.notable import front_indices, knee_index
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
 from baco.exploration.report.validation import validation_block, validation_sentences
+from baco.exploration.report.why import explanation
+from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
 from baco.workloads.network import Network, Task
 
@@ -88,24 +87,6 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
     }
 
 
-def front_indices(data: ReportData) -> list[int]:
-    """Candidates on the Pareto front, ascending in its first metric."""
-    first = data.objective.front_metrics[0]
-    members = [index for index, candidate in enumerate(data.candidates) if candidate.front]
-    return sorted(members, key=lambda index: metric(data.candidates[index].cost, first))
-
-
-def knee_index(data: ReportData) -> int | None:
-    """The candidate on the front that is the nearest to the best values of all its metrics at once; None without a front.
-
-    The metrics are those of the front; see `baco.exploration.front.knee` for distances.
-    """
-    front, names = front_indices(data), data.objective.front_metrics
-    if not front:
-        return None
-    return front[knee(np.array([[metric(data.candidates[i].cost, name) for name in names] for i in front]))]
-
-
 def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
     """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included: measured if it was."""
     return data.best_costs.totals(network.name)
@@ -139,6 +120,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "knee": None if compromise is None else candidate_block(data, compromise),
         "front": [candidate_block(data, index) for index in front_indices(data)],
         "candidates_kept": len(data.candidates),
+        "explanation": explanation_block(explanation(data)),
         "layers": _layer_blocks(data),
         "bounds": [
             {
@@ -284,12 +266,19 @@ def _listing(words: list[str]) -> str:
 
 def _time_sentences(data: ReportData) -> list[str]:
     """Where the time goes, most of it first, and what would help."""
-    found = best_bottlenecks(data)
-    whole = data.best_costs.cycles or 1.0
-    shares = sorted(((one.cycles / whole, one.name) for one in found), key=lambda pair: -pair[0])
+    costs, found = data.best_costs, best_bottlenecks(data)
+    whole = costs.cycles or 1.0
+    times = {one.name: one.cycles for one in found}
+    how = " (predicted)" if data.source == "measured" else ""
+    if costs.measured is not None and costs.measured_terms_pj:
+        times, how = {}, " (measured)"
+        for one in costs.measured_entries:
+            if one.measured is not None:
+                times[limit_of(one)] = times.get(limit_of(one), 0.0) + one.measured.cycles
+    total = math.fsum(times.values()) or 1.0
+    shares = sorted(((value / total, name) for name, value in times.items()), key=lambda pair: -pair[0])
     where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for value, name in shares if value >= 0.005)
-    predicted = " (predicted)" if data.source == "measured" else ""
-    sentences = [f"Its time goes to: {where}{predicted}."]
+    sentences = [f"Its time{how} goes to: {where}."]
     gains = [(whole / one.doubled_cycles, one.name) for one in found if one.doubled_cycles]
     helps = [f"{_TWICE[name]} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
     if helps:

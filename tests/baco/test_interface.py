@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import math
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -373,3 +376,43 @@ def test_a_design_is_compiled_with_its_mappings(folder: Path) -> None:
 def test_wrong_programs(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()  # type: ignore[operator]
+
+
+def _documented(section: str) -> list[tuple[str, str]]:
+    """Entries of the reference under a heading in bold: (name of the function or class, what is called so)."""
+    found = []
+    for text in pages().values():
+        owner, heading = "", ""
+        for line in text.splitlines():
+            if title := re.match(r"#+ `(?:baco\.)?([\w.]+)`", line):
+                owner, heading = title[1], ""
+            elif bold := re.fullmatch(r"\*\*(\w+)\*\*", line):
+                heading = bold[1]
+            elif heading == section and (entry := re.match(r"\* `([^`]*)`:", line)):
+                found += [(owner, name.strip(" *")) for name in entry[1].split(",")]
+    return found
+
+
+def _named(owner: str) -> Any:
+    found: Any = baco
+    for part in owner.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def test_the_reference_lists_parameters_and_nothing_else_as_such() -> None:
+    documented = _documented("Args")
+    assert len(documented) > 60
+    for owner, name in documented:
+        assert name in inspect.signature(_named(owner)).parameters, f"{owner}: {name}"
+    for owner, name in _documented("Attributes"):
+        thing = _named(owner)
+        fields = (
+            {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+        )
+        own = inspect.getsource(thing)
+        assert (
+            name in fields or hasattr(thing, name) or f"self.{name} = " in own or f"self.{name}, " in own
+        ), name
+    for owner, name in _documented("Raises"):
+        assert name.endswith("Error"), f"{owner}: {name}"

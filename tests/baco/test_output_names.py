@@ -93,3 +93,25 @@ def test_torch_outputs_without_keys_keep_the_names_of_the_export() -> None:
     network = baco.network(two, torch.randn(2, 8))
     exported = torch.export.export(two.eval(), (torch.randn(2, 8),))
     assert [name for name, _ in network.named_outputs] == list(exported.graph_signature.user_outputs)
+
+
+def test_an_open_batch_is_said_to_be_taken_as_one(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = onnx.load(model)
+    for value in (*described.graph.input, *described.graph.output[:1]):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    del described.graph.output[1], described.graph.node[2]
+    path = tmp_path / "open.onnx"
+    onnx.save(described, path)
+    said = f"the batch of this model is open, and taken as 1: {path}:batch=N"
+    assert any(said in line for line in baco.compile(str(path)).report)
+    assert said in baco.network(str(path))._repr_html_()
+    assert run("baco", ["run", "--network", str(path)]) == 0
+    assert "is open, and taken as 1" in capsys.readouterr().out
+    words = ["--samples", "10", "--search", "random", "--out", str(tmp_path / "s")]
+    assert run("explore", ["--network", str(path), *words]) == 0
+    assert "is open, and taken as 1" in capsys.readouterr().err
+    # what was chosen, or is fixed, needs no note
+    assert baco.network(f"{path}:batch=1").notes == baco.network(str(model)).notes == ()
+    assert baco.network(f"{path}:batch=3").inputs[0].shape == (3, 8)

@@ -217,11 +217,12 @@ def _check_script(page: str, plain: Any, result: baco.Result, note: Any) -> None
     traces = [one for one in engine.get("plots['plot-layers'].traces") if one["type"] == "bar"]
     cycles = math.fsum(math.fsum(one["x"]) for one in traces if one.get("xaxis") != "x2")
     joules = math.fsum(math.fsum(one["x"]) for one in traces if one.get("xaxis") == "x2")
-    axes = engine.get("plots['plot-layers'].layout")
-    cycles *= size_of_unit(axes["xaxis"]["title"]["text"], "cycles")
-    joules *= size_of_unit(axes["xaxis2"]["title"]["text"], "J")
-    note("bars", cycles, headline["latency"])
-    note("bars", joules, headline["energy"] * 1e-12)
+    titles = [
+        str(engine.get(f"plots['plot-layers'].layout.{name}.title.text")) for name in ("xaxis", "xaxis2")
+    ]
+    factors = [size_of_unit(title, unit) for title, unit in zip(titles, ("cycles", "J"), strict=True)]
+    note("bars", cycles * factors[0], headline["latency"])
+    note("bars", joules * factors[1], headline["energy"] * 1e-12)
     engine.do(
         "elements['design'].all((e) => e.tag === 'button' && e.textContent === 'layers.csv')[0].fire('click')"
     )

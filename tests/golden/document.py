@@ -121,7 +121,7 @@ def _text(thing: Any) -> str:
         if re.fullmatch(r"(Args|Attributes|Raises|Returns|Columns):", line):
             lines += [f"**{line[:-1]}**", ""]
             inside = True
-        elif inside and (entry := re.fullmatch(r"    ([\w, *`/]+): (.*)", line)):
+        elif inside and (entry := re.fullmatch(r"    (?! )([\w, *`/]+): (.*)", line)):
             lines.append(f"* `{entry[1]}`: {entry[2]}")
         elif inside and line.startswith("     "):
             lines.append(f"  {line.strip()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from baco.exploration.report.summary import summary_text
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME
+from baco.exploration.validate.predictions import prediction_change
 from baco.exploration.validate.run import ValidationOptions
 from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
@@ -168,6 +170,24 @@ def test_measured_programs_add_up(
         assert {
             " > ".join(n.partition("[")[0] for n in group.split(" > ")) for group in plan["groups"]
         } <= names
+    # of a design there is one prediction of the search and one of its programs, and words for what lies between
+    before, after = validated.design.searched, validated.design.predicted
+    assert before is not None
+    assert after is not None
+    assert before == data.prediction(data.best_index)
+    text = prediction_change(validated)
+    if before != after:
+        assert f"predicted {before.latency_cycles:,.0f} cycles" in text
+        assert f"to take {after.latency_cycles:,.0f}." in text
+        layers, *ways = map(
+            int, re.findall(r"(\d+) (?:different|run as the search|as the compiler|in groups)", text)
+        )
+        assert layers == len(data.tasks) == sum(ways)
+        assert sum(len(one.planned.plan["groups"]) for one in validated.programs if one.planned.plan) == int(
+            re.findall(r"(\d+) groups run as one unit", text)[0]
+        )
+    else:
+        assert text == ""
 
 
 def test_layers_measured_one_by_one_add_up(

@@ -196,14 +196,13 @@ def test_an_interruption_before_anything_feasible(tmp_path: Path) -> None:
     with pytest.raises(StoppedError, match="interrupted before") as caught:
         explore(tmp_path, space=small_space(latency_cycles=1.0), progress=Recorder(0, interrupt))
     assert f"out='{tmp_path}', resume=True" in str(caught.value)
-    with at_command_line(), pytest.raises(StoppedError):
-        try:
+    with at_command_line():
+        with pytest.raises(StoppedError) as caught:
             explore(
                 tmp_path, space=small_space(latency_cycles=1.0), resume=True, progress=Recorder(1, interrupt)
             )
-        except StoppedError as error:  # words are chosen when an error is shown
-            assert f"continue with --resume --out {tmp_path}" in str(error)
-            raise
+        # words are chosen when an error is shown
+        assert f"continue with --resume --out {tmp_path}" in str(caught.value)
 
 
 # ---------------------------------------------------------------------- resuming
