@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 _UNITS = {"edp": "µJ·cycles", "latency": "cycles", "energy": "pJ", "area": "mm²", "edap": "µJ·cycles·mm²"}
 #: Seconds between plain lines, so that logs stay short.
 _PLAIN_INTERVAL = 5.0
-#: Seconds before the first.
-_PLAIN_DELAY = 1.0
 #: Seconds between two versions of a line in a notebook.
 _NOTEBOOK_INTERVAL = 0.5
 _BAR_CELLS = 20
@@ -49,8 +46,6 @@ class ClosableProgress(Protocol):
 def waiting(text: str, progress: object = None) -> Iterator[None]:
     """Says what is being done while there is nothing yet to count, where somebody is looking.
 
-    Plain lines stay, and whatever ends within a second, by an error for example, needs none.
-
     Args:
         progress: True or False; None for where somebody is looking; an object of the user's own is told nothing.
     """
@@ -59,17 +54,10 @@ def waiting(text: str, progress: object = None) -> Iterator[None]:
         yield
         return
     display = make_progress(1, "edp")
-    later = threading.Timer(_PLAIN_DELAY, display.doing, (text,))
-    if type(display) is PlainProgress:
-        later.start()
-    else:
-        display.doing(text)
+    display.doing(text)
     try:
         yield
     finally:
-        later.cancel()
-        if later.is_alive():
-            later.join()
         display.close()
 
 
