@@ -47,7 +47,7 @@ import numpy as np
 
 from baco.accel.structure_law import Configuration, structure_law, terms
 
-__all__ = ["AreaLaw", "area_mm2", "configured_area_mm2", "logic_scale"]
+__all__ = ["AreaLaw", "area_mm2", "configured_area_mm2", "configured_blocks_mm2", "logic_scale"]
 
 #: A Python number, numpy array or torch tensor: the law is plain arithmetic.
 Number = TypeVar("Number")
@@ -269,6 +269,10 @@ def _difference(configuration: Any, reference: Any, dim: Any) -> Any:
     return sum(price * (one[name] - other[name]) for name, price in _prices().items())
 
 
+#: Of silicon, in the order in which their areas are added.
+_BLOCKS = ("array", "accumulator", "scratchpad", "tables")
+
+
 def configured_area_mm2(
     configuration: Configuration,
     reference: Configuration,
@@ -286,16 +290,47 @@ def configured_area_mm2(
     Returns:
         The area, with the shape of the sizes; positive, differentiable for torch.
     """
-    side: Any = dim
-    accumulator: Any = AREA.accumulator_in_banks_mm2(
-        dim, accumulator_kib, configuration.accumulator_banks, reference.accumulator_banks
-    )
-    scratchpad: Any = AREA.scratchpad_in_banks_mm2(
-        dim, scratchpad_kib, configuration.scratchpad_banks, reference.scratchpad_banks
-    )
-    area = AREA.array_mm2(side) + accumulator + scratchpad
-    if configuration.features.row_functions:
-        area = area + AREA.tables_mm2(terms(configuration, side)["lanes"])
-    logic = _logic_mm2(configuration, reference, side)
+    blocks = _blocks_mm2(configuration, reference, dim, accumulator_kib, scratchpad_kib)
+    area: Any = sum(blocks[1:], blocks[0])
+    logic = _logic_mm2(configuration, reference, dim)
     added = _positive(logic)
     return cast(Number, area / (1 + (added - logic) / area) + added)
+
+
+def configured_blocks_mm2(
+    configuration: Configuration,
+    reference: Configuration,
+    dim: float,
+    accumulator_kib: float,
+    scratchpad_kib: float,
+) -> dict[str, float]:
+    """`configured_area_mm2` by block: the array, both memories, tables of row functions, and the logic that a configuration
+    has more than the reference (what it has less is taken from all the others alike). Blocks that are not there are left out."""
+    blocks = _blocks_mm2(configuration, reference, dim, accumulator_kib, scratchpad_kib)
+    logic = float(_logic_mm2(configuration, reference, dim))
+    added = float(_positive(logic))
+    kept = 1 / (1 + (added - logic) / sum(blocks))
+    found = {name: float(one) * kept for name, one in zip(_BLOCKS, blocks, strict=False)} | {"logic": added}
+    return {name: value for name, value in found.items() if value}
+
+
+def _blocks_mm2(
+    configuration: Configuration,
+    reference: Configuration,
+    dim: Any,
+    accumulator_kib: Any,
+    scratchpad_kib: Any,
+) -> list[Any]:
+    """Areas in the order of `_BLOCKS`, the last only where it is there."""
+    found = [
+        AREA.array_mm2(dim),
+        AREA.accumulator_in_banks_mm2(
+            dim, accumulator_kib, configuration.accumulator_banks, reference.accumulator_banks
+        ),
+        AREA.scratchpad_in_banks_mm2(
+            dim, scratchpad_kib, configuration.scratchpad_banks, reference.scratchpad_banks
+        ),
+    ]
+    if configuration.features.row_functions:
+        found.append(AREA.tables_mm2(terms(configuration, dim)["lanes"]))
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,12 +20,12 @@ from pydantic import (
     model_validator,
 )
 
-from baco.accel.area import configured_area_mm2
+from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyTable
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
-from baco.common.yaml import load_yaml, parse_model
+from baco.common.shown import shown_html
 
 __all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
 
@@ -206,6 +208,48 @@ class Accelerator(BaseModel, metaclass=_Checked):
             values.pop("memory_mm2_per_gb_s", None)
         return values
 
+    def __repr__(self) -> str:
+        # every field of it would bury what people look for; `to_yaml` gives all
+        return f"<Accelerator {self._headline()}>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        return shown_html(f"Accelerator {self._headline()}", self._facts())
+
+    def _headline(self) -> str:
+        return (
+            f"{self.name}: {self.dim}×{self.dim} {self.dataflow}, {self.scratchpad_kib:,}+{self.accumulator_kib:,} KiB,"
+            f" {self.clock_mhz:g} MHz, {self.config_hash}"
+        )
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        usual = Features()
+        yield (
+            "array",
+            f"{self.dim}×{self.dim}, {' and '.join(self.dataflows)}, int{self.input_bits} in, int{self.accumulator_bits} out",
+        )
+        yield "scratchpad", f"{self.scratchpad_kib:,} KiB in {self.scratchpad_banks} banks"
+        yield "accumulator", f"{self.accumulator_kib:,} KiB in {self.accumulator_banks} banks"
+        yield (
+            "memory port",
+            f"{self.dma_bits} bits, {self.dma_requests} requests of up to {self.dma_max_bytes} bytes in flight",
+        )
+        yield "main memory", f"{self.dram_bytes_per_cycle:g} bytes a cycle, {self.memory_gb_s:g} GB/s"
+        yield "clock", f"{self.clock_mhz:g} MHz"
+        known = (self.input_bits, self.accumulator_bits) == (8, 32)
+        yield "area, predicted", f"{self.area_mm2:.3g} mm²" if known else None
+        for what, wanted in (("with", True), ("without", False)):
+            names = [
+                name
+                for name in Features.model_fields
+                if getattr(self.features, name) is wanted is not getattr(usual, name)
+            ]
+            yield f"{what}, unlike Gemmini", ", ".join(names) or None
+        yield "cycles", "those of a model of the original Gemmini" if self.timing == "gemmini" else None
+        yield "hash", self.config_hash
+
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Dataflows the array can run."""
@@ -237,6 +281,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
     def _silicon_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """`area_of` without the memory interface."""
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
+
+    def area_blocks(self) -> dict[str, float]:
+        """`area_mm2` by block, in mm2: `array`, `accumulator`, `scratchpad`, and `tables` (of row functions), `logic` (that it has
+        more than a published machine) and `memory_interface` where they are there."""
+        reference = _area_reference(self.dataflow)
+        sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
+        found = configured_blocks_mm2(self, reference, *sizes)
+        return found | ({"memory_interface": self.memory_mm2} if self.memory_mm2 else {})
 
     @property
     def memory_gb_s(self) -> float:
@@ -334,11 +386,13 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Accelerator:
-        """Read a configuration file; fields left out take their defaults.
+        """Read a configuration file; fields left out take the values of the accelerator that its `base` names, else their defaults.
 
         Raises InputError with file, line and column for anything wrong with it.
         """
-        return parse_model(cls, load_yaml(path))
+        # by name: what finds a base stands above this file
+        found: Accelerator = importlib.import_module("baco.accel.presets").load_accelerator(Path(path))
+        return found
 
 
 @cache

@@ -59,6 +59,8 @@ _ADDITIONS = {
 #: Two clocks (MHz) of a processor and the supplies (V) that they need: the slowest and the fastest operating point of the OMAP4430
 #: (Cortex-A9 in 45 nm, the node of `baco.accel.area`) in Linux 2.6.39 to 3.3, arch/arm/mach-omap2/opp4xxx_data.c.
 _SUPPLIES = ((300.0, 1.025), (1008.0, 1.375))
+#: The slowest and the fastest clock (MHz) between which supplies are published ones.
+SUPPLY_CLOCKS = _SUPPLIES[0][0], _SUPPLIES[1][0]
 
 
 def supply_volts(mhz: float) -> float:

@@ -22,6 +22,7 @@ import sys
 _own_folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and os.path.realpath(sys.path[0]) != _own_folder:
     del sys.path[0]
+del os, sys
 
 TYPE_CHECKING = False  # type checkers know the name without an import
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ if TYPE_CHECKING:
         InfeasibleError,
         InputError,
         StorageError,
+    )
+    from baco.exploration.report.why import (
+        Explanation,
     )
     from baco.language import (
         Config,
@@ -151,6 +155,7 @@ _HOMES = {
     "InfeasibleError": "baco.common.errors",
     "InputError": "baco.common.errors",
     "StorageError": "baco.common.errors",
+    "Explanation": "baco.exploration.report.why",
     "Network": "baco.workloads.network",
 }
 __all__ = [
@@ -158,6 +163,7 @@ __all__ = [
     "BacoError",
     "Compiled",
     "Config",
+    "Explanation",
     "InfeasibleError",
     "InputError",
     "KernelError",
@@ -239,4 +245,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

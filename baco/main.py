@@ -47,7 +47,7 @@ def run(program: str, arguments: list[str]) -> int:
         program: `baco`, or `explore` for the shorthand.
         arguments: what follows the program's name.
     """
-    from baco.common.errors import BacoError
+    from baco.common.door import at_command_line
     from baco.common.provenance import command_line
 
     for stream in (sys.stdout, sys.stderr):
@@ -59,10 +59,20 @@ def run(program: str, arguments: list[str]) -> int:
         import importlib
 
         importlib.import_module("typer.completion").completion_init()
+    with at_command_line():
+        return _ended(program, arguments, command)
+
+
+def _ended(program: str, arguments: list[str], command: str) -> int:
+    """Exit code of a command line; every error becomes one message."""
+    from baco.common.errors import BacoError, StoppedError
+
     try:
         code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
+    except StoppedError as error:
+        return _fail(str(error), INTERRUPTED)
     except BacoError as error:
         return _fail(str(error))
     except KeyboardInterrupt:

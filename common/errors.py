@@ -8,11 +8,14 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from baco.common.door import in_the_words_of_the_door
 from baco.common.text import one_line
 
 #: Characters shown of a place, a sentence and a hint, names further lines, and names in a list of what is allowed:
 #: what users write into their files may be of any length.
 _MOST_PLACE, _MOST_SENTENCE, _MOST_HINT, _MOST_LINES, _MOST_NAMES = 400, 1000, 1500, 60, 60
+#: Further errors that are shown.
+_MOST_ERRORS = 20
 #: Longer names are not looked for among the allowed ones; comparing is quadratic.
 _LONGEST_GUESS = 80
 #: Whose lines are of no interest to users.
@@ -42,14 +45,16 @@ class Location:
 class BacoError(Exception):
     """Root of all errors shown to users: printed as one message, exit code 2.
 
-    Any part may quote the user's input as it is: as text, an error is fit to show (`baco.common.text`), and only `details`
-    and the hint begin further lines.
+    Options are named as on the command line (`--time-limit`); whoever comes from Python is shown arguments (`baco.common.door`).
+    Any part may quote the user's input as it is: as text, an error is fit to show (`baco.common.text`), and only `details`,
+    the hint and other errors begin further lines.
 
     Args:
         message: what is wrong, in one sentence.
         location: where in the user's input.
         hint: what to do about it.
         details: further lines below the message (the source line, a compiler's own words).
+        also: further errors of the same file, shown below this one.
     """
 
     def __init__(
@@ -59,26 +64,34 @@ class BacoError(Exception):
         location: Location | None = None,
         hint: str | None = None,
         details: Sequence[str] = (),
+        also: Sequence[BacoError] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
         self.hint = hint
         self.details = tuple(details)
+        self.also = tuple(also)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors travel between processes whatever their constructors ask for."""
         return _without_constructor, (type(self), self.args), self.__dict__
 
     def __str__(self) -> str:
-        place = f"{one_line(str(self.location), _MOST_PLACE)}: " if self.location else ""
-        lines = [place + one_line(self.message, _MOST_SENTENCE)]
+        said = in_the_words_of_the_door
+        place = f"{one_line(said(str(self.location)), _MOST_PLACE)}: " if self.location else ""
+        lines = [place + one_line(said(self.message), _MOST_SENTENCE)]
         # a tab before a mark keeps the mark below what it marks
         lines += [f"  {self._detail(text)}" for text in self.details[:_MOST_LINES]]
         if len(self.details) > _MOST_LINES:
             lines.append(f"  and {len(self.details) - _MOST_LINES:,} more lines")
         if self.hint:
-            lines.append(f"  hint: {one_line(self.hint, _MOST_HINT)}")
+            lines.append(f"  hint: {one_line(said(self.hint), _MOST_HINT)}")
+        for index, other in enumerate(self.also[:_MOST_ERRORS]):
+            first, *rest = str(other).split("\n")
+            lines += [f"  and {first}", *(f"  {line}" for line in rest)]
+            if index == _MOST_ERRORS - 1 and len(self.also) > _MOST_ERRORS:
+                lines.append("  and further errors")
         return "\n".join(lines)
 
     def _render_traceback_(self) -> list[str]:
@@ -109,6 +122,10 @@ class InputError(BacoError):
 
 class InfeasibleError(BacoError):
     """No design satisfies the constraints; the message names the binding one and by how much."""
+
+
+class StoppedError(BacoError):
+    """The user ended a work before it had anything to show; what it has recorded is kept. Exit code 130."""
 
 
 class StorageError(BacoError):

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from baco.common.door import argument
 from baco.common.errors import InputError, Location, StorageError
 
 #: Largest user file read whole; layer tables and mapping tables stay far below it.
@@ -229,7 +230,7 @@ def output_folder(path: str | Path, *inside: str) -> Path:
                 raise StorageError(
                     f"this folder is a link to {os.readlink(folder)}",
                     location=Location(str(folder)),
-                    hint="remove the link, or choose another --out",
+                    hint=f"remove the link, or choose another {argument('out')}",
                 )
         # permission bits lie for the superuser and on network file systems: only writing proves it
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -239,7 +240,7 @@ def output_folder(path: str | Path, *inside: str) -> Path:
         raise StorageError(
             "the output folder is an existing file",
             location=Location(str(folder)),
-            hint="choose another --out",
+            hint=f"choose another {argument('out')}",
         ) from error
     except (OSError, ValueError) as error:
         raise storage_error(error, folder) from error

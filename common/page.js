@@ -36,6 +36,14 @@ const Baco = (() => {
     const found = PREFIXES.find(([factor]) => Math.abs(value) >= factor * (1 - 0.5 * 10 ** -digits)) || PREFIXES[9];
     return (sig(value / found[0], digits) + " " + found[1] + unit).trim();
   }
+  /** How an axis shows quantities of a unit: what they are divided by, and the unit with its prefix, so that ticks are plain numbers. */
+  function axisUnit(values, unit, type = "linear") {
+    const sizes = values.filter((v) => Number.isFinite(v) && v !== 0).map(Math.abs);
+    const most = sizes.reduce((a, b) => Math.max(a, b), 0), least = sizes.reduce((a, b) => Math.min(a, b), most);
+    const typical = type === "log" && most > 1000 * least ? Math.sqrt(least * most) : most; // of many decades the middle
+    const [factor, prefix] = typical ? PREFIXES.find(([one]) => typical >= one) || PREFIXES[PREFIXES.length - 1] : [1, ""];
+    return { factor, unit: prefix + unit };
+  }
   const joules = (picojoules) => si(picojoules === null ? NaN : picojoules * 1e-12, "J");
   const percent = (share) => share > 0 && share < 0.0005 ? "<0.1%" : (share >= 0.0995 || share === 0 ? Math.round(share * 100) : (share * 100).toFixed(1)) + "%";
   const edpText = (value) => (value === 0 ? "0" : value.toExponential(2).replace("e+", "e"));
@@ -96,19 +104,25 @@ const Baco = (() => {
     return button;
   }
 
+  // Every table that was filled: by what it is sorted, how many rows are made, how it is drawn when the window or the paper changes.
+  const tables = new Map();
   /**
-   * Fill a table whose headings sort it. Columns: {title, unit, num, sort(row), cell(row), class}; options: pick(row) is
-   * called when a row is clicked, most is how many rows are made at first, the rest on demand, and first is the title of
-   * the column by which rows are sorted already. Rows are made when they are first shown, so tables may be long.
+   * Fill a table whose headings sort it. Columns: {title, unit, num, sort(row), cell(row), class, first}; where the page is
+   * narrow, those with `first` stand before the others. Options: caption says what the table holds; pick(row) is called
+   * when a row is clicked; most is how many rows are made at first, the rest on demand (on paper, all). Rows are made when
+   * they are first shown, so tables may be long. A table that is filled again stays sorted as its reader had it.
    */
-  function fillTable(table, columns, rows, options = {}) {
+  function fillTable(table, columns, rows, options) {
+    if (!options.caption) throw new Error("a table without a caption");
+    for (const other of tables.keys()) if (!other.isConnected) tables.delete(other);
     const body = h("tbody");
     const most = options.most || 200;
-    let shown = most, wanted = () => true, marked = () => false, order = rows.map((row, place) => place);
+    const kept = tables.get(table) || { title: null, direction: null, shown: most };
+    let wanted = () => true, marked = () => false, order = [], arranged = columns;
     const lines = new Map();
     function line(row) {
       if (!lines.has(row)) {
-        const made = h("tr", { class: options.pick ? "pick" : null }, columns.map((column) => h("td", { class: column.num ? "num" : column.class }, column.cell(row))));
+        const made = h("tr", { class: options.pick ? "pick" : null }, arranged.map((column) => h("td", { class: classOf(column) }, column.cell(row))));
         if (options.pick) made.addEventListener("click", () => options.pick(row));
         lines.set(row, made);
       }
@@ -118,39 +132,56 @@ const Baco = (() => {
     }
     function draw() {
       const passing = order.map((place) => rows[place]).filter(wanted);
-      const some = passing.slice(0, shown).map(line);
+      const some = passing.slice(0, printing ? Infinity : kept.shown).map(line);
       const rest = passing.length - some.length;
       if (rest > 0) {
-        const more = h("button", { type: "button", onclick: () => { shown += 5 * most; draw(); } }, "show " + count(Math.min(rest, 5 * most)) + " more of " + count(rest));
+        const more = h("button", { type: "button", onclick: () => { kept.shown += 5 * most; draw(); } }, "show " + count(Math.min(rest, 5 * most)) + " more of " + count(rest));
         some.push(h("tr", { class: "more" }, h("td", { colspan: columns.length }, more)));
       }
       if (!passing.length) some.push(h("tr", { class: "more" }, h("td", { colspan: columns.length }, "nothing to show")));
       body.replaceChildren(...some);
     }
-    const heads = columns.map((column) => {
+    const heads = new Map(columns.map((column) => {
       const text = column.unit ? [column.title + ", ", h("small", {}, column.unit)] : [column.title];
-      if (!column.sort) return h("th", { scope: "col", class: column.num ? "num" : null }, h("span", {}, ...text));
-      const head = h("th", { scope: "col", class: column.num ? "num" : null });
-      head.append(h("button", { type: "button", onclick: () => sortBy(column, head) }, ...text));
-      return head;
-    });
-    function sortBy(column, head) {
+      const content = column.sort ? h("button", { type: "button", onclick: () => sortBy(column) }, ...text) : h("span", {}, ...text);
+      return [column, h("th", { scope: "col", class: classOf(column) }, content)];
+    }));
+    function sortBy(column) {
       // numbers are looked at from the largest down, names from A
       const first = column.num ? "descending" : "ascending";
-      const before = head.getAttribute("aria-sort");
-      const now = before === first ? (first === "ascending" ? "descending" : "ascending") : first;
-      for (const other of heads) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", now);
-      order = sorted(rows.map(column.sort), now === "ascending" ? 1 : -1);
+      kept.direction = kept.title === column.title && kept.direction === first ? (first === "ascending" ? "descending" : "ascending") : first;
+      kept.title = column.title;
+      sort();
       draw();
     }
-    table.replaceChildren(h("thead", {}, h("tr", {}, heads)), body);
-    draw();
+    function sort() {
+      const column = columns.find((one) => one.sort && one.title === kept.title);
+      for (const [one, head] of heads) {
+        if (one === column) head.setAttribute("aria-sort", kept.direction);
+        else head.removeAttribute("aria-sort");
+      }
+      order = column ? sorted(rows.map(column.sort), kept.direction === "ascending" ? 1 : -1) : rows.map((row, place) => place);
+    }
+    kept.look = () => {
+      arranged = narrow() ? [...columns.filter((one) => one.first), ...columns.filter((one) => !one.first)] : columns;
+      lines.clear();
+      table.replaceChildren(h("caption", {}, options.caption), h("thead", {}, h("tr", {}, arranged.map((one) => heads.get(one)))), body);
+      draw();
+    };
+    tables.set(table, kept);
+    sort();
+    kept.look();
     return {
       mark: (test) => { marked = test; draw(); },
       show: (test) => { wanted = test; draw(); },
     };
   }
+  /** Take out of a table what it was filled with, and put in other elements; its reader's order is kept for what comes next. */
+  function emptyTable(table, ...content) {
+    if (tables.has(table)) tables.get(table).look = () => {};
+    table.replaceChildren(...content);
+  }
+  const classOf = (column) => [column.num ? "num" : "", column.class || ""].join(" ").trim() || null;
   /** Places of keys (numbers or text) in order; equal ones stay in theirs. */
   function sorted(keys, sign) {
     const compare = (a, b) => {
@@ -186,15 +217,30 @@ const Baco = (() => {
   }
 
   // ---------------------------------------------------------------- plots
-  const narrow = () => document.documentElement.clientWidth < 640;
+  const PAPER = 680; // width of plots on paper, CSS pixels: a little less than A4 has between its margins
+  let printing = false;
+  const narrow = () => !printing && document.documentElement.clientWidth < 640;
+  const widthOf = (element) => (printing ? PAPER : element.clientWidth);
   function theme() {
     const style = getComputedStyle(document.documentElement);
     const get = (name) => style.getPropertyValue(name).trim();
     return { ink: get("--ink"), soft: get("--soft"), line: get("--line"), paper: get("--paper"), faint: get("--faint"), accent: get("--accent"), star: get("--star") };
   }
+  /** Draw a plot into an element, as wide as that is, and again when its width changes; on paper as wide as the paper. */
+  function plot(element, traces, more) {
+    widths.observe(element);
+    const height = parseFloat(getComputedStyle(element).getPropertyValue("--height")) || 320;
+    return Plotly.react(element, traces, layout(theme(), { width: widthOf(element), height, ...more }), config());
+  }
+  // not only the window's width changes: so does that of the page when it gets long enough for a scroll bar
+  const widths = new ResizeObserver((changes) => {
+    for (const { target } of changes) {
+      const drawn = target._fullLayout;
+      if (!printing && drawn && target.clientWidth && Math.abs(drawn.width - target.clientWidth) > 1) Plotly.relayout(target, { width: target.clientWidth });
+    }
+  });
   /** Options of plotly; where a plot is small, its buttons would lie on the legend. */
   const config = () => ({
-    responsive: true,
     displayModeBar: narrow() ? false : "hover",
     displaylogo: false,
     plotlyServerURL: "",
@@ -249,16 +295,32 @@ const Baco = (() => {
     }
     return {};
   }
-  /** Call back when colours or the width change: the reader's scheme, printing, another window. */
+  /**
+   * Call back when colours or the width change: the reader's scheme, another window, paper. What is drawn for paper must be
+   * there when the callback returns, or be drawn by what it left for the end of the task (then it returns a promise).
+   */
   function onLook(action) {
-    for (const query of ["(prefers-color-scheme: dark)", "print", "(max-width: 639px)"]) matchMedia(query).addEventListener("change", action);
-    // a plot is as wide as the window when printing begins: on paper it is scaled, not cut off
-    addEventListener("beforeprint", () => {
-      for (const drawing of document.querySelectorAll("svg.main-svg")) {
-        drawing.setAttribute("viewBox", "0 0 " + drawing.getAttribute("width") + " " + drawing.getAttribute("height"));
+    const look = () => {
+      for (const [table, kept] of tables) if (table.isConnected) kept.look();
+      return action();
+    };
+    for (const query of ["(prefers-color-scheme: dark)", "(max-width: 639px)"]) matchMedia(query).addEventListener("change", look);
+    function paper(on) {
+      if (on === printing) return;
+      printing = on;
+      look();
+      // papers differ: a plot fills the width of the one at hand
+      for (const drawing of document.querySelectorAll(".svg-container")) {
+        drawing.style.aspectRatio = on ? parseFloat(drawing.style.width) + " / " + parseFloat(drawing.style.height) : "";
+        for (const one of drawing.querySelectorAll("svg.main-svg")) {
+          if (on) one.setAttribute("viewBox", "0 0 " + one.getAttribute("width") + " " + one.getAttribute("height"));
+          else one.removeAttribute("viewBox");
+        }
       }
-    });
-    addEventListener("afterprint", () => document.querySelectorAll("svg.main-svg").forEach((drawing) => drawing.removeAttribute("viewBox")));
+    }
+    addEventListener("beforeprint", () => paper(true));
+    addEventListener("afterprint", () => paper(false));
+    matchMedia("print").addEventListener("change", (event) => paper(event.matches));
   }
   /** Run a page; what goes wrong is said at its top. */
   function run(start) {
@@ -270,6 +332,6 @@ const Baco = (() => {
   }
   return {
     $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton,
-    fillTable, sortTables, theme, config, narrow, layout, axis, scaled, logTicks, onLook, run,
+    fillTable, emptyTable, sortTables, theme, plot, narrow, widthOf, onPaper: () => printing, axis, axisUnit, scaled, logTicks, onLook, run,
   };
 })();

@@ -34,6 +34,7 @@ def page(
     subheading: str = "",
     head: str = "",
     data: Any = None,
+    blocks: Mapping[str, Any] | None = None,
     packed: Mapping[str, Any] | None = None,
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
@@ -45,21 +46,24 @@ def page(
         title, brand, heading: plain text; `brand` is the kind of page.
         body, subheading, head: HTML of ours, in which all that is from outside is escaped already.
         data: what the script finds as JSON in the element `data`.
+        blocks: more of that, by the name of the element.
         packed: large values by the name of the element that holds them, for `Baco.unpack`.
         styles, scripts: more CSS, and JavaScript that runs after `page.js`, in one function.
         plots: whether the scripts draw with plotly.
 
     Raises StorageError when the plotting library's script is needed and not installed.
     """
-    blocks = []
-    if data is not None:
-        blocks.append(f'<script type="application/json" id="data">{script_json(data)}</script>')
-    blocks += [
+    found = {} if data is None else {"data": data}
+    texts = [
+        f'<script type="application/json" id="{name}">{script_json(value)}</script>'
+        for name, value in (found | dict(blocks or {})).items()
+    ]
+    texts += [
         f'<script type="text/plain" id="{name}">{packed_json(value)}</script>'
         for name, value in (packed or {}).items()
     ]
     if plots:
-        blocks.append(f"<script>{_in_script(plotly_script())}</script>")
+        texts.append(f"<script>{_in_script(plotly_script())}</script>")
     code = "\n".join([_asset("page.js"), "(() => {", '"use strict";', *scripts, "})();"])
     parts = {
         "head": head,
@@ -69,7 +73,7 @@ def page(
         "heading": html_text(heading),
         "subheading": subheading,
         "body": body,
-        "scripts": "\n".join([*blocks, f"<script>\n{_in_script(code)}\n</script>"]),
+        "scripts": "\n".join([*texts, f"<script>\n{_in_script(code)}\n</script>"]),
     }
     # one pass: a name that looks like a placeholder is not expanded again
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
@@ -95,8 +99,10 @@ def html_table(
     rows: Sequence[Sequence[str]],
     numeric: Sequence[int] = (),
     total: Sequence[str] | None = None,
+    *,
+    caption: str,
 ) -> str:
-    """A table whose headings sort it. Cells are plain text; those of the columns `numeric` stand to the right, and sort
+    """A table whose headings sort it; `caption` says what it holds. Cells are plain text; those of the columns `numeric` stand to the right, and sort
     as the numbers they begin with. The row `total` stays below."""
     numbers = set(numeric)
 
@@ -113,7 +119,7 @@ def html_table(
 
     foot = "" if total is None else f"<tfoot>{line(total)}</tfoot>"
     body = "".join(map(line, rows))
-    table = f'<table class="sorts"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>'
+    table = f'<table class="sorts"><caption>{html_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>'
     return f'<div class="scroll" tabindex="0">{table}</div>'
 
 

@@ -19,6 +19,8 @@ from baco.common.text import name_problem
 __all__ = ["Name", "YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
 
 Model = TypeVar("Model", bound=BaseModel)
+#: Errors of one file that are looked into.
+_MOST_ERRORS = 100
 
 
 def _checked_name(name: str) -> str:
@@ -46,6 +48,8 @@ _KINDS = {
     "dataclass": "a mapping of keys to values",
     "finite": "a finite number",
 }
+#: Kinds that other languages spell in other ways.
+_SPELT = (_KINDS["int"], _KINDS["float"], _KINDS["bool"])
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -62,8 +66,8 @@ def parse_model(
 
     `defaults` are used for keys that the document does not give, nested mappings key by key.
 
-    Raises InputError for the most useful of the errors: unknown keys first, since a misspelt key explains
-    the missing one, then the first in the file.
+    Raises one InputError for all that is wrong. It is about the most useful of the errors: unknown keys first, since
+    a misspelt key explains the missing one, then the first in the file; the others are its `also`.
     """
     try:
         data = doc.get(at)
@@ -115,8 +119,37 @@ def _explain(
         rank = {"extra_forbidden": 0, "missing": 2}.get(item[1]["type"], 1)
         return rank, place.line or 0, place.column or 0
 
-    path, details = min(found, key=order)
-    return _message(model, doc, at, path, _value(data, path[len(at) :]), details)
+    found.sort(key=order)
+    found = list({path: (path, details) for path, details in reversed(found)}.values())[::-1]  # one a place
+    messages = [
+        _message(model, doc, at, path, _value(data, path[len(at) :]), details)
+        for path, details in found[:_MOST_ERRORS]
+    ]
+    first = messages[0]
+    return InputError(
+        first.message, location=first.location, hint=first.hint, also=list(_unexplained(messages, found))
+    )
+
+
+def _unexplained(messages: list[InputError], found: list[tuple[Path_, ErrorDetails]]) -> Iterator[InputError]:
+    """All errors but the first, without missing keys that a misspelt one explains."""
+    guesses = {
+        (path[:-1], guess)
+        for message, (path, details) in zip(messages, found, strict=False)
+        if details["type"] == "extra_forbidden" and (guess := _guess(message))
+    }
+    for message, (path, details) in zip(messages[1:], found[1:], strict=False):
+        if details["type"] != "missing" or (path[:-1], path[-1]) not in guesses:
+            guess = _guess(message)
+            # what is allowed was said already, or would fill the screen
+            hint = f"did you mean '{guess}'?" if guess is not None else message.hint
+            yield InputError(message.message, location=message.location, hint=hint)
+
+
+def _guess(message: InputError) -> str | None:
+    """The key that a misspelt one was taken for."""
+    found = re.match("did you mean '([^']*)'", message.hint or "")
+    return found[1] if found else None
 
 
 def _most_telling(found: list[tuple[Path_, ErrorDetails]]) -> list[tuple[Path_, ErrorDetails]]:
@@ -212,7 +245,7 @@ def _message(
             "number",
             "size",
         ):
-            hint = _spelling(value) if wanted in (_KINDS["int"], _KINDS["float"], _KINDS["bool"]) else None
+            hint = _spelling(value, wanted == _KINDS["bool"]) if wanted in _SPELT else None
             hint = "; ".join(part for part in (hint, _allowed(annotations)) if part)
             return InputError(f"{name} must be {wanted}, not {shown}", location=here, hint=hint or None)
     text = details["msg"].removeprefix("Input ").removeprefix("should ").removeprefix("Should ")
@@ -227,12 +260,15 @@ _OTHER_NUMBERS = re.compile(
 )
 
 
-def _spelling(value: Any) -> str | None:
-    """How to write what was meant, for text that some other language would not read as text; None for other values."""
+def _spelling(value: Any, truth: bool) -> str | None:
+    """How to write what was meant, for text that some other language would not read as text; None for other values.
+
+    `truth`: true or false is wanted, not a number.
+    """
     if not isinstance(value, str) or len(value) > 100:
         return None
     if value.lower() in ("y", "yes", "on", "n", "no", "off"):
-        return "write true or false"
+        return "write true or false" if truth else None
     try:
         float(value)
     except ValueError:

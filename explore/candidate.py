@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from baco.accel.config import Accelerator
+from baco.common.shown import shown_html
+from baco.common.units import si
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration._json import Amount, Count
 from baco.exploration.hardware import named_units
@@ -122,6 +124,25 @@ class Candidate:
             f"{machine.dataflow}{named_units(machine)}: {cost.latency_cycles:,.0f} cycles, {cost.energy_uj:.4g} µJ, EDP {cost.edp:.4g} µJ·cycles, "
             f"{cost.area_mm2:.3g} mm², {cost.source}>"
         )
+
+    def _repr_html_(self) -> str:
+        machine, cost = self.accelerator, self.cost
+        facts = (
+            ("accelerator", f"{machine.dim}×{machine.dim} {machine.dataflow}{named_units(machine)}"),
+            ("scratchpad", f"{machine.scratchpad_kib:,} KiB"),
+            ("accumulator", f"{machine.accumulator_kib:,} KiB"),
+            (
+                "latency",
+                f"{si(cost.latency_cycles, 'cycles')}, {si(cost.latency_cycles / (machine.clock_mhz * 1e6), 's')}",
+            ),
+            ("energy", si(cost.energy_uj * 1e-6, "J")),
+            ("energy-delay product", f"{cost.edp:.4g} µJ·cycles"),
+            ("area", f"{cost.area_mm2:.3g} mm²"),
+            ("costs are", cost.source),
+            ("found after", f"{self.samples:,} samples"),
+        )
+        rows = [(f"{task.count:g}×", task.problem, ", ".join(task.operators[:3])) for task in self.tasks]
+        return shown_html("Candidate", facts, ("runs", "layer", "operators"), rows)
 
 
 @dataclass(frozen=True)

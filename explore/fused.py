@@ -86,7 +86,7 @@ class FusedPrograms:
 
     def added(self, network: str, dim: Any, accumulator: Any, scratchpad: Any, units: Any) -> Floats:
         """What one run of a network takes more than without groups, but for its layers, on accelerators of one shape (...,):
-        (4, ...) as the fields of `StepCost`."""
+        (5, ...) as the fields of `StepCost`."""
         return np.moveaxis(
             self._tables[network][0][self._place(network, dim, accumulator, scratchpad, units)], -1, 0
         )
@@ -99,7 +99,7 @@ class FusedPrograms:
 
     @cached_property
     def _tables(self) -> dict[str, tuple[Floats, Floats]]:
-        """Of every network's choices, what is added (choices, 4) and runs (choices, tasks); none first."""
+        """Of every network's choices, what is added (choices, 5) and runs (choices, tasks); none first."""
         return {
             name: (
                 np.array([(0.0,) * len(StepCost._fields), *(tuple(one.added) for one in ones)]),

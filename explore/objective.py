@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from baco.common.errors import InputError, did_you_mean
@@ -31,8 +32,9 @@ class Objective:
     metrics: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Objective:
-        """From `edp` or `latency,energy`. Raises InputError for unknown or repeated names."""
+    def parse(cls, text: str | Sequence[str]) -> Objective:
+        """From `edp`, `latency,energy` or a list of names. Raises InputError for unknown or repeated names."""
+        text = text if isinstance(text, str) else ",".join(text)
         names = tuple(part.strip() for part in text.split(",") if part.strip())
         if not names:
             raise InputError("the objective is empty", hint=did_you_mean("", METRICS))

@@ -12,9 +12,11 @@ from baco.exploration._json import from_json, load, reader
 from baco.exploration.candidate import CostModelName
 
 __all__ = [
+    "ProgramsRecord",
     "ProvenanceRecord",
     "SessionRecord",
     "SetupRecord",
+    "programs_from_json",
     "provenance_from_json",
     "provenance_record",
     "session_from_json",
@@ -23,9 +25,9 @@ __all__ = [
 
 
 class SetupRecord(TypedDict):
-    """What determines a study's result, budget and versions apart (see `baco.exploration.studies.engine.describe_setup`).
+    """What determines a study's result, budget and versions apart (see `baco.exploration.studies.preparation.describe_setup`).
 
-    `rest` is what programs do beside the tasks (`baco.exploration.rest.RestOfPrograms`); None where costs are of the tasks alone.
+    `whole` says whether costs are of whole programs, with what these do beside the tasks, or of the tasks alone.
     `blocks` are there where a kernel was explored (`baco.exploration.search.base.SearchSetup`).
     """
 
@@ -37,9 +39,19 @@ class SetupRecord(TypedDict):
     searcher: str
     seed: int
     cost_model: CostModelName
-    rest: dict[str, Any] | None
+    whole: bool
     fusion: bool
     blocks: NotRequired[list[list[int]]]
+
+
+class ProgramsRecord(TypedDict):
+    """What follows from a set-up before a search begins: `rest`, what programs do beside the tasks
+    (`baco.exploration.rest.RestOfPrograms`), `units`, whether row functions are searched, and `far`, whether it is known
+    that nothing is near the constraints."""
+
+    rest: dict[str, Any]
+    units: bool
+    far: bool
 
 
 class ProvenanceRecord(TypedDict):
@@ -69,6 +81,12 @@ def provenance_record(provenance: Provenance) -> ProvenanceRecord:
 def setup_from_json(record: str) -> SetupRecord:
     """Raises InputError for malformed text."""
     return from_json(SetupRecord, load(record))
+
+
+@reader("what its programs do")
+def programs_from_json(record: str) -> ProgramsRecord:
+    """Raises InputError for malformed text."""
+    return from_json(ProgramsRecord, load(record))
 
 
 @reader("the provenance")

@@ -85,6 +85,10 @@ class RestOfPrograms:
         """What is known of accelerators without row functions."""
         return replace(self, with_units={})
 
+    def without_groups(self) -> RestOfPrograms:
+        """Of programs whose operators run one by one: what the compiler does with schedules that no search found."""
+        return replace(self, fused=FusedPrograms())
+
     def units_may_pay(self, *, power_bounded: bool) -> bool:
         """Whether on arrays of some side any amount (`of`) is less with row functions than without.
 
@@ -98,7 +102,8 @@ class RestOfPrograms:
             return False
         sides, *_, units = self._units
         plain = _at(self._plain, sides)[:, :, None]
-        return bool((units < plain).any() or (power_bounded and (units[0] != plain[0]).any()))
+        costs = slice(4)  # bytes cost nothing of their own
+        return bool((units[costs] < plain[costs]).any() or (power_bounded and (units[0] != plain[0]).any()))
 
     def operators_of(self, network: str, accelerator: Accelerator) -> tuple[OperatorCost, ...]:
         """Of one run of a network on an accelerator of one of the sides, groups included."""
@@ -184,7 +189,7 @@ class RestOfPrograms:
                 for name in self.networks
             ]
             found = found + np.stack(more, -1)
-        cycles, fixed, accumulator, scratchpad = found
+        cycles, fixed, accumulator, scratchpad, _ = found
         return cycles, fixed, accumulator, scratchpad
 
     @functools.cached_property
@@ -192,7 +197,7 @@ class RestOfPrograms:
         return self._table(self.operators)
 
     def _with_units(self, dim: Floats, accumulator_kib: Floats, scratchpad_kib: Floats) -> Floats:
-        """(4, ..., networks) amounts with row functions."""
+        """(5, ..., networks) amounts with row functions."""
         sides, least_acc, least_sp, amounts = self._units
         place = np.searchsorted(sides, dim).clip(0, len(sides) - 1)
         holds = least_acc[place] <= accumulator_kib[..., None, None]
@@ -202,7 +207,7 @@ class RestOfPrograms:
 
     @functools.cached_property
     def _units(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Sides (S,), least capacities (S, K, networks) each, and (4, S, K, networks) amounts, weights included; the first
+        """Sides (S,), least capacities (S, K, networks) each, and (5, S, K, networks) amounts, weights included; the first
         of fewer than K repeated."""
         sides = sorted(next(iter(self.with_units.values())))
         each = [[self.with_units[name][side] for name in self.networks] for side in sides]
@@ -218,7 +223,7 @@ class RestOfPrograms:
         return np.array(sides, dtype=np.float64), *capacities, amounts
 
     def _table(self, operators: Operators) -> tuple[Floats, Floats]:
-        """Sides (S,), and (4, S, networks) amounts, weights included."""
+        """Sides (S,), and (5, S, networks) amounts, weights included."""
         sides = sorted(next(iter(operators.values())))
         each = [
             [np.array(total(operators[name][side])) * self.weights[name] for name in self.networks]
@@ -337,6 +342,6 @@ class RestBySettings(RestOfPrograms):
 
 
 def _at(table: tuple[Floats, Floats], dim: Floats) -> Floats:
-    """(4, ..., networks) amounts of a table on arrays of side `dim` (...,)."""
+    """(5, ..., networks) amounts of a table on arrays of side `dim` (...,)."""
     sides, amounts = table
     return amounts[:, np.searchsorted(sides, dim).clip(0, len(sides) - 1)]

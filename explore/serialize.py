@@ -40,6 +40,8 @@ _COMPILING: Any = {
         "__all__": {
             "blocks": True,
             "outputs": True,
+            "output_names": True,
+            "notes": True,
             "inputs": {"__all__": _TENSORS},
             "operators": {"__all__": {"semantics": True, "output": _TENSORS}},
         }

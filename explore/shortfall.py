@@ -8,6 +8,7 @@ import numpy as np
 
 from baco.common.errors import InfeasibleError, Location
 from baco.common.portable import Bools
+from baco.common.units import significant
 from baco.exploration.constraints import UNITS
 from baco.exploration.space import DesignSpace
 
@@ -65,7 +66,7 @@ def shortfall(space: DesignSpace) -> Shortfall | None:
     reached = {name: _ceil(float(getattr(points, name)[best])) for name in binding}
     words = " and ".join(
         f"{name} may be {bounds[name]:g} {UNITS[name]}, but the nearest legal design has {reached[name]:g} "
-        f"{UNITS[name]} ({ratio[name][best] - 1:.1%} too much)"
+        f"{UNITS[name]} ({_too_much(float(ratio[name][best]))})"
         for name in binding
     )
     return Shortfall(
@@ -75,6 +76,11 @@ def shortfall(space: DesignSpace) -> Shortfall | None:
         f" accumulator {points.accumulator_kib[best]} KiB",
         _bound_location(space, binding[0]),
     )
+
+
+def _too_much(ratio: float) -> str:
+    """How far above a bound: percents of thousands are no measure for people."""
+    return f"{ratio - 1:.1%} too much" if ratio < 2 else f"{significant(ratio)} times the bound"
 
 
 def _bound_location(space: DesignSpace, name: str) -> Location | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,8 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError, InputError, Location, did_you_mean
 from baco.common.portable import Bools, Ints
 from baco.common.provenance import stable_hash
-from baco.common.yaml import YamlDoc, load_yaml, parse_model
+from baco.common.shown import Shown
+from baco.common.yaml import YamlDoc, load_yaml, parse_model, parse_yaml
 from baco.exploration.constraints import Constraints
 from baco.exploration.hardware import HardwarePoints, legal_bank, member, with_units
 from baco.exploration.space_file import (
@@ -44,8 +45,8 @@ MAX_POINTS = 1_000_000
 Choice = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class DesignSpace:
+@dataclass(frozen=True, repr=False)
+class DesignSpace(Shown):
     """A design space (design vocabulary).
 
     Attributes:
@@ -80,6 +81,30 @@ class DesignSpace:
     settings: tuple[tuple[str, tuple[int, ...]], ...] = ()
     clocks: bool = False
     doc: YamlDoc | None = field(default=None, compare=False, repr=False)
+
+    def _headline(self) -> str:
+        flows = " or ".join(self.dataflows)
+        more = f", {', '.join(name for name, _ in self.settings)}" if self.settings else ""
+        return (
+            f"{self.name}: sides {_span(self.dim)}, {flows}, scratchpad {_span(self.scratchpad_kib)} KiB,"
+            f" accumulator {_span(self.accumulator_kib)} KiB{more},"
+            f" {self.rules} rules"
+        )
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        for name in ("dim", "scratchpad_kib", "accumulator_kib"):
+            yield name, _span(getattr(self, name))
+        yield "dataflows", ", ".join(self.dataflows)
+        yield "units", "row_functions or none" if self.search_units else None
+        for name, values in self.settings:
+            yield name, _span(values)
+        yield "base", self.base.name
+        bounds = self.constraints.model_dump(exclude_none=True)
+        yield (
+            "constraints",
+            ", ".join(f"{name}: {bound}" for name, bound in bounds.items() if bound != {}) or None,
+        )
+        yield "networks", ", ".join(one.network for one in self.networks) or None
 
     @property
     def enumerable(self) -> bool:
@@ -389,6 +414,34 @@ def load_space(name_or_path: str | Path) -> DesignSpace:
     return read_space(load_yaml(path), folder=path.parent)
 
 
+def space_of(values: Mapping[str, Any]) -> DesignSpace:
+    """A space like `gemmini` but for what `values` say, by the keys of a space file. Raises as `load_space` does."""
+    data = load_yaml(SPACES_FOLDER / "gemmini.yaml").data | {"name": "custom"} | dict(values)
+    try:
+        text = json.dumps(data, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"a space is made of numbers, texts, lists and dicts: {error}", location=Location("space")
+        ) from None
+    try:
+        return dataclasses.replace(read_space(parse_yaml(text, "space")), doc=None)
+    except InputError as error:
+        if error.location is not None and error.location.file == "space":
+            error.location = Location("space", node=error.location.node)  # there are no lines
+        raise
+
+
+def _plain(value: Any) -> Any:
+    """A number of another library, or several, as plain values. Raises TypeError for what is none."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset, range)):
+        return sorted(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} is none of these")
+
+
 def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     """The space that a document describes; file names in it are looked up in `folder` first.
 
@@ -396,7 +449,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     """
     file = parse_model(SpaceFile, doc)
     try:
-        base = load_accelerator(_beside(folder, file.base))
+        base = load_accelerator(file.base, folder)
     except InputError as error:
         if error.location is not None and os.path.isfile(error.location.file):
             raise  # it is about the content of that file
@@ -506,6 +559,13 @@ def _check_base(space: DesignSpace) -> None:
 
 def _values(choice: list[int] | SearchRange) -> tuple[int, ...]:
     return choice.values if isinstance(choice, SearchRange) else tuple(sorted(set(choice)))
+
+
+def _span(values: Sequence[float]) -> str:
+    """Of ascending values."""
+    if len(values) > 4:
+        return f"{values[0]:g} to {values[-1]:g} ({len(values):,})"
+    return ", ".join(f"{one:g}" for one in values)
 
 
 def _beside(folder: Path | None, spec: str) -> str:

@@ -8,6 +8,8 @@ import os
 import platform
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -19,6 +21,7 @@ from baco.accel.legality.cpp import cpp_sources
 from baco.common.cache import Cache
 from baco.common.errors import BacoError, Location, StorageError
 from baco.common.provenance import stable_hash
+from baco.common.viewer import told_on_stderr
 from baco.sim.toolchain import Toolchain
 
 __all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulator"]
@@ -48,6 +51,8 @@ _NAMES_CONFIGURATION = "`define BACO_CONFIG_HASH"
 _MODEL_FLAGS = [*_VERILATOR_FLAGS, *_LOOPS, *_FAST, *_SLOW]
 _VERILATED = ("verilated.cpp", "verilated_threads.cpp")
 _STEP_SECONDS = 1800
+#: Between two sentences on how many files are compiled.
+_TOLD_SECONDS = 5.0
 #: What a step that failed may have lacked: object files are some MiB.
 _LEAST_FREE_BYTES = 16 << 20
 
@@ -56,12 +61,33 @@ class BuildError(BacoError):
     """A tool failed while building a simulator."""
 
 
-def _silent(_: str) -> None:
-    return None
+class _Counted:
+    """Says how many of some files are compiled, now and then; several threads may count.
+
+    Args:
+        what: is compiled, in words.
+    """
+
+    def __init__(self, report: Report, what: str, files: int) -> None:
+        self._report, self._what, self._files = report, what, files
+        self._lock, self._done, self._told = threading.Lock(), 0, time.monotonic()
+        report(f"compiling {what} ({files} files)")
+
+    def one_more(self) -> None:
+        """Another one is."""
+        with self._lock:
+            self._done += 1
+            now = time.monotonic()
+            if now - self._told < _TOLD_SECONDS or self._done == self._files:
+                return
+            self._told = now
+            self._report(f"compiling {self._what}: {self._done} of {self._files} files")
 
 
 def functional_simulator(tools: Toolchain, report: Report | None = None, cache_: Cache | None = None) -> Path:
     """The program that runs the functional model of any accelerator; built unless the cache has it.
+
+    Without a `report`, how building goes on is told on standard error where somebody is looking.
 
     Raises BuildError or StorageError.
     """
@@ -90,7 +116,7 @@ def rtl_simulator(
 
 class _Builder:
     def __init__(self, tools: Toolchain, report: Report | None, cache_: Cache) -> None:
-        self.tools, self.report, self.cache = tools, report or _silent, cache_
+        self.tools, self.report, self.cache = tools, report or told_on_stderr, cache_
         self.sources = _sources()
         headers = {name: text for name, text in self.sources.items() if name.endswith(".h")}
         self.flags = [*_CXX_FLAGS, *_machine_flags(tools)]
@@ -106,7 +132,7 @@ class _Builder:
         key = self._key("functional", {name: self.sources[name] for name in names})
 
         def make(folder: Path) -> None:
-            self.report("building the functional simulator (once)")
+            self.report(f"building the functional simulator: once, then it is kept in {self.cache.folder}")
             rtl = self._kept_objects({"rtl_none.cpp": self.sources["rtl_none.cpp"]}, [], "")
             self._link([*self._common_objects(), *rtl], folder)
 
@@ -139,16 +165,25 @@ class _Builder:
         content = {"base": base, "verilog": verilog, "waves": waves, "flags": _MODEL_FLAGS}
 
         def make(folder: Path) -> None:
+            self.report(
+                "building the simulator of this accelerator, which takes a minute or more:"
+                f" once, then it is kept in {self.cache.folder}"
+            )
             self.report("translating the Verilog")
             sources = self._verilate(verilog, waves, folder)
-            self.report(f"compiling the accelerator ({len(sources)} files)")
+            counted = _Counted(self.report, "the accelerator", len(sources))
             model = folder / "model"
             include = [*self._include(waves), "-I", model.name]
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
             jobs = [(path, _SLOW if _runs_once(path) else _FAST) for path in sources]
+
+            def compiled(job: tuple[Path, tuple[str, ...]]) -> None:
+                self._compile(job[0], folder, [*job[1], *include])
+                counted.one_more()
+
             with ThreadPoolExecutor(_processors()) as pool:
-                list(pool.map(lambda job: self._compile(job[0], folder, [*job[1], *include]), jobs))
+                list(pool.map(compiled, jobs))
             for header in model.glob("*.h"):
                 header.rename(folder / header.name)
             shutil.rmtree(model)
@@ -173,8 +208,7 @@ class _Builder:
         """Objects of C++ files, by name and text; each is made only if the cache does not have it."""
         keys = {name: self._key("object", [name, text, variant]) for name, text in texts.items()}
         missing = [name for name, key in keys.items() if not self.cache.find(key)]
-        if missing:
-            self.report(f"compiling what simulators share ({len(missing)} files)")
+        counted = _Counted(self.report, "what all simulators share", len(missing)) if missing else None
 
         def kept(name: str) -> Path:
             def make(folder: Path) -> None:
@@ -182,6 +216,8 @@ class _Builder:
                 (source / name).write_text(texts[name], encoding="utf-8")
                 self._compile(source / name, folder, ["-I", source.name, *flags])
                 shutil.rmtree(source)
+                if counted is not None:
+                    counted.one_more()
 
             return self.cache.entry(keys[name], make) / f"{Path(name).stem}.o"
 

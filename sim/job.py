@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
+from baco.common.shown import Shown
 
 __all__ = [
+    "ENGINE_WORDS",
     "Job",
     "Limits",
     "MainMemory",
@@ -20,6 +22,9 @@ __all__ = [
     "SimulationError",
     "Watchpoint",
 ]
+
+#: What results call an engine for people, where that is not its name.
+ENGINE_WORDS = {"gemmini-model": "model of the original Gemmini"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,8 @@ class Job:
     Attributes:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
-        timing: whose cycles the engine `rtl` counts, one of `baco.accel.config.TIMINGS`; None for the accelerator's.
+        timing: whose cycles are counted, one of `baco.accel.config.TIMINGS`; None for the accelerator's. With `gemmini`, the engine
+            `rtl` stands for `gemmini-model`, a model of the original Gemmini.
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
         watches: instructions at which counters are noted; each address once.
@@ -144,18 +150,13 @@ class Job:
     report: Callable[[str], None] | None = None
     console: Callable[[str], None] | None = None
 
-    @property
-    def timed_as(self) -> str:
-        """Whose cycles the engine `rtl` counts."""
-        return self.timing or self.accelerator.timing
 
-
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(Shown):
     """What a simulation measured; None, or nothing by name, for what the engine does not measure.
 
     Attributes:
-        engine: what ran it.
+        engine: what ran it; `gemmini-model` where cycles are those of a model of the original Gemmini.
         exit_code: the program's own; 0 for a stream.
         cycles: from reset to the end, at the accelerator's clock; None for engines without timing.
         instructions: executed by the host core.
@@ -200,13 +201,31 @@ class Simulation:
     activity: dict[str, int] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
 
+    def _headline(self) -> str:
+        return repr(self).strip("<>")
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        yield "engine", ENGINE_WORDS.get(self.engine, self.engine)
+        yield "exit code", self.exit_code
+        yield "cycles", None if self.cycles is None else f"{self.cycles:,}"
+        yield "instructions", None if self.instructions is None else f"{self.instructions:,}"
+        yield "commands", f"{sum(self.commands.values()):,}" if self.macs is not None else None
+        yield "MACs", None if self.macs is None else f"{self.macs:,}"
+        yield "utilisation", None if self.utilisation is None else f"{self.utilisation:.1%}"
+        if self.dram_read_bytes is not None and self.dram_write_bytes is not None:
+            yield (
+                "main memory",
+                f"{self.dram_read_bytes:,} bytes read, {self.dram_write_bytes:,} bytes written",
+            )
+        yield "notes", "; ".join(self.notes) or None
+
     def __repr__(self) -> str:
         # what was counted fills pages; `to_dict` gives all of it
         cycles = "" if self.cycles is None else f", {self.cycles:,} cycles"
         macs = "" if not self.macs else f", {self.macs:,} MACs"
         used = "" if self.utilisation is None else f", utilisation {100 * self.utilisation:.1f} %"
         commands = f", {sum(self.commands.values()):,} accelerator commands" if self.macs is not None else ""
-        return f"<{self.engine}: exit code {self.exit_code}{cycles}{commands}{macs}{used}>"
+        return f"<{ENGINE_WORDS.get(self.engine, self.engine)}: exit code {self.exit_code}{cycles}{commands}{macs}{used}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

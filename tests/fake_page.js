@@ -12,6 +12,7 @@ class Element {
     this.checked = false;
     this.value = "";
     this.parentElement = null;
+    this.isConnected = true;
     const own = new Set();
     this.classList = { toggle: (name, on) => (on ? own.add(name) : own.delete(name)), contains: (name) => own.has(name) };
   }
@@ -35,6 +36,8 @@ class Element {
   close() { this.open = false; }
   click() { this.fire("click"); }
   fire(name, event = {}) { for (const action of this.listeners[name] || []) action({ stopPropagation() {}, ...event }); }
+  get tHead() { return this.children.find((c) => c.tag === "thead") || null; }
+  get tBodies() { return this.children.filter((c) => c.tag === "tbody"); }
   all(test, found = []) {
     for (const child of this.children) {
       if (child instanceof Element) {
@@ -67,7 +70,7 @@ var document = {
   },
 };
 var getComputedStyle = () => ({ getPropertyValue: () => "#123456", fontFamily: "sans" });
-var location = { hash: "", pathname: "/report.html", search: "" };
+var location = { protocol: "https:", hash: "", pathname: "/report.html", search: "" };
 var history = { replaceState(state, title, address) { location.hash = address.startsWith("#") ? address : ""; } };
 var windowListeners = {};
 var addEventListener = (name, action) => { (windowListeners[name] ||= []).push(action); };
@@ -76,6 +79,7 @@ var URL = { createObjectURL: (blob) => { saved.push(blob); return "blob:"; }, re
 var setTimeout = () => {};
 var matchMedia = () => ({ addEventListener() {} });
 var navigator = {};
+var ResizeObserver = class { observe() {} };
 var Plotly = {
   react(element, traces, layout, config) {
     const id = Object.keys(elements).find((key) => elements[key] === element);

@@ -24,13 +24,20 @@ def expand(network: Network, layers: int | None = None) -> Network:
         raise InputError(f"a block must run at least once, not {layers} times")
     expander = _Expander(network, layers)
     expander.copy(0, len(network.operators), len(network.blocks), "")
-    outputs = tuple(copy for tensor in network.outputs for copy in expander.outputs(tensor))
+    outputs, names = [], []
+    for name, tensor in network.named_outputs:
+        copies = expander.outputs(tensor)
+        outputs += copies
+        # copies of an output are called as copies of operators are
+        called = [name] if len(copies) == 1 else [f"{name}[{number}]" for number in range(len(copies))]
+        names += called if network.output_names else []
     return replace(
         network,
         inputs=tuple(expander.inputs()),
         operators=tuple(expander.operators),
         blocks=(),
-        outputs=outputs,
+        outputs=tuple(outputs),
+        output_names=tuple(names),
     )
 
 

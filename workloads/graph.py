@@ -83,8 +83,13 @@ class Graph:
         self._blocks.append(Block(start, len(self._operators), count, x, y, own))
         return y
 
-    def build(self, unsupported: Sequence[Unsupported] = (), outputs: Sequence[Tensor] = ()) -> Network:
-        """The finished network."""
+    def build(
+        self,
+        unsupported: Sequence[Unsupported] = (),
+        outputs: Sequence[Tensor] = (),
+        output_names: Sequence[str] = (),
+    ) -> Network:
+        """The finished network; `output_names`: what the user calls the outputs, if not by their tensors."""
         return Network(
             self.name,
             tuple(self._inputs),
@@ -94,6 +99,7 @@ class Graph:
             self.options,
             tuple(self._blocks),
             tuple(outputs),
+            output_names=tuple(output_names),
         )
 
     def error(self, message: str, node: str | None = None, hint: str | None = None) -> InputError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from baco.common.shown import Shown
+from baco.common.units import tally
 from baco.workloads.problem import Problem
 from baco.workloads.semantics import Semantics
 from baco.workloads.tensor import Tensor
@@ -115,8 +117,8 @@ class UnsupportedNodeError(Exception):
     """A node of an imported model without a cost here; the text says why. Importers make it an `Unsupported`."""
 
 
-@dataclass(frozen=True)
-class Network:
+@dataclass(frozen=True, repr=False)
+class Network(Shown):
     """A graph in topological order.
 
     Attributes:
@@ -129,6 +131,9 @@ class Network:
         outputs: tensors for the outside; empty if not known, then those that nothing reads. One inside of a block
             stands for that of every run.
         spec: what `baco.workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
+        output_names: what the user's model calls its `outputs`, in the same order; empty where it calls them nothing else than
+            their tensors.
+        notes: what an importer took for granted, one sentence each.
     """
 
     name: str
@@ -140,6 +145,43 @@ class Network:
     blocks: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
     spec: str = field(default="", compare=False, repr=False)
+    output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def _headline(self) -> str:
+        missing = f", {len(self.unsupported)} operators not costed" if self.unsupported else ""
+        return (
+            f"{self.name}: {len(self.operators):,} operators, {len(self.tasks):,} different layers, {tally(self.macs, 'MACs')},"
+            f" {tally(self.weight_words, '').strip()} weights{missing}"
+        )
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        yield "source", self.source
+        yield "inputs", ", ".join(map(_shape_text, self.inputs)) or None
+        yield "outputs", ", ".join(_shape_text(one, name) for name, one in self.named_outputs) or None
+        yield "on the array", sum(one.problem is not None for one in self.operators)
+        yield "riding on these", sum(one.fused for one in self.operators)
+        yield "beside these", len(self.host_operators)
+        yield "notes", "; ".join(self.notes) or None
+        yield "not costed", "; ".join(map(str, self.unsupported[:5])) or None
+
+    def _rows(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        rows = [
+            (
+                f"{one.count:g}×",
+                one.problem,
+                tally(one.problem.macs * one.count, "MACs"),
+                _operators_text(one.operators),
+            )
+            for one in self.tasks
+        ]
+        return ("runs", "layer", "work", "operators"), rows
+
+    @property
+    def named_outputs(self) -> list[tuple[str, Tensor]]:
+        """The declared outputs with the names that the user knows."""
+        names = self.output_names or tuple(tensor.name for tensor in self.outputs)
+        return list(zip(names, self.outputs, strict=True))
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -169,12 +211,25 @@ class Network:
         return sum(op.weight_words * op.repeat for op in self.operators)
 
 
-@dataclass(frozen=True)
-class Workload:
+def _shape_text(tensor: Tensor, name: str | None = None) -> str:
+    return f"{name or tensor.name} {'×'.join(map(str, tensor.shape))}"
+
+
+def _operators_text(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+@dataclass(frozen=True, repr=False)
+class Workload(Shown):
     """What is explored: a mix of networks; a weight says how often its network runs in the mix."""
 
     networks: tuple[Network, ...]
     weights: tuple[float, ...]
+
+    def _headline(self) -> str:
+        return ", ".join(
+            f"{one.name} × {weight:g}" for one, weight in zip(self.networks, self.weights, strict=True)
+        )
 
     @classmethod
     def of(cls, networks: Sequence[Network], weights: Sequence[float] | None = None) -> Workload:

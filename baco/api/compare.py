@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from baco.api.argument_types import checked
 from baco.api.result import Result, load_study
 from baco.common.errors import InputError
 from baco.exploration.hardware import units_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 
+@checked()
 def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:
     """The best designs of several studies, a row each.
 

@@ -6,12 +6,14 @@ import dataclasses
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from baco.api.argument_types import check_seed, checked
 from baco.api.sources import WorkloadSource, with_timing, workload
+from baco.common.door import argument, words
 from baco.common.errors import InfeasibleError, InputError, Location
 from baco.common.numbers import real_number
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from baco.api.result import Result
     from baco.compiler.language.jit import Grid, Kernel
     from baco.exploration.objective import Objective
+    from baco.exploration.progress import Progress
     from baco.exploration.space import DesignSpace
-    from baco.exploration.studies.engine import Progress
     from baco.workloads.network import Workload
 
 __all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepared_search"]
@@ -72,6 +74,8 @@ class PreparedSearch:
 
         if progress is not None:
             for one in self.workload.networks:
+                for text in one.notes:
+                    progress.note(f"{one.name}: {text}")
                 if one.unsupported:
                     kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
                     more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
@@ -115,14 +119,21 @@ class PreparedSearch:
         return True
 
 
+@checked(
+    objective="a metric, or several for their front: edp, latency, energy, area, edap. What else matters goes into constraints,"
+    " and any other figure can be made from Result.designs(); a function of costs cannot be searched for",
+    search="a searcher's name: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published",
+    space="a name, a YAML file, a DesignSpace, or a dict with the keys of such a file",
+    progress="True, False, or an object with update(summary, budget) and note(text)",
+)
 def prepared_search(
     network: WorkloadSource | None = None,
     *,
     kernel: Kernel | None = None,
     shape: Mapping[str, Any] | None = None,
     grid: Grid | None = None,
-    objective: str = "edp",
-    space: str | Path | DesignSpace = "gemmini",
+    objective: str | Sequence[str] = "edp",
+    space: str | Path | Mapping[str, Any] | DesignSpace = "gemmini",
     constraints: Mapping[str, float] | None = None,
     samples: int | None = None,
     time_limit: float | None = None,
@@ -153,8 +164,9 @@ def prepared_search(
             numbers; those without annotations are given here, too.
         grid: of the kernel, as of a launch: `kernel[grid](...)`; a function of the other arguments follows the block sizes.
         objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`. Several, separated
-            by commas, ask for their Pareto front; then the first decides which design is `best`.
-        space: `gemmini`, `reference`, a YAML file, or a `DesignSpace`.
+            by commas or in a list, ask for their Pareto front; then the first decides which design is `best`.
+        space: `gemmini`, `reference`, a YAML file, a `DesignSpace`, or a dict with the keys of such a file (`{"dim": [8, 16]}`):
+            what it does not say is as in `gemmini`.
         constraints: upper bounds: `area_mm2`, `sram_kib`, `power_mw`, `latency_cycles`, `energy_uj`.
         samples: budget in design points (a mapping for every layer); 5,000 by default, 20,000 with the reference model,
             and no limit where `time_limit` is given.
@@ -171,9 +183,10 @@ def prepared_search(
             `validate` measures.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
-        resume: continue the study in `out`, with the settings it was made with.
+        resume: continue the study in `out`, with the settings it was made with; where there is none yet, one is started.
         progress: True or False for a display of how the search stands; by default there is one in terminals and
-            notebooks. Or an object with `update(summary, budget)` and `note(text)`.
+            notebooks. Or an object with `update(summary, budget)` and `note(text)`, and with `doing(text, done, of)`, if it wants
+            to know what is done before the first batch.
 
     Raises:
         InputError: something unknown, malformed, or that does not fit together.
@@ -189,7 +202,11 @@ def prepared_search(
 
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
-    _check_seed(seed)
+    check_seed(seed)
+    if kernel is None:
+        check_searcher(search)
+    if out is not None:
+        _check_folder(Path(out), resume)
     chosen = _space(space, constraints or {})
     if timing is not None:
         chosen = dataclasses.replace(chosen, base=with_timing(chosen.base, timing))
@@ -197,8 +214,11 @@ def prepared_search(
     if proof and not resume and (cost_model or default_cost_model(chosen)) == "instruction":
         raise InputError(
             "nothing can be proven of the instruction-aware cost model",
-            location=Location("--proof"),
-            hint="leave --proof out, or take --cost-model reference",
+            location=Location(argument("proof")),
+            hint=words(
+                "leave --proof out, or take --cost-model reference",
+                "leave proof out, or take cost_model='reference'",
+            ),
         )
     if kernel is not None:
         check_kernel_options(search, cost_model, whole=whole)
@@ -208,8 +228,6 @@ def prepared_search(
     mix = explored.workload if explored is not None else _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
     _check_folder(folder, resume)
-    if explored is None:
-        check_searcher(search)
     return PreparedSearch(
         mix,
         chosen,
@@ -273,16 +291,16 @@ def _kernel(
     return ExploredKernel(search, tuple(search.work(space.base)))
 
 
-def _check_seed(seed: int) -> None:
-    if not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise InputError(f"a seed is a whole number from 0 to {2**32 - 1}, not {seed}")
-
-
-def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) -> DesignSpace:
+def _space(
+    space: str | Path | Mapping[str, Any] | DesignSpace, constraints: Mapping[str, float]
+) -> DesignSpace:
     from baco.exploration.shortfall import check_feasible
-    from baco.exploration.space import DesignSpace, load_space
+    from baco.exploration.space import DesignSpace, load_space, space_of
 
-    found = space if isinstance(space, DesignSpace) else load_space(space)
+    if isinstance(space, DesignSpace):
+        found = space
+    else:
+        found = space_of(space) if isinstance(space, Mapping) else load_space(space)
     for name, bound in constraints.items():
         found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
     if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together
@@ -325,18 +343,11 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
 
 
 def _check_folder(folder: Path, resume: bool) -> None:
-    """Raises StorageError for a study in the way, InputError for one that is missing."""
+    """Raises StorageError for a study in the way."""
     from baco.exploration.studies.study import FILE_NAME, already_there
 
-    there = os.path.exists(folder / FILE_NAME)
-    if there and not resume:
+    if not resume and os.path.exists(folder / FILE_NAME):
         raise already_there(folder / FILE_NAME)
-    if resume and not there:
-        raise InputError(
-            "there is no study to resume here",
-            location=Location(str(folder)),
-            hint=f"a study's folder holds {FILE_NAME}; name it by --out, or leave --resume out to start one",
-        )
 
 
 def _call(made: PreparedSearch) -> str:

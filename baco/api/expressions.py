@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baco.api.argument_types import check_seed, checked
 from baco.common.errors import InputError
 from baco.compiler.network.tensor_program import TensorProgram
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["expression", "expression_unit"]
 
 
+@checked()
 def expression(
     text: str,
     *,
@@ -48,12 +50,16 @@ def expression(
     """
     from baco.compiler.mapping.contraction_text import parse_contraction, tensor_shapes
 
+    check_seed(seed)
     for size in sizes.values():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError(f"an iteration runs a whole number of times, at least once, not {size!r}")
     contraction = parse_contraction(text, {one: int(size) for one, size in sizes.items()}, name)
     given: dict[str, np.ndarray[Any, Any] | None]
     given = dict(constants) if isinstance(constants, Mapping) else dict.fromkeys(constants)
+    for one, array in given.items():
+        if array is not None and not isinstance(array, np.ndarray):
+            raise InputError(f"constant {one} must be a numpy array, not of type {type(array).__name__}")
     known = {one: tuple(array.shape) for one, array in given.items() if array is not None}
     stored = tensor_shapes(contraction, {**known, **(shapes or {})})
     for one in given:

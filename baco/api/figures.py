@@ -8,7 +8,9 @@ from baco.common.errors import InputError, did_you_mean
 from baco.common.text import one_line
 from baco.exploration.hardware import named_units
 from baco.exploration.objective import METRICS, metric
-from baco.exploration.report.summary import knee_index
+from baco.exploration.report.axes import MetricAxis, metric_axis
+from baco.exploration.report.notable import knee_index
+from baco.exploration.report.resources import RESOURCES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,13 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["front_figure", "history_figure", "layers_figure"]
 
-_AXES = {
-    "latency": "latency, cycles",
-    "energy": "energy, µJ",
-    "area": "area, mm²",
-    "edp": "EDP, µJ·cycles",
-    "edap": "EDP × area, µJ·cycles·mm²",
-}
 _BEST, _OTHER = "#d55e00", "#b5bcc6"
 _MOST_BARS = 60
 
@@ -38,19 +33,22 @@ def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -
         if name not in METRICS:
             raise InputError(f"there is no metric '{name}'", hint=did_you_mean(name, METRICS))
     candidates = data.candidates
+    scales = {name: metric_axis(name, (metric(one.cost, name) for one in candidates)) for name in (x, y)}
     front = [index for index, one in enumerate(candidates) if one.front]
     rest = [index for index, one in enumerate(candidates) if not one.front]
     figure = _figure(f"{data.network_names}: {len(front)} designs on the front")
     for name, members, colour in (("dominated", rest, _OTHER), ("Pareto front", front, "#0072b2")):
-        figure.add_scatter(**_points(data, members, x, y), name=name, marker={"color": colour, "size": 7})
+        figure.add_scatter(
+            **_points(data, members, scales, x, y), name=name, marker={"color": colour, "size": 7}
+        )
     best = {"color": _BEST, "size": 15, "symbol": "star"}
-    figure.add_scatter(**_points(data, [data.best_index], x, y), name="best", marker=best)
+    figure.add_scatter(**_points(data, [data.best_index], scales, x, y), name="best", marker=best)
     compromise = knee_index(data) if len(data.objective.metrics) > 1 else None
     if compromise is not None:
         knee = {"color": "#009e73", "size": 12, "symbol": "diamond"}
-        figure.add_scatter(**_points(data, [compromise], x, y), name="knee", marker=knee)
-    figure.update_xaxes(title=_AXES[x], type="log")
-    figure.update_yaxes(title=_AXES[y], type="log")
+        figure.add_scatter(**_points(data, [compromise], scales, x, y), name="knee", marker=knee)
+    figure.update_xaxes(**_axis(scales[x]))
+    figure.update_yaxes(**_axis(scales[y]))
     return figure
 
 
@@ -59,60 +57,72 @@ def history_figure(data: ReportData) -> Figure:
     found = [one for one in data.summaries if one.best_objective is not None]
     figure = _figure(f"{data.network_names}: the best design so far")
     name = data.objective.metrics[0]
-    # latencies stay cycles, but the objective counts energy in pJ
-    scale = 1e-6 if name == "energy" else 1.0
+    scale = metric_axis(name, (one.best_objective or 0.0 for one in found))
     figure.add_scatter(
         x=[one.evaluations / max(1, len(data.tasks)) for one in found],
-        y=[(one.best_objective or 0.0) * scale for one in found],
+        y=[(one.best_objective or 0.0) * scale.factor for one in found],
         text=[one_line(one.phase) for one in found],
         mode="lines",
         line={"shape": "hv", "color": "#0072b2"},
         hovertemplate="%{x:,.0f} samples: %{y:.4g}<br>%{text}<extra></extra>",
     )
     figure.update_xaxes(title="samples")
-    figure.update_yaxes(title=f"best {_AXES[name]} (predicted)", type="log")
+    figure.update_yaxes(**_axis(scale, f"best {scale.title} (predicted)"))
     return figure
 
 
 def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
     """Where the cycles of a design go; `layers` as `Result.layers` gives them."""
-    table = layers.sort_values("share", ascending=False, kind="stable")
+    table = layers[layers["count"] > 0].sort_values("share", ascending=False, kind="stable")
     hidden = len(table) - _MOST_BARS
     table = table.head(_MOST_BARS)
-    title = f"{data.network_names}: predicted cycles by layer"
+    title = f"{data.network_names}: predicted cycles by part"
     figure = _figure(title + (f" (the {_MOST_BARS} longest, {hidden} more)" if hidden > 0 else ""))
-    colours = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
     order = [f"{index}" for index in table.index]
-    for number, bottleneck in enumerate(dict.fromkeys(table["bottleneck"])):
-        rows = table[table["bottleneck"] == bottleneck]
+    for bottleneck in dict.fromkeys(table["bottleneck"]):
+        rows, known = table[table["bottleneck"] == bottleneck], RESOURCES[bottleneck]
         figure.add_bar(
             x=[f"{index}" for index in rows.index],
             y=list(rows["latency_cycles"] * rows["count"]),
             customdata=[
-                [_safe(str(row.layer)), _safe(str(row.problem)), row.count, row.share]
-                for row in rows.itertuples()
+                [
+                    _safe(str(row["layer"])),
+                    _safe(str(row["problem"] or row["kind"])),
+                    row["count"],
+                    row["share"],
+                ]
+                for row in rows.to_dict("records")
             ],
-            name=f"bound by {bottleneck}",
-            marker_color=colours[number % len(colours)],
+            name=f"bound by {known.label}" if known.binds else known.label,
+            marker_color=known.color,
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]:g} runs, %{y:,.0f} cycles, "
             "%{customdata[3]:.1%}<extra></extra>",
         )
     figure.update_xaxes(
-        title="layer",
+        title="part",
         type="category",
         categoryorder="array",
         categoryarray=order,
         tickvals=order,
         ticktext=[_safe(str(name))[:24] for name in table["layer"]],
     )
-    figure.update_yaxes(title="cycles, all runs")
+    figure.update_yaxes(title="cycles, all runs", exponentformat="SI")
     return figure
 
 
-def _points(data: ReportData, members: list[int], x: str, y: str) -> dict[str, Any]:
+def _axis(scale: MetricAxis, title: str | None = None) -> dict[str, Any]:
+    """What plotly is told of an axis; its own ticks would put further prefixes on the numbers."""
+    look: dict[str, Any] = {"title": title or scale.title, "exponentformat": "power"}
+    if scale.log:
+        look |= {"type": "log", "tickmode": "array", "tickvals": scale.ticks}
+    return look
+
+
+def _points(
+    data: ReportData, members: list[int], scales: dict[str, MetricAxis], x: str, y: str
+) -> dict[str, Any]:
     def values(name: str) -> list[float]:
-        scale = 1e-6 if name == "energy" else 1.0
-        return [metric(data.candidates[i].cost, name) * scale for i in members]
+        return [metric(data.candidates[i].cost, name) * scales[name].factor for i in members]
 
     def words(one: Candidate) -> str:
         machine = one.accelerator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from baco.common.text import html_text
 from baco.exploration.hardware import named_units
-from baco.exploration.report.summary import front_indices, knee_index
+from baco.exploration.report.notable import front_indices, knee_index
 from baco.exploration.report.units import scientific, share, si, significant
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from baco.compiler.language.names import REQUIRED
 if TYPE_CHECKING:
     from baco.compiler.language.jit import Grid, Kernel
 
-__all__ = ["kernel_search", "whole_expression"]
+__all__ = ["annotated_arrays", "kernel_search", "whole_expression"]
 
 _ARRAY = re.compile(r"\s*(u?int8|int16|int32)\s*\[(.*)\]\s*", re.DOTALL)
 _ARRAY_HINT = 'write the type of the array into the kernel: a: "int8[M, K]"'
@@ -65,7 +65,7 @@ def kernel_search(
                     location=Location("shape"),
                     hint="leave it out",
                 )
-    values |= _arrays(kernel, values, seed)
+    values |= annotated_arrays(kernel, values, seed)
     plain = Kernel(kernel.function) if isinstance(kernel, AutotunedKernel) else kernel
     if grid is None:
         raise InputError(
@@ -102,8 +102,13 @@ def _known_values(kernel: Kernel, shape: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _arrays(kernel: Kernel, values: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The arrays that parameters are annotated as, `a: "int8[M, K]"`, with random numbers."""
+def annotated_arrays(
+    kernel: Kernel, values: Mapping[str, Any], seed: int, given_by: str = "--shape"
+) -> dict[str, Any]:
+    """The arrays that parameters without a value are annotated as, `a: "int8[M, K]"`, with random numbers.
+
+    `given_by`: what gives numbers their values, for errors. Raises KernelError at an annotation that says no array.
+    """
     buffers: list[Buffer | None] = []
     spec = kernel.source.function.args
     for node in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]:
@@ -125,7 +130,7 @@ def _arrays(kernel: Kernel, values: Mapping[str, Any], seed: int) -> dict[str, A
             if missing:
                 known = missing[0] in parameters
                 hint = (
-                    f"add it to the shape: {missing[0]}=..."
+                    f"give it by {given_by}: {missing[0]}=..."
                     if known
                     else did_you_mean(missing[0], parameters)
                 )
@@ -174,10 +179,12 @@ def whole_expression(node: ast.expr, values: Mapping[str, Any]) -> int:
     if isinstance(node, ast.Call) and _is_cdiv(node.func) and len(node.args) == 2 and not node.keywords:
         dividend, divisor = (whole_expression(one, values) for one in node.args)
         if divisor < 1:
-            raise InputError(f"--grid: cdiv by {divisor}")
+            raise InputError(f"the grid: cdiv by {divisor}")
         return ceiling_quotient(dividend, divisor)
+    if isinstance(name, str) and name not in values:
+        raise InputError(f"the grid needs `{name}`, which has no value", hint=did_you_mean(name, values))
     raise InputError(
-        f"--grid: '{ast.unparse(node)}' is no number of programs",
+        f"the grid: '{ast.unparse(node)}' is no number of programs",
         hint="use integers, integer arguments, + - * // % and cdiv(a, b)",
     )
 

@@ -263,6 +263,9 @@ class KernelVerdict:
     wrong: tuple[str, ...]
     files: tuple[Path, ...]
 
+    def __repr__(self) -> str:
+        return f"<KernelVerdict {self}>"
+
     def __str__(self) -> str:
         blocks = ", ".join(f"{name}={value}" for name, value in self.blocks.items()) or "none to choose"
         told = f"{blocks}; {self.predicted_cycles:,.0f} cycles predicted"

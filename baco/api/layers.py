@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from baco.api.argument_types import checked
+from baco.common.door import argument
 from baco.common.errors import InputError, did_you_mean
 from baco.compiler.layers.layer import Layer, Pooling
 from baco.workloads.problem import Problem
@@ -26,6 +28,7 @@ _MOST_GROUPS = 1 << 16
 _LARGEST_SCALE = float(np.finfo(np.float32).max)
 
 
+@checked()
 def gemm(
     m: int,
     k: int,
@@ -59,6 +62,7 @@ def gemm(
     return _finished(problem, None, (0, 0), bias, relu, scale, raw, residual, pool, transposed)
 
 
+@checked()
 def conv(
     height: int,
     width: int,
@@ -181,16 +185,22 @@ def _finished(
     transposed: bool,
 ) -> Layer:
     """The layer of a problem, with what happens to its sums."""
-    for option, value in (("--scale", scale), ("--residual", residual)):
+    for option, value in (("scale", scale), ("residual", residual)):
         if value is not None and not abs(value) <= _LARGEST_SCALE:
-            raise InputError(f"{option}: {value:g} is too large for a float32 number")
+            raise InputError(f"{argument(option)}: {value:g} is too large for a float32 number")
     if raw and scale is not None:
-        raise InputError("--raw leaves results as they are; --scale makes no sense with it")
+        raise InputError(
+            f"{argument('raw')} leaves results as they are; {argument('scale')} makes no sense with it"
+        )
     pooling = None
     if pool is not None:
+        if len(pool) not in (2, 3):
+            raise InputError(
+                f"{argument('pool')} has a size, a stride and perhaps a padding, not {len(pool)} numbers"
+            )
         size, stride, pad = (*pool, 0) if len(pool) == 2 else pool
         if stride < 1:
-            raise InputError("--pool: the stride must be at least 1")
+            raise InputError(f"{argument('pool')}: the stride must be at least 1")
         rows, columns = (window_count(extent, size, stride, (pad, pad)) for extent in (problem.Q, problem.P))
         pooling = Pooling(size, stride, pad, rows, columns)
     return Layer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from baco.api.argument_types import checked
 from baco.api.result import Result
 from baco.common.errors import BacoError
 
@@ -21,6 +22,7 @@ _REMARKS: dict[Ended, str] = {
 }
 
 
+@checked()
 def validate(
     study: Result | str | Path,
     *,
@@ -39,8 +41,8 @@ def validate(
 
     Designs become *measured*, *failed* (an output was wrong: that is a mistake in baco) or *infeasible* (they cannot be
     compiled), see the column `status` of `Result.designs`. Every measurement is kept as it is finished; the same call
-    continues an interrupted validation. A kernel that was explored in this session is then run on the best design, and
-    `Result.kernel` has its measured cycles; of one that is attention, all of it is one unit, and this is all that is measured.
+    continues an interrupted validation. A kernel that was explored in this session is one program: that is run on the best
+    design, and `Result.kernel` has its measured cycles.
 
     Args:
         study: a result, or the folder of a study.
@@ -72,13 +74,13 @@ def validate(
         best, spread, ExecutorChoice(executor, workers, address), cycle_limit, time_limit, fusion
     )
     kernel = result.explored
-    if kernel is None or not kernel.is_unit:
+    if kernel is None:
         display = chosen_display(progress, make_display)
         outcome = validate_file(result.path, options, baseline=baseline, progress=display)
         if outcome.ended in _REMARKS:
             result.notes = (*result.notes, _REMARKS[outcome.ended])
         result.reload()
-    if kernel is not None:
+    else:
         found = kernel_verdict(
             kernel.search, kernel.work, result.best.accelerator, result.folder, simulate=True
         )
@@ -88,6 +90,7 @@ def validate(
     return result
 
 
+@checked()
 def measure(
     study: Result | str | Path,
     cycles: float,

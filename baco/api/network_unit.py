@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,24 @@ class NetworkRequest:
     objective: Objective | None = None
     plan: Plan | None = None
 
+    def __post_init__(self) -> None:
+        """Raises InputError for what does not go together, before any work."""
+        from baco.compiler.network.quantise import check_scales
+
+        if self.layers is not None and self.layers < 1:
+            raise InputError(f"a block runs at least once, not {self.layers} times")
+        check_scales(self.scales)
+        if self.fusion and self.accelerator.timing != "baco":
+            raise InputError(
+                "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",
+                hint="leave one of them out",
+            )
+        if self.fusion and self.baseline:
+            raise InputError(
+                "--fusion and --baseline exclude each other: Gemmini's default tiling is that of single layers",
+                hint="leave one of them out",
+            )
+
     @classmethod
     def of_plan(cls, plan: Plan, **options: Any) -> NetworkRequest:
         """The request for a plan's program; `options` are the other fields."""
@@ -118,6 +136,8 @@ class NetworkUnit:
         built = compile_network(
             self.network, self.request.accelerator, check=check, observe=self.request.observe, **options
         )
+        if self.source is not None:
+            built.lowered.notes.extend(self.source.notes)
         if self._searched:
             built.lowered.notes.append(options["schedule"].summary())
         return built
@@ -172,11 +192,6 @@ class NetworkUnit:
 
         request = self.request
         ours = request.accelerator.timing == "baco"
-        if request.fusion and not ours:
-            raise InputError(
-                "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",
-                hint="leave one of them out",
-            )
         if request.fusion is not None:
             return request.fusion
         designed = request.plan is not None or self._searched
@@ -215,23 +230,27 @@ class NetworkUnit:
         }
 
 
-def prepare_network(request: NetworkRequest) -> NetworkUnit:
-    """Load, quantise and give inputs. Raises InputError for what is unknown, malformed or cannot be run."""
-    from baco.compiler.network.quantise import quantise, quantise_inputs
+def prepare_network(
+    request: NetworkRequest, check_outputs: Callable[[Sequence[str]], None] | None = None
+) -> NetworkUnit:
+    """Load, quantise and give inputs. Raises InputError for what is unknown, malformed or cannot be run.
+
+    `check_outputs` is told the names of all outputs before anything takes time.
+    """
+    from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
     from baco.compiler.network.reference import reference
     from baco.exploration.measure.program import other_inputs
 
-    if request.layers is not None and request.layers < 1:
-        raise InputError(f"a block runs at least once, not {request.layers} times")
     network = load_network(request.source)
+    known, outputs = names_outside(network, request.layers)
+    if check_outputs is not None:
+        check_outputs(outputs)
+    for name in request.inputs:
+        if name not in known:
+            raise InputError(f"the network has no input '{name}'", hint=did_you_mean(name, known))
     scales: Any = request.scales
     quantised = quantise(network, seed=request.seed, scales=scales, layers=request.layers)
     inputs = other_inputs(network, quantised, request.seed)
-    for name in request.inputs:
-        if name not in quantised.inputs:
-            raise InputError(
-                f"the network has no input '{name}'", hint=did_you_mean(name, list(quantised.inputs))
-            )
     inputs |= {
         name: load_array(one) if isinstance(one, Path) else one for name, one in request.inputs.items()
     }

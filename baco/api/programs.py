@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
+from baco.api.argument_types import check_seed, checked
 from baco.api.layers import schedule_for
 from baco.api.network_unit import (
     NetworkRequest,
@@ -17,10 +18,12 @@ from baco.api.network_unit import (
     predicted_cycles,
     prepare_network,
 )
-from baco.api.sources import AcceleratorSource, NetworkSource
+from baco.api.sources import AcceleratorSource, NetworkSource, with_timing
 from baco.api.sources import accelerator as load_accelerator
-from baco.api.unit import Unit, launch_unit, layer_unit, lower_unit, run_unit
+from baco.api.unit import Unit, check_run, launch_unit, layer_unit, lower_unit, run_unit
 from baco.common.errors import InputError
+from baco.common.shown import Shown, shown_html
+from baco.common.units import si, tally
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.tensor_program import TensorProgram
 
@@ -41,8 +44,8 @@ ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", NetworkSou
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Compiled:
+@dataclass(frozen=True, repr=False)
+class Compiled(Shown):
     """A program for one accelerator, with the data that it runs on.
 
     Attributes:
@@ -66,6 +69,21 @@ class Compiled:
     _unit: Unit | NetworkUnit = field(repr=False)
     _built: Program | NetworkProgram = field(repr=False)
 
+    def _headline(self) -> str:
+        guess = "" if self.predicted_cycles is None else f", {self.predicted_cycles:,.0f} cycles predicted"
+        macs = "" if self.macs is None else f", {tally(self.macs, 'MACs')}"
+        return f"{self.name} for {self.accelerator.name}: {len(self.elf):,} bytes{macs}{guess}"
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        yield "accelerator", f"{self.accelerator.name}, {self.accelerator.config_hash}"
+        yield "schedule", self.schedule
+        yield "needs", ", ".join(f"{name} {value:,}" for name, value in (self.needs or {}).items()) or None
+        use = self.predicted_utilisation
+        yield "predicted utilisation", None if use is None else f"{use:.1%}"
+
+    def _rows(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return ("report",), [(line,) for line in self.report]
+
     @property
     def predicted_utilisation(self) -> float | None:
         """macs / (predicted cycles × dim²)."""
@@ -80,6 +98,7 @@ class Compiled:
             return list(self._built.report())  # type: ignore[union-attr]
         return [] if self.schedule is None else [f"{self.name}: {self.schedule}"]
 
+    @checked()
     def save(self, path: str | Path) -> Path:
         """Write the ELF file. Raises StorageError when that fails."""
         from baco.common.files import atomic_write
@@ -87,6 +106,7 @@ class Compiled:
         atomic_write(Path(path), self.elf)
         return Path(path)
 
+    @checked()
     def run(
         self,
         engine: str = "functional",
@@ -98,9 +118,10 @@ class Compiled:
         """Simulate the program and compare its results with integers, element by element.
 
         Args:
-            engine: `functional` (results) or `rtl` (the accelerator's Verilog, cycle by cycle).
-            timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original
-                Gemmini's units, caches and core).
+            engine: `functional` (results), `rtl` (the accelerator's Verilog, cycle by cycle), `timed` (its cycles by a model of
+                its units), or `gemmini-model` (those of a model of the original Gemmini in a Rocket system).
+            timing: whose cycles are counted: `baco` (the Verilog's) or `gemmini` (the original's: with it, `rtl` stands for
+                `gemmini-model`); by default what the accelerator says.
             log: file for a log of every command, `.csv`.
             report: told how building a simulator goes on, the first time.
 
@@ -110,6 +131,7 @@ class Compiled:
         from baco.exploration.measure.energy import energy_uj
 
         path = None if log is None else Path(log)
+        check_run(self.accelerator, engine, timing=timing, log=path)
         unit, built, operators = self._unit, self._built, None
         if isinstance(unit, NetworkUnit):
             assert not isinstance(built, Program)  # what a network's unit was compiled to
@@ -124,7 +146,7 @@ class Compiled:
             outputs = {name: arrays[name] for name in expected}
         return Run(
             self.name,
-            engine,
+            simulation.engine,
             self.predicted_cycles,
             outputs,
             tuple(outputs),
@@ -141,7 +163,7 @@ class Run:
 
     Attributes:
         name: of the program.
-        engine: what simulated it.
+        engine: what simulated it; `gemmini-model` is a model of the original Gemmini, no RTL.
         predicted_cycles: as of the program.
         outputs: what was computed, by name.
         compared: names of what was compared with integers, or with the interpretation of a kernel.
@@ -177,6 +199,24 @@ class Run:
         """macs / (cycles × dim²); None without timing."""
         return self.simulation.utilisation
 
+    def _repr_html_(self) -> str:
+        facts = (
+            (
+                "results",
+                "right" if self.right else "WRONG: " + ("; ".join(self.wrong) or "the program's exit code"),
+            ),
+            ("compared", ", ".join(self.compared) or "nothing"),
+            (
+                "outputs",
+                ", ".join(f"{name} {'×'.join(map(str, one.shape))}" for name, one in self.outputs.items()),
+            ),
+            ("predicted", None if self.predicted_cycles is None else f"{self.predicted_cycles:,.0f} cycles"),
+            ("energy", None if self.energy_uj is None else si(self.energy_uj * 1e-6, "J")),
+        )
+        columns: list[str] = [] if self.operators is None else list(self.operators.columns)
+        rows = [] if self.operators is None else self.operators.to_numpy().tolist()
+        return shown_html(f"Run of {self.name}", (*facts, *self.simulation._facts()), columns, rows)
+
     def __repr__(self) -> str:
         guess = "" if self.predicted_cycles is None else f", {self.predicted_cycles:,.0f} predicted"
         verdict = (
@@ -187,6 +227,7 @@ class Run:
         return f"<Run {self.name}: {self.simulation!r}{guess}, {verdict}>"
 
 
+@checked()
 def compile(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,
@@ -201,6 +242,7 @@ def compile(
     check: bool = False,
     mappings: str = "study",
     fusion: bool | None = None,
+    timing: str | None = None,
 ) -> Compiled:
     """A program that computes a layer, a tensor expression, a whole network in int8, or a launch of a kernel.
 
@@ -220,30 +262,33 @@ def compile(
             mappings for the layers that they are best for, and the compiler's own for the others; `compiler` its own for all.
         fusion: of a network: operators run as one unit where that is predicted to pay, by moves that the original Gemmini lacks; None: in
             programs for designs of a study, and where the accelerator has units for functions of rows, which it lacks, too.
+        timing: whose cycles are predicted, and decide how the program is made: `baco` (our Verilog's) or `gemmini` (the original
+            Gemmini's in a Rocket system); by default what the accelerator says.
 
     Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
     """
     from baco.compiler.language.jit import BoundLaunch
 
+    check_seed(seed)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
     of_networks |= {"mappings": mappings != "study", "fusion": fusion is not None}
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
-        machine = load_accelerator(accelerator or "gemmini-default")
+        machine = _machine(source, accelerator, timing)
         schedule = schedule_for(source, machine, style=style, mapping=mapping, baseline=baseline)
         return _compiled(layer_unit(source, schedule, machine, seed=seed), machine, check)
     if isinstance(source, TensorProgram):
         _refuse({**of_networks, "baseline": baseline, "style": style != "auto"}, "a layer or a network")
-        machine = load_accelerator(accelerator or "gemmini-default")
+        machine = _machine(source, accelerator, timing)
         return _compiled_expression(source, machine, mapping, seed, check)
     _refuse(of_layers, "a layer")
     if isinstance(source, BoundLaunch):
         _refuse({**of_networks, "baseline": baseline}, "a network")
-        machine = source.options.machine() if accelerator is None else load_accelerator(accelerator)
+        machine = _machine(source, accelerator, timing)
         return _compiled(launch_unit(source), machine, check)
     request = NetworkRequest.on(
-        accelerator or "gemmini-default",
+        "gemmini-default" if accelerator is None else accelerator,
         mappings,
         source,
         layers=layers,
@@ -254,9 +299,12 @@ def compile(
         inputs=inputs or {},
         compare=True,
     )
+    if timing is not None:
+        request = replace(request, accelerator=with_timing(request.accelerator, timing))
     return _compiled_network(request, check)
 
 
+@checked()
 def run(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,
@@ -268,11 +316,28 @@ def run(
 
     Args:
         source, accelerator, options: as for `baco.compile`.
-        engine: `functional` (results) or `rtl` (the accelerator's Verilog, cycle by cycle).
+        engine: as for `Compiled.run`.
 
-    Raises as `compile` and `Compiled.run` do. Wrong results are no error: see `Run.right`.
+    Raises as `compile` and `Compiled.run` do, before compiling where the engine cannot run it. Wrong results are no error: see
+    `Run.right`.
     """
-    return compile(source, accelerator, **options).run(engine)
+    from baco.sim.engines.base import timing_of
+
+    timing = timing_of(engine, options.pop("timing", None))
+    machine = _machine(source, accelerator, None)
+    check_run(machine, engine, timing=timing)
+    return compile(source, accelerator, timing=timing, **options).run(engine)
+
+
+def _machine(source: ProgramSource, accelerator: AcceleratorSource | None, timing: str | None) -> Accelerator:
+    """What a program is for."""
+    from baco.compiler.language.jit import BoundLaunch
+
+    if accelerator is None and isinstance(source, BoundLaunch):
+        machine = source.options.machine()
+    else:
+        machine = load_accelerator(accelerator or "gemmini-default")
+    return machine if timing is None else with_timing(machine, timing)
 
 
 def _refuse(given: Mapping[str, bool], owner: str) -> None:

@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baco.common.errors import InputError, Location
+from baco.api.argument_types import checked
+from baco.common.errors import InfeasibleError, InputError, Location
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
     from baco.exploration.report.data import ReportData
+    from baco.exploration.report.why import Explanation
     from baco.exploration.studies.engine import Stopped
 
 __all__ = ["Result", "load_study", "study_file"]
@@ -71,7 +73,7 @@ class Result:
     @property
     def front(self) -> list[Candidate]:
         """The Pareto front, ascending in the first of `front_metrics`."""
-        from baco.exploration.report.summary import front_indices
+        from baco.exploration.report.notable import front_indices
 
         return [self.data.candidates[index] for index in front_indices(self.data)]
 
@@ -82,7 +84,7 @@ class Result:
         Distances are in logarithms, each metric scaled to its range on the front. Where measuring left no design on the
         front, it is the best.
         """
-        from baco.exploration.report.summary import knee_index
+        from baco.exploration.report.notable import knee_index
 
         index = knee_index(self.data)
         return self.best if index is None else self.data.candidates[index]
@@ -149,51 +151,28 @@ class Result:
         found: pd.DataFrame = candidates_table(self.data).to_pandas()
         return found.set_index("id")
 
+    @checked()
     def layers(self, design: int | Candidate | None = None) -> pd.DataFrame:
-        """The layers of a design, a row for each unique problem, in the order of the network.
+        """What a design's programs consist of, a row for each part: the layers first, one for each unique problem, then groups of
+        operators that run as one unit, and operators that are no layers. The parts add up to the design's cost.
 
-        Columns: `network`, `layer`, `operators` (how many nodes of the graph it stands for), `count` (runs), `problem`,
-        `kind`, `macs` (of one run), `mapping`; `latency_cycles`, `energy_uj` (predicted, of one run), `share` (of the
-        design's predicted cycles), `bottleneck`, `style` (of the code, where the model tells); `measured_cycles` and
-        `measured_energy_uj`, of one run, missing where nothing was measured.
+        Columns: `network`, `layer` (name of the part), `part` (`layer`, `group` or `operator`), `on` (`accelerator` or `host`),
+        `group` (those that a layer runs in besides, with ` > ` between their members and `; ` between groups), `operators` (how many
+        nodes of the graph it stands for), `count` (runs by itself), `problem`, `kind`, `macs` (of one run), `mapping`;
+        `latency_cycles`, `energy_uj` (predicted, of one run), `share` (of the design's predicted cycles), `bottleneck` (a resource, or
+        `group`, `operator`, `host` where none is known to limit), `style` (of the code, where the model tells); `measured_count`,
+        `measured_cycles` and `measured_energy_uj` (of one run), missing where nothing was measured by itself. Of a layer that runs in
+        groups alone, count is 0 and costs are missing. Where costs are of layers alone (`baco explore --cost-model reference`), what
+        the host would do besides is left out.
 
         Args:
             design: a number of `designs()`, or a design; by default the best.
 
         Raises InputError for a number or design that the study does not have.
         """
-        import pandas as pd
+        from baco.api.layer_table import part_table
 
-        data, index = self.data, self._index(design)
-        costs = data.layers[index]
-        assert costs is not None, "report_data costs the layers of every candidate"
-        validated = data.validated.get(index)
-        found = [one.measured for one in validated.layers] if validated else [None] * len(data.tasks)
-        measured = [one if one is not None and one.status == "measured" else None for one in found]
-        total = sum(t.count * c.latency_cycles for t, c in zip(data.tasks, costs, strict=True)) or 1.0
-        rows = [
-            {
-                "network": task.network,
-                "layer": task.name,
-                "operators": len(task.operators),
-                "count": task.count,
-                "problem": str(task.problem),
-                "kind": task.problem.kind,
-                "macs": task.problem.macs,
-                "mapping": text,
-                "latency_cycles": cost.latency_cycles,
-                "energy_uj": cost.energy_pj * 1e-6,
-                "share": task.count * cost.latency_cycles / total,
-                "bottleneck": cost.bottleneck,
-                "style": cost.style,
-                "measured_cycles": None if one is None else one.cycles,
-                "measured_energy_uj": None if one is None else one.energy_pj * 1e-6,
-            }
-            for task, text, cost, one in zip(
-                data.tasks, data.mapping_texts[index], costs, measured, strict=True
-            )
-        ]
-        return pd.DataFrame(rows).astype({"measured_cycles": "float64", "measured_energy_uj": "float64"})
+        return part_table(self.data, self._index(design))
 
     def _index(self, design: int | Candidate | None) -> int:
         candidates = self.data.candidates
@@ -214,6 +193,7 @@ class Result:
 
     # ------------------------------------------------------------------ figures
 
+    @checked()
     def plot_front(self, x: str | None = None, y: str | None = None) -> Figure:
         """All designs over two metrics (`edp`, `latency`, `energy`, `area`, `edap`), the front and the best marked.
 
@@ -229,14 +209,16 @@ class Result:
 
         return history_figure(self.data)
 
+    @checked()
     def plot_layers(self, design: int | Candidate | None = None) -> Figure:
-        """Where the cycles of a design go, layer by layer, coloured by what bounds them."""
+        """Where the predicted cycles of a design go, part by part (as of `layers`), coloured by what bounds them."""
         from baco.api.figures import layers_figure
 
         return layers_figure(self.data, self.layers(design))
 
     # ------------------------------------------------------------------ going on
 
+    @checked()
     def save_report(self, folder: str | Path | None = None) -> Path:
         """Write `report.html`, `summary.json`, `candidates.parquet`, `best/` and `pareto.*`, into the study's folder
         unless another is given. Returns the path of the page.
@@ -256,6 +238,22 @@ class Result:
 
         return summary(self.data)
 
+    def explain(self) -> Explanation:
+        """Why the best design is the best, and what else there is: what limits it, what one step in each parameter of its hardware
+        would change with layers mapped anew, and which designs to take instead.
+
+        The first call takes seconds. Raises InfeasibleError where no design is feasible.
+        """
+        from baco.exploration.report.why import explanation
+
+        found = explanation(self.data)
+        if found is None:
+            raise InfeasibleError(
+                "no design satisfies the constraints, so that there is none to explain",
+                location=Location(str(self.path)),
+            )
+        return found
+
     def reload(self) -> None:
         """Read the study again, when another process has worked on it."""
         for name in ("data", "kernel"):
@@ -271,6 +269,7 @@ class Result:
         return result_html(self.data)
 
 
+@checked()
 def load_study(folder: str | Path) -> Result:
     """The result of an earlier search, from its folder or its file; a search may still be going on in it.
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from baco.api.argument_types import checked
 from baco.api.sources import AcceleratorSource
 from baco.api.sources import accelerator as find
+from baco.common.door import words
 from baco.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "simulate", "trace"]
 
 
+@checked()
 def simulate(
     program: str | Path | None = None,
     accelerator: AcceleratorSource = "gemmini-default",
@@ -41,11 +44,13 @@ def simulate(
     Args:
         program: an ELF file.
         accelerator: as `baco.accelerator` takes it.
-        engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `spike` or `chipyard` (of the user's own).
+        engine: `rtl` (the Verilog, cycle by cycle), `timed` (its cycles by a model of its units), `functional` (results alone), `gemmini-model` (the cycles
+            of a model of the original Gemmini's units, caches and core, which has a memory system of its own), `spike` or
+            `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
         memory: size and timing of main memory (`baco.sim.job.MainMemory`).
-        timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original Gemmini's
-            units, caches and core, which has a memory system of its own).
+        timing: whose cycles are counted: `baco` (the Verilog's) or `gemmini` (the original's: with it, `rtl` stands for
+            `gemmini-model`); by default what the accelerator says.
         limits: when to give up (`baco.sim.job.Limits`).
         recording: waveforms and logs to write (`baco.sim.job.Recording`).
         images: bytes laid over the program's in memory before it starts, each at an address.
@@ -62,7 +67,7 @@ def simulate(
     from baco.sim.job import Job, Limits, MainMemory, Recording
 
     if (program is None) == (stream is None):
-        raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
+        raise InputError("give either a program or a --stream of commands")
     job = Job(
         accelerator=find(accelerator),
         program=None if program is None else Path(program),
@@ -82,6 +87,7 @@ def simulate(
     return run_job(job, engine=engine)
 
 
+@checked()
 def evaluate(
     table: str | Path, out: str | Path, *, cost_model: str = "reference", timing: str | None = None
 ) -> Statistics:
@@ -101,6 +107,7 @@ def evaluate(
     return evaluate_file(table, out, cost_model, timing)
 
 
+@checked()
 def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> TiledStatistics:
     """Predict cycles of products, and of two chained products, in given tiles on any machine with one array.
 
@@ -118,6 +125,7 @@ def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> T
     return evaluate_tiled_rows(table, out, load_machine(machine))
 
 
+@checked()
 def trace(
     log: str | Path,
     out: str | Path | None = None,
@@ -139,7 +147,14 @@ def trace(
     from baco.sim.trace import draw_html, draw_image, read_log, write_perfetto
 
     if out is None and perfetto is None:
-        raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")
+        raise InputError(
+            "nothing is to be written",
+            hint=words(
+                "add --out FILE.html or --perfetto FILE.json", "give out or perfetto the name of a file"
+            ),
+        )
+    if until is not None and until <= first:
+        raise InputError(f"no cycle lies from --from {first:,} to --until {until:,}")
     content = read_log(log)
     if out is not None:
         draw = draw_html if Path(out).suffix == ".html" else draw_image

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.numbers import real_number
 from baco.workloads.network import Network, Workload
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def workload(
     """
     if isinstance(source, Mapping):
         sources: list[Any] = list(source)
-        weights = [float(one) for one in source.values()]
+        weights = [_weight(name, one) for name, one in source.items()]
     else:
         sources = list(source) if isinstance(source, list) else [source]
     if not sources:
@@ -125,6 +127,12 @@ def workload(
     return Workload.of(found, chosen)
 
 
+def _weight(name: object, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"the weight of {name} must be a number", hint="give {network: runs}")
+    return real_number(f"the weight of {name}", str(value))
+
+
 def with_timing(machine: Accelerator, timing: str) -> Accelerator:
     """The accelerator, with predictions and measurements of that timing. Raises InputError for one that there is not, and
     InfeasibleError for a machine that the original's generator refuses."""
@@ -133,7 +141,7 @@ def with_timing(machine: Accelerator, timing: str) -> Accelerator:
     if timing not in TIMINGS:
         raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
     if timing == "gemmini":
-        from baco.sim.engines.rtl import check_original
+        from baco.sim.engines.original import check_original
 
         check_original(machine)
     return machine.replace(timing=timing)
@@ -143,14 +151,17 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
     """An accelerator's configuration.
 
     Args:
-        source: a preset (`gemmini-default`, `gemmini-lean`, `gemmini-large`), a YAML file, the folder of a study (its
-            best design), a design, or a result (its best design).
-        changes: fields of the configuration that differ (`dim=32`).
+        source: a preset (`gemmini-default`, `gemmini-lean`, `gemmini-large`, `gemmini-transformer`), a YAML file, or the
+            folder of a study (its best design), each with what differs behind it in one line
+            (`gemmini-default,dataflow=OS,features.max_pool=false`); a design, or a result (its best design).
+        changes: fields of the configuration that differ (`dim=32`); of `features` and `energy` a dict of those in it that do.
+
+    The name of an accelerator with changes says what differs, unless it is among them.
 
     Raises InputError for an unknown preset, a malformed file, and a field or value that does not exist.
     """
     from baco.accel.config import Accelerator
-    from baco.accel.presets import load_accelerator
+    from baco.accel.presets import changed_accelerator, load_accelerator
 
     if isinstance(source, (str, Path)):
         found = load_accelerator(source)
@@ -164,7 +175,22 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
                 hint="give a preset, a file, a study's folder, a design or a result",
             )
         found = best
-    return found.replace(**changes) if changes else found
+    if not changes:
+        return found
+    return changed_accelerator(
+        found, {name: _plain(value) for name, value in changes.items()}, "baco.accelerator"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as a configuration file has it."""
+    if hasattr(type(value), "model_fields"):  # all of it, whatever is left out where it is written
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a number of numpy's
+        return value.item()
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
 def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:

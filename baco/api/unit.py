@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Observer",
     "Unit",
+    "check_run",
     "launch_unit",
     "layer_unit",
     "lower_unit",
@@ -166,6 +167,16 @@ def lower_unit(
     )
 
 
+def check_run(
+    accelerator: Accelerator, engine: str, *, timing: str | None = None, log: Path | None = None
+) -> None:
+    """Raises InputError or InfeasibleError where no program for the accelerator can be run so: known before it is compiled."""
+    from baco.sim.engines.base import check_job
+    from baco.sim.job import Job, Recording
+
+    check_job(Job(accelerator, timing=timing, recording=Recording(log=log)), engine)
+
+
 def run_unit(
     program: Program,
     expected: Mapping[str, np.ndarray[Any, Any]],
@@ -178,7 +189,7 @@ def run_unit(
     """What every array holds at the end, what was counted, and how arrays differ from what is expected, in words.
 
     Args:
-        timing: whose cycles the engine `rtl` counts, one of `baco.accel.config.TIMINGS`; by default the accelerator's.
+        timing: whose cycles are counted, one of `baco.accel.config.TIMINGS`; by default the accelerator's.
         log: file for a log of every command.
         report: told how building a simulator goes on.
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import typer
+from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["CommandGroup", "seed_option"]
+__all__ = ["CommandGroup", "only_with", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,12 +30,59 @@ def seed_option(meaning: str) -> Any:
     return typer.Option("--seed", min=0, max=_LARGEST_SEED, help=meaning)
 
 
+def only_with(owner: str, given: Mapping[str, Any], *, hint: str | None = None) -> None:
+    """Raises InputError for the first option that is given and means nothing without `owner`.
+
+    Args:
+        owner: what the options go with, as a sentence ends (`--network`, `a kernel`).
+        given: by how an option is written, what it was given; None, False and empty lists for one that was not.
+    """
+    for option, value in given.items():
+        if value is not None and value is not False and value != [] and value != ():
+            from baco.common.errors import InputError
+
+            raise InputError(f"{option} goes with {owner}", hint=hint or f"leave {option} out")
+
+
+class _Help:
+    """Help that shows texts as they are written, square brackets too, and flags without the name of a type."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        for name in ("help", "short_help", "epilog"):
+            if isinstance(options.get(name), str):
+                options[name] = escape(options[name])
+        super().__init__(*args, **options)
+        for one in self.params:  # type: ignore[attr-defined]
+            if one.help:
+                one.help = escape(one.help)
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+
+    def get_help_option(self, context: Any) -> Any:
+        """As typer's."""
+        found = super().get_help_option(context)  # type: ignore[misc]
+        if found is not None:
+            found.metavar = ""
+        return found
+
+
+class _Command(_Help, TyperCommand):
+    pass
+
+
+class _Group(_Help, TyperGroup):
+    pass
+
+
 class CommandGroup(typer.Typer):
     """A group of commands none of which sees a number that is not finite or not exact, or a name that cannot be."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, rich_markup_mode="rich", **options)
+
     def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
         """As typer's."""
-        register = super().command(name, **options)
+        register = super().command(name, cls=_Command, **options)
 
         def decorate(function: Function) -> Function:
             register(_checked(function))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from baco.api.arrays import filled_buffers
 from baco.api.layers import schedule_for
 from baco.api.unit import Unit, layer_unit
+from baco.cli.checked import only_with
 from baco.cli.compile_request import Request, described_buffer
 from baco.cli.layer_input import layer_of
 from baco.common.errors import InputError
@@ -17,26 +18,46 @@ if TYPE_CHECKING:
 
     from baco.compiler.codegen.buffer import Buffer
 
-__all__ = ["prepare"]
+__all__ = ["check_request", "prepare"]
 
 
 def prepare(request: Request) -> Unit:
     """The unit that the command line describes. Raises InputError, and what the compiler's parts raise."""
-    if (request.source is None) != request.layer.given:
+    check_request(request)
+    if request.source is None:
+        return _layer(request)
+    if kernel_name(request.source) is not None:
+        from baco.cli.kernel_input import kernel_unit
+
+        file, _, name = request.source.rpartition(":")
+        return kernel_unit(request, Path(file), name)
+    return _text(request, Path(request.source))
+
+
+def check_request(request: Request) -> None:
+    """Raises InputError for what does not go together, before anything is read."""
+    source, layer = request.source, request.layer
+    if (source is None) != layer.given:
         raise InputError(
             "name one thing to compile: a file, or a layer by --gemm or --conv",
             hint="see 'baco compile --help'",
         )
-    if request.source is None:
-        return _layer(request)
-    file, colon, name = request.source.rpartition(":")
-    if colon and file.endswith(".py"):
-        from baco.cli.kernel_input import kernel_unit
+    kernel = source is not None and kernel_name(source) is not None
+    if source is not None and source.endswith(".py"):
+        raise InputError("name the kernel as well", hint=f"{source}:FUNCTION")
+    only_with("a kernel, FILE.py:FUNCTION", {"--grid": None if kernel else request.grid})
+    if source is None or kernel:
+        only_with("text of the IR, FILE.mlir", {"--from": request.level, "--entry": request.entry})
+    if source is None:
+        only_with("text of the IR or a kernel", {"--arg": request.arguments})
+    else:
+        only_with("a layer, --gemm or --conv", layer.given_options())
 
-        return kernel_unit(request, Path(file), name)
-    if request.source.endswith(".py"):
-        raise InputError("name the kernel as well", hint=f"{request.source}:FUNCTION")
-    return _text(request, Path(request.source))
+
+def kernel_name(source: str) -> str | None:
+    """The kernel that `FILE.py:FUNCTION` names; None for anything else."""
+    file, colon, name = source.rpartition(":")
+    return name if colon and file.endswith(".py") else None
 
 
 # -------------------------------------------------------------------- layers

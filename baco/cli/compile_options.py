@@ -14,20 +14,46 @@ from baco.cli.layer_input import LayerOptions
 if TYPE_CHECKING:
     from baco.cli.compile_request import Request
 
-__all__ = ["DEFAULT_ACCELERATOR", "NETWORK_PANEL", "NetworkOptions", "ProgramOptions"]
+__all__ = [
+    "ACCELERATOR_HELP",
+    "ACCELERATOR_METAVAR",
+    "DEFAULT_ACCELERATOR",
+    "NETWORK_PANEL",
+    "Accelerator",
+    "AcceleratorArgument",
+    "NetworkOptions",
+    "ProgramOptions",
+    "Timing",
+]
 
 #: What programs are for unless an accelerator is named.
 DEFAULT_ACCELERATOR = "gemmini-default"
 _CODE = "IR or kernel"
 NETWORK_PANEL = "Network"
 
+#: How every command takes an accelerator.
+ACCELERATOR_METAVAR = "NAME[,KEY=VALUE]"
+ACCELERATOR_HELP = (
+    "Preset, configuration file, or the folder of a study: its best design; what differs behind it, as in "
+    "gemmini-default,dim=8."
+)
+
 Accelerator = Annotated[
     str,
     typer.Option(
         "--accelerator",
         "-a",
-        metavar="NAME|FILE.yaml|DIR",
-        help="Preset, configuration file, or the folder of a study: its best design.",
+        metavar=ACCELERATOR_METAVAR,
+        help=ACCELERATOR_HELP,
+        autocompletion=accelerator_completions,
+    ),
+]
+
+AcceleratorArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ACCELERATOR",
+        help=ACCELERATOR_HELP,
         autocompletion=accelerator_completions,
     ),
 ]
@@ -50,7 +76,7 @@ class ProgramOptions:
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE.mlir | KERNEL.py:FUNCTION]",
+            metavar="FILE.mlir|KERNEL.py:FUNCTION",
             help="Text of the IR, or a kernel; or describe a layer by --gemm or --conv.",
             show_default=False,
         ),
@@ -83,14 +109,20 @@ class ProgramOptions:
         typer.Option(
             "--arg",
             metavar="NAME=VALUE",
-            help="An argument: int8[64,64] (random), int8[64,64]:output, FILE.npy, or a number of a kernel's. Repeatable, "
-            "in the order of the function's arguments.",
+            help="An argument: int8[64,64] (random), int8[64,64]:output, FILE.npy, or a number of a kernel's, whose arrays come "
+            'from its annotations (`a: "int8[M, K]"`) unless they are given. Repeatable, for text of the IR in the order of the '
+            "function's arguments.",
             rich_help_panel=_CODE,
         ),
     ] = None
     grid: Annotated[
         str | None,
-        typer.Option("--grid", metavar="N[,N]", help="Programs of a kernel.", rich_help_panel=_CODE),
+        typer.Option(
+            "--grid",
+            metavar="N[,N]",
+            help="Programs of a kernel, e.g. 'cdiv(M, BM), cdiv(N, BN)'; by default what `grid(meta)` in its file returns, else 1.",
+            rich_help_panel=_CODE,
+        ),
     ] = None
 
     def request(self, layer: LayerOptions, *, compare: bool) -> Request:

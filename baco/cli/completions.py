@@ -13,7 +13,11 @@ def network_completions(incomplete: str) -> list[str]:
 
 
 def accelerator_completions(incomplete: str) -> list[str]:
-    """Presets that begin so."""
+    """Presets that begin so; behind a comma, keys of what may differ."""
+    from baco.accel.config import Accelerator
     from baco.accel.presets import preset_names
 
+    before, comma, key = incomplete.rpartition(",")
+    if comma:
+        return [f"{before},{name}=" for name in Accelerator.model_fields if name.startswith(key)]
     return [name for name in preset_names() if name.startswith(incomplete)]

@@ -23,7 +23,7 @@ from baco.compiler.language.source import showing_line
 if TYPE_CHECKING:
     from baco.compiler.language.jit import Kernel
 
-__all__ = ["KernelInFile", "kernel_in_file", "load_kernel"]
+__all__ = ["KernelInFile", "kernel_in_file"]
 
 #: Of a file with kernels.
 _MOST_BYTES = 1 << 18
@@ -49,11 +49,6 @@ class KernelInFile:
         if self.configs is None:
             return self.kernel
         return autotune([Config(one) for one in self.configs])(self.kernel)
-
-
-def load_kernel(path: Path, name: str) -> Kernel:
-    """The kernel `name` of a file. Raises as `kernel_in_file`."""
-    return kernel_in_file(path, name).kernel
 
 
 def kernel_in_file(path: Path, name: str) -> KernelInFile:

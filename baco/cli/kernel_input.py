@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baco.api.arrays import filled_buffers
-from baco.api.kernel_arguments import whole_expression
+from baco.api.kernel_arguments import annotated_arrays, whole_expression
 from baco.api.unit import Unit, launch_unit
 from baco.cli.compile_request import Request, described_buffer
-from baco.cli.kernel_file import load_kernel
+from baco.cli.kernel_file import kernel_in_file
 from baco.common.errors import InputError
 from baco.compiler.codegen.buffer import Buffer
 
@@ -21,14 +22,18 @@ __all__ = ["evaluated", "kernel_unit", "parsed_grid"]
 
 
 def kernel_unit(request: Request, file: Path, name: str) -> Unit:
-    """The block program of a launch, with the arrays it is launched on.
+    """The block program of a launch, with the arrays it is launched on: those of --arg, and random ones of annotations.
+
+    The grid is --grid, else what the file's `grid(meta)` returns, else one program.
 
     Raises InputError and KernelError, which show the line of the user's file.
     """
-    kernel = load_kernel(file, name)
+    found = kernel_in_file(file, name)
     values = _arguments(request.arguments, request.seed)
-    grid = _grid(request.grid or "1", values)
-    return launch_unit(kernel[grid].bind(**values), compare=request.compare)
+    values |= annotated_arrays(found.kernel, values, request.seed, "--arg")
+    programs = parsed_grid(request.grid) if request.grid is not None else found.grid
+    grid = 1 if programs is None else partial(evaluated, programs)
+    return launch_unit(found.kernel[grid].bind(**values), compare=request.compare)
 
 
 def _arguments(texts: Sequence[str], seed: int) -> dict[str, Any]:
@@ -54,11 +59,6 @@ def _arguments(texts: Sequence[str], seed: int) -> dict[str, Any]:
     return values
 
 
-def _grid(text: str, values: dict[str, Any]) -> tuple[int, ...]:
-    """The grid that `--grid` describes: integers, arguments, + - * // %, cdiv, separated by commas."""
-    return evaluated(parsed_grid(text), values)
-
-
 def parsed_grid(text: str) -> ast.expr:
     """What `--grid` says. Raises InputError."""
     try:
@@ -75,4 +75,4 @@ def evaluated(grid: ast.expr, values: Mapping[str, Any]) -> tuple[int, ...]:
         axes = grid.elts if isinstance(grid, ast.Tuple) else [grid]
         return tuple(whole_expression(one, values) for one in axes)
     except ZeroDivisionError:
-        raise InputError(f"--grid: '{ast.unparse(grid)}' divides by zero") from None
+        raise InputError(f"the grid: '{ast.unparse(grid)}' divides by zero") from None

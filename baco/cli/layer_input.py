@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,6 +105,10 @@ class LayerOptions:
     def given(self) -> bool:
         """Whether there is a layer."""
         return self.gemm is not None or self.conv is not None
+
+    def given_options(self) -> dict[str, bool]:
+        """Whether each option is given, by how it is written."""
+        return {f"--{one.name}": getattr(self, one.name) != one.default for one in fields(self)}
 
 
 def layer_of(options: LayerOptions) -> Layer:

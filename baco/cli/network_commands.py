@@ -19,6 +19,7 @@ from baco.api.network_unit import (
     predicted_cycles,
     prepare_network,
 )
+from baco.api.unit import check_run
 from baco.cli.compile_request import named_files
 from baco.cli.lowering import elf_path, needs_text, prediction_text
 from baco.common.errors import InputError
@@ -33,11 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_network_command", "run_network_command"]
 
+#: What the program of a network can be written as.
+_NETWORK_LEVELS = ("instgem", "llvm", "llvm-ir", "asm", "elf")
+
 
 def compile_network_command(
     request: NetworkRequest, emit: str, out: Path | None, image: Path | None, *, check: bool
 ) -> None:
     """Write the program, or the text of a level below; `image`: where the weights go as well."""
+    if emit not in _NETWORK_LEVELS:
+        raise InputError(f"a network has no '{emit}' form", hint="allowed: " + ", ".join(_NETWORK_LEVELS))
     unit = prepare_network(request)
     if emit != "elf":
         _emit_text(unit, emit, out)
@@ -60,9 +66,6 @@ def _emit_text(unit: NetworkUnit, emit: str, out: Path | None) -> None:
     from baco.compiler.codegen.program import lower_to_ir, program_assembly
     from baco.compiler.ir.text import write_ir
 
-    levels = ("instgem", "llvm", "llvm-ir", "asm", "elf")
-    if emit not in levels:
-        raise InputError(f"a network has no '{emit}' form", hint="allowed: " + ", ".join(levels))
     module = unit.code().module
     if emit == "instgem":
         text = write_ir(module)
@@ -92,12 +95,17 @@ def run_network_command(
     """
     from baco.sim.network.chart import draw_network_html, draw_network_image
 
+    check_run(request.accelerator, engine, timing=timing, log=log)
     if report is not None:
-        if engine != "rtl":
+        if engine not in ("rtl", "gemmini-model"):
             raise InputError("--report draws what the engine 'rtl' measures", hint="add --engine rtl")
         output_folder(report)
-    unit = prepare_network(request)
-    files = named_files("--save", save, unit.network.outputs, "output")
+    files: dict[str, Path] = {}
+
+    def check_outputs(names: Sequence[str]) -> None:
+        files.update(named_files("--save", save, names, "output"))
+
+    unit = prepare_network(request, check_outputs)
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)

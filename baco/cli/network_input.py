@@ -9,6 +9,7 @@ from typing import Any
 
 from baco.api.network_unit import NetworkRequest
 from baco.api.sources import accelerator as load_accelerator
+from baco.cli.checked import only_with
 from baco.cli.compile_options import DEFAULT_ACCELERATOR, NetworkOptions, ProgramOptions
 from baco.cli.layer_input import LayerOptions
 from baco.cli.lowering import observer
@@ -98,16 +99,17 @@ def _plan(spec: str, program: ProgramOptions, layer: LayerOptions, network: Netw
 
 def only_networks(network: NetworkOptions, more: Mapping[str, object] | None = None) -> None:
     """Raises InputError for an option that means nothing without --network; `more`: by how they are written."""
-    options = {
-        "--mappings": network.mappings != "study",
-        "--layers": network.layers,
-        "--fusion": network.fusion is not None,
-        "--check-layers": network.check_layers,
-        **(more or {}),
-    }
-    for name, value in options.items():
-        if value is not None and value is not False:
-            raise InputError(f"{name} goes with --network")
+    only_with(
+        "--network",
+        {
+            "--mappings": network.mappings != "study",
+            "--layers": network.layers,
+            "--scales": network.scales != "float",
+            "--fusion": network.fusion is not None,
+            "--check-layers": network.check_layers,
+            **(more or {}),
+        },
+    )
 
 
 def _given(texts: Sequence[str]) -> dict[str, Path]:

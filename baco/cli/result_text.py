@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from baco.sim.job import Simulation
+from baco.sim.job import ENGINE_WORDS, Simulation
 
 
 def energy_text(energy_uj: float | None, result: Simulation) -> str:
@@ -19,7 +19,8 @@ def energy_text(energy_uj: float | None, result: Simulation) -> str:
 def result_lines(result: Simulation) -> Iterator[str]:
     """Lines to print, the most wanted figures first."""
     if result.cycles is not None:
-        yield f"cycles          {result.cycles:,}"
+        whose = f" of a {ENGINE_WORDS[result.engine]}" if result.engine in ENGINE_WORDS else ""
+        yield f"cycles          {result.cycles:,}{whose}"
     if result.instructions:
         yield f"instructions    {result.instructions:,}"
     if result.macs is not None:

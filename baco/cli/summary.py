@@ -50,6 +50,10 @@ def print_result(result: Result) -> None:
         table.add_row("knee of the front", _hardware(knee))
         table.add_row("", _costs(knee))
         table.add_row("", "knee: the nearest to the best values of all objectives at once")
+    if not result.data.violations:
+        for line in result.explain().lines:
+            name, _, text = line.partition(": ")
+            table.add_row(name, one_line(text, 1000))
     table.add_row("report", one_line(str(result.folder / "report.html")))
     console.print(table)
 

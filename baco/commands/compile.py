@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from baco.cli.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions
+from baco.cli.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions, Timing
 from baco.cli.layer_input import LayerOptions
 
 
@@ -20,6 +20,7 @@ def compile_(
         str,
         typer.Option("--emit", metavar="WHAT", help="baco, linalg, instgem, llvm, llvm-ir, asm or elf."),
     ] = "elf",
+    timing: Timing = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -50,7 +51,9 @@ def compile_(
     The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
     """
     from baco.api.unit import lower_unit
-    from baco.cli.compile_input import prepare
+    from baco.cli.checked import only_with
+    from baco.cli.compile_input import check_request, prepare
+    from baco.cli.compile_request import timed
     from baco.cli.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
     from baco.cli.network_input import only_networks
     from baco.common.errors import InputError, did_you_mean
@@ -60,15 +63,17 @@ def compile_(
 
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
+    only_with("--emit elf", {"--check": check, "--image": image} if emit != "elf" else {})
     if network.network is not None:
         from baco.cli.network_commands import compile_network_command
         from baco.cli.network_input import network_request
 
-        asked = network_request(program, layer, network, compare=check)
+        asked = timed(network_request(program, layer, network, compare=check), timing)
         compile_network_command(asked, emit, out, image, check=check or network.check_layers)
         return
     only_networks(network, {"--image": image})
-    request = program.request(layer, compare=check)
+    request = timed(program.request(layer, compare=check), timing)
+    check_request(request)
     unit = prepare(request)
     observe = observer(program.dump_after, unit.level)
     if emit != "elf":

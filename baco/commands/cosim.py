@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import only_with, seed_option
+from baco.cli.compile_options import ACCELERATOR_HELP
+from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -19,24 +21,31 @@ if TYPE_CHECKING:
     from baco.exploration.cosim import ConfigurationResult, Failure, StreamKind
     from baco.sim.cosim.stream import Stream
 
+#: Random streams in all, and configurations that share them.
+_STREAMS, _CONFIGURATIONS = 500, 4
+
 
 def cosim(
     engine: WorkerOptions,
     accelerator: Annotated[
         str,
         typer.Option(
-            "--accelerator", "-a", metavar="NAME|FILE.yaml|random", help="One configuration, or random ones."
+            "--accelerator",
+            "-a",
+            metavar="NAME|random",
+            help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
+            autocompletion=accelerator_completions,
         ),
     ] = "random",
     streams: Annotated[
         int, typer.Option("--streams", min=1, max=10**9, help="Command streams in all.")
-    ] = 500,
+    ] = _STREAMS,
     configurations: Annotated[
         int,
         typer.Option(
             "--configurations", min=1, max=100_000, help="Random configurations that share the streams."
         ),
-    ] = 4,
+    ] = _CONFIGURATIONS,
     first: Annotated[
         int,
         typer.Option(
@@ -81,11 +90,26 @@ def cosim(
         raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
     notes = stderr()
     report = notes.print
+    of_many = {"--configurations": configurations != _CONFIGURATIONS, "--first": first != 0}
+    if accelerator != "random":
+        only_with("random configurations, without --accelerator", of_many)
+    elif first >= configurations:
+        raise InputError(
+            f"there is no configuration from --first {first} to --configurations {configurations}"
+        )
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
+        of_random = {
+            "--streams": streams != _STREAMS,
+            "--illegal": illegal,
+            "--in-place": in_place,
+            "--seed": seed != 0,
+        }
+        only_with("random streams, without --stream", of_random | of_many)
         _play(load_accelerator(accelerator), stream, minimise, out, report)
         return
+    only_with("--stream", {"--minimise": minimise})
     if accelerator == "random":
         chosen = [random_accelerator(seed, number) for number in range(first, configurations)]
     else:

@@ -52,8 +52,9 @@ def evaluate(
     from baco.common.errors import InputError
     from baco.display.console import print_json, stdout
 
-    if machine is not None and timing is not None:
-        raise InputError("--machine and --timing exclude each other")
+    for option, given in (("--timing", timing is not None), ("--cost-model", cost_model != "reference")):
+        if machine is not None and given:
+            raise InputError(f"--machine and {option} exclude each other")
     if machine is None:
         statistics: Statistics | TiledStatistics = evaluate_table(
             file, out, cost_model=cost_model, timing=timing

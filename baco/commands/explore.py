@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import only_with, seed_option
 from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
 from baco.cli.engine_options import WorkerOptions
@@ -74,7 +74,8 @@ def explore(
     search: Annotated[
         str,
         typer.Option(
-            "--search", help="Searcher: gradient, local, random, bayesian, genetic, two-loop or dosa."
+            "--search",
+            help="Searcher: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published.",
         ),
     ] = "gradient",
     cost_model: Annotated[
@@ -128,7 +129,10 @@ def explore(
             "progress.html there shows how it goes, in any browser, and leads to report.html at the end.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the study in --out.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Continue the study in --out, or start it where there is none yet."),
+    ] = False,
     proof: Annotated[
         bool | None,
         typer.Option(
@@ -144,7 +148,8 @@ def explore(
             "--validate",
             metavar="K",
             help="After searching: compile the K best candidates and a few along the front to whole programs, run them on "
-            "their own Verilog, and compare what every operator writes (see `baco validate`).",
+            "their own Verilog, and compare what every operator writes (see `baco validate`). With --kernel: 1, the kernel on its "
+            "best design.",
         ),
     ] = 0,
     validate_time: Annotated[
@@ -190,29 +195,38 @@ def explore(
     from baco.api.explore import prepared_search
     from baco.cli.kernel_exploration import kernel_arguments
     from baco.display.console import command_of
+    from baco.display.progress import waiting
 
     _check_validation(validate, validate_time, baseline=baseline)
     _ = where.chosen  # what does not go together is said before the search
+    if not validate and measure is None:
+        only_with(
+            "--validate or --measure",
+            {"--executor": where.executor != "local", "--address": where.address, "--workers": where.workers},
+        )
     budget = None if measure is None else cycles_of(measure, "--measure")
     if kernel is not None:
-        _check_kernel_options(measure, baseline=baseline)
-    made = prepared_search(
-        list(network or []),
-        **kernel_arguments(kernel, shape, grid),
-        objective=objective,
-        space=_constrained(space, area_limit, constraint or []),
-        samples=samples,
-        time_limit=time_limit,
-        seed=seed,
-        search=search,
-        cost_model=cost_model,
-        timing=timing,
-        proof=proof,
-        whole=not accelerator_only,
-        fusion=fusion,
-        out=out,
-        resume=resume,
-    )
+        _check_kernel_options(measure, validate, baseline=baseline)
+    with waiting(f"reading {', '.join(network or []) or kernel or 'the space'}", not quiet):
+        made = prepared_search(
+            list(network or []),
+            **kernel_arguments(kernel, shape, grid),
+            objective=objective,
+            space=_constrained(space, area_limit, constraint or []),
+            samples=samples,
+            time_limit=time_limit,
+            seed=seed,
+            search=search,
+            cost_model=cost_model,
+            timing=timing,
+            proof=proof,
+            whole=not accelerator_only,
+            fusion=fusion,
+            out=out,
+            resume=resume,
+        )
+    if budget is not None:
+        _check_measured(made)
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
@@ -224,19 +238,19 @@ def explore(
             result,
             best=validate,
             baseline=baseline,
+            fusion=fusion,
             time_limit=validate_time,
             workers=where.workers,
             executor=where.executor,
             address=where.address,
             progress=not quiet,
         )
-    page = result.save_report()
+    with waiting("writing the report", not quiet):
+        page = result.save_report()
     live.finish()
     verdict = result.kernel if made.kernel is not None and later else None
-    unit = made.kernel is not None and made.kernel.is_unit
-    _finish(
-        result, json=json, quiet=quiet, measured=later and not unit and bool(validate or budget is not None)
-    )
+    measured = later and made.kernel is None and bool(validate or budget is not None)
+    _finish(result, json=json, quiet=quiet, measured=measured)
     if verdict is not None and not quiet and not json:
         from baco.display.console import stdout
 
@@ -247,12 +261,26 @@ def explore(
         show_page(page)
 
 
-def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
+def _check_measured(made: PreparedSearch) -> None:
+    """Raises InputError for a search that cannot go on with measurements."""
+    from baco.common.errors import InputError, Location
+    from baco.exploration.cost.choice import default_cost_model
+
+    if not made.resume and (made.cost_model or default_cost_model(made.space)) != "instruction":
+        raise InputError(
+            "a measured search needs the instruction-aware cost model",
+            location=Location("--measure"),
+            hint="take --cost-model instruction",
+        )
+
+
+def _check_kernel_options(measure: str | None, validate: int, *, baseline: bool) -> None:
     """Raises InputError for what is not done with a kernel after its search."""
     from baco.common.errors import InputError, Location
 
     refused = {
         "--measure": (measure is not None, "a kernel is one program: nothing is learned from parts of it"),
+        "--validate": (validate > 1, "a kernel is run on its best design alone"),
         "--baseline": (baseline, "a kernel is run on the design that was found for it alone"),
     }
     for option, (given, reason) in refused.items():
@@ -260,7 +288,7 @@ def _check_kernel_options(measure: str | None, *, baseline: bool) -> None:
             raise InputError(
                 reason,
                 location=Location(option),
-                hint="leave it out; --validate 1 runs the kernel on its design's Verilog",
+                hint="--validate 1 runs the kernel on its design's Verilog",
             )
 
 
@@ -272,6 +300,7 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
     names = ", ".join(one.name for one in made.workload.networks)
     with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
         live = LivePage(made.folder, names, made.objective, len(made.workload.tasks), display)
+        live.doing("loading the cost models")
         return made.run(live, command), live
 
 

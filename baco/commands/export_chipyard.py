@@ -7,15 +7,11 @@ from typing import Annotated
 
 import typer
 
+from baco.cli.compile_options import AcceleratorArgument
+
 
 def export_chipyard(
-    accelerator: Annotated[
-        str,
-        typer.Argument(
-            metavar="ACCELERATOR",
-            help="A preset, a configuration file (.yaml), or the folder of a study: its best design.",
-        ),
-    ],
+    accelerator: AcceleratorArgument,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write into.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.compile_options import DEFAULT_ACCELERATOR
+from baco.cli.checked import only_with
+from baco.cli.compile_options import DEFAULT_ACCELERATOR, Accelerator
 from baco.cli.completions import network_completions
 
 if TYPE_CHECKING:
     from baco.compiler.network.group_choice import Considered
+
+#: What a chain is searched on, and for how long.
+_MACHINE, _ROUNDS = "edge", 8
 
 
 def fuse(
@@ -24,10 +28,7 @@ def fuse(
             help="As `baco compile --network` takes it.",
         ),
     ] = None,
-    accelerator: Annotated[
-        str,
-        typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml|DIR", help="That the program is for."),
-    ] = DEFAULT_ACCELERATOR,
+    accelerator: Accelerator = DEFAULT_ACCELERATOR,
     layers: Annotated[
         int | None, typer.Option("--layers", metavar="N", help="Run repeated blocks only so many times.")
     ] = None,
@@ -53,10 +54,10 @@ def fuse(
     ] = None,
     machine: Annotated[
         str, typer.Option("--machine", metavar="NAME|FILE.yaml", help="Of a chain: edge, cloud, or a file.")
-    ] = "edge",
+    ] = _MACHINE,
     rounds: Annotated[
         int, typer.Option("--rounds", min=1, max=1000, help="Of a chain: generations of the search.")
-    ] = 8,
+    ] = _ROUNDS,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of a chain: of the search.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -81,9 +82,19 @@ def fuse(
             "give a network or a chain", location=Location("--network"), hint="--help shows both"
         )
     if chain is not None:
+        of_networks = {
+            "--accelerator": accelerator != DEFAULT_ACCELERATOR,
+            "--layers": layers,
+            "--all": every,
+            "--analysis": analysis,
+        }
+        only_with("--network", of_networks)
         _trees(chain, machine, rounds=rounds, seed=seed, json=json)
         return
     assert network is not None
+    only_with(
+        "--chain", {"--machine": machine != _MACHINE, "--rounds": rounds != _ROUNDS, "--seed": seed != 0}
+    )
     from baco.api.network_unit import NetworkRequest, prepare_network
     from baco.api.sources import accelerator as load_accelerator
     from baco.compiler.network.group_choice import GroupChoice

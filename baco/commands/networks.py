@@ -53,6 +53,8 @@ def _overview(rows: list[dict[str, Any]]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from baco.common.units import significant
+
     table = Table(box=None, pad_edge=False)
     table.add_column("network")
     for title in ("GMACs", "weights (M)", "operators", "tensor", "fused", "host", "unique problems"):
@@ -60,8 +62,8 @@ def _overview(rows: list[dict[str, Any]]) -> Any:
     for row in rows:
         table.add_row(
             Text(row["name"]),
-            f"{row['macs'] / 1e9:,.3f}",
-            f"{row['weights'] / 1e6:,.2f}",
+            significant(row["macs"] / 1e9),
+            significant(row["weights"] / 1e6),
             str(row["operators"]),
             str(row["tensor_operators"]),
             str(row["fused_operators"]),
@@ -75,6 +77,8 @@ def _layers(network: Any) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from baco.common.units import significant
+
     table = Table(box=None, pad_edge=False)
     table.add_column("count", justify="right")
     table.add_column("MMACs", justify="right")
@@ -83,7 +87,7 @@ def _layers(network: Any) -> Any:
     for task in network.tasks:
         table.add_row(
             f"{task.count:g}",
-            f"{task.problem.macs / 1e6:,.2f}",
+            significant(task.problem.macs / 1e6),
             task.problem.kind,
             str(task.problem),
             Text(task.name),

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from baco.cli.compile_options import AcceleratorArgument
+
 if TYPE_CHECKING:
     from baco.accel.config import Accelerator
 
 
 def rtl(
-    accelerator: Annotated[
-        str,
-        typer.Argument(
-            metavar="ACCELERATOR",
-            help="A preset, a configuration file (.yaml), or the folder of a study: its best design.",
-        ),
-    ],
+    accelerator: AcceleratorArgument,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.v", help="The Verilog file to write.")],
     header: Annotated[
         Path | None,

@@ -27,7 +27,8 @@ def run_program(
         typer.Option(
             "--engine",
             "-e",
-            help="functional: results. rtl: the Verilog, cycle by cycle. timed: its cycles by a model.",
+            help="functional: results. rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those of a model "
+            "of the original Gemmini, which is what rtl stands for with --timing gemmini.",
         ),
     ] = "functional",
     timing: Timing = None,
@@ -65,15 +66,17 @@ def run_program(
     files of --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
     """
     from baco.api.arrays import save_array
-    from baco.api.unit import lower_unit, run_unit
-    from baco.cli.compile_input import prepare
+    from baco.api.unit import check_run, lower_unit, run_unit
+    from baco.cli.compile_input import check_request, prepare
     from baco.cli.compile_request import named_files, timed
     from baco.cli.lowering import needs_text, observer, prediction_text
     from baco.cli.network_input import only_networks
     from baco.common.errors import InputError
     from baco.display.console import print_json, stderr, stdout
     from baco.exploration.measure.energy import energy_uj
+    from baco.sim.engines.base import timing_of
 
+    timing = timing_of(engine, timing)
     if network.network is not None:
         from baco.cli.network_commands import run_network_command
         from baco.cli.network_input import network_request
@@ -87,6 +90,8 @@ def run_program(
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
     only_networks(network)
     request = timed(program.request(layer, compare=True), timing)
+    check_request(request)
+    check_run(request.accelerator, engine, timing=timing, log=log)
     unit = prepare(request)
     observe = observer(program.dump_after, unit.level)
     buffers = {one.name: one for one in unit.buffers or ()}

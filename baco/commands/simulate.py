@@ -16,7 +16,7 @@ def simulate(
     program: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[PROGRAM.elf]", help="Bare-metal RISC-V program; or give --stream.", show_default=False
+            metavar="PROGRAM.elf", help="Bare-metal RISC-V program; or give --stream.", show_default=False
         ),
     ] = None,
     accelerator: Accelerator = "gemmini-default",
@@ -25,7 +25,7 @@ def simulate(
         typer.Option(
             "--engine",
             "-e",
-            help="rtl: the Verilog, cycle by cycle. timed: its cycles by a model. functional: results only. spike, chipyard: a simulator of yours.",
+            help="rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those of a model of the original Gemmini, which is what rtl stands for with --timing gemmini. functional: results only. spike, chipyard: a simulator of yours.",
         ),
     ] = "rtl",
     timing: Timing = None,
@@ -139,13 +139,9 @@ def simulate(
     from baco.display.console import print_json, stderr, stdout
     from baco.sim.job import Limits, MainMemory, Recording
 
-    for option, value, owners in (
-        ("--spike", spike, {"spike"}),
-        ("--simulator", simulator, {"chipyard"}),
-        ("--engine-argument", engine_argument, {"spike", "chipyard"}),
-    ):
-        if value and engine not in owners:
-            raise InputError(f"{option} is for the engine {' or '.join(sorted(owners))}, not '{engine}'")
+    for option, value, owner in (("--spike", spike, "spike"), ("--simulator", simulator, "chipyard")):
+        if value and engine != owner:
+            raise InputError(f"{option} is for the engine {owner}, not '{engine}'")
     if memory_burst & (memory_burst - 1):
         raise InputError(f"--memory-burst must be a power of two, not {memory_burst}")
     images, dumps, files = _memory_files(program, load or [], dump or [])

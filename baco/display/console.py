@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from baco.common.text import several_lines
+from baco.common.viewer import is_watched
 
 if TYPE_CHECKING:
     import typer
@@ -93,16 +94,10 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def in_notebook() -> bool:
-    """Whether output goes to cells of a notebook."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return shell is not None and hasattr(shell, "kernel")
-
-
 def is_wanted(progress: object) -> bool:
     """Whether a display is wanted: as said, else where somebody is looking."""
     if progress is None:
-        return in_notebook() or sys.stderr.isatty()
+        return is_watched()
     return bool(progress)
 
 

@@ -14,16 +14,19 @@ from rich.live import Live
 from rich.text import Text
 
 from baco.common.text import html_text, one_line
-from baco.display.console import amount, duration, in_notebook, is_wanted, rounded, stderr
+from baco.common.viewer import in_notebook
+from baco.display.console import amount, duration, is_wanted, rounded, stderr
 from baco.display.time_left import TimeLeft
 
 if TYPE_CHECKING:
     from baco.exploration.candidate import BatchSummary
-    from baco.exploration.studies.engine import Budget, Progress
+    from baco.exploration.progress import Budget, Progress
 
 _UNITS = {"edp": "µJ·cycles", "latency": "cycles", "energy": "pJ", "area": "mm²", "edap": "µJ·cycles·mm²"}
 #: Seconds between plain lines, so that logs stay short.
 _PLAIN_INTERVAL = 5.0
+#: Seconds between two versions of a line in a notebook.
+_NOTEBOOK_INTERVAL = 0.5
 _BAR_CELLS = 20
 
 
@@ -34,7 +37,28 @@ class ClosableProgress(Protocol):
 
     def note(self, text: str) -> None: ...
 
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> None: ...
+
     def close(self) -> None: ...
+
+
+@contextmanager
+def waiting(text: str, progress: object = None) -> Iterator[None]:
+    """Says what is being done while there is nothing yet to count, where somebody is looking.
+
+    Args:
+        progress: True or False; None for where somebody is looking; an object of the user's own is told nothing.
+    """
+    wanted = is_wanted(progress) if progress is None or isinstance(progress, bool) else False
+    if not wanted:
+        yield
+        return
+    display = make_progress(1, "edp")
+    display.doing(text)
+    try:
+        yield
+    finally:
+        display.close()
 
 
 @contextmanager
@@ -85,9 +109,13 @@ class Standing:
         self._words = ""
         self._limit: float | None = None
         self._seconds = 0.0
+        self._doing = ""
+        self._doing_since = 0.0
+        self._parts_left: str | None = None
 
-    def update(self, summary: BatchSummary, budget: Budget) -> None:
-        """Take in what a batch did."""
+    def update(self, summary: BatchSummary, budget: Budget) -> bool:
+        """Take in what a batch did; whether it is the first."""
+        new, self._parts_left = self._first is None, None
         if summary.best_objective is None:
             best = f"no feasible design yet ({self.metric})"
         else:
@@ -110,6 +138,20 @@ class Standing:
         if budget.time_limit is not None:
             shares.append(min(1.0, summary.seconds / budget.time_limit))
         self.share = max(shares, default=None)
+        return new
+
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> bool:
+        """Take in what is done before the first batch; whether that is something else than before."""
+        now = time.monotonic()
+        new = self._doing != text
+        if new:
+            self._doing, self._doing_since = text, now
+        self._words = in_words(text, done, of)
+        self._parts_left = None
+        if of and done:
+            left = (now - self._doing_since) / done * (of - done)
+            self._parts_left = f"about {duration(rounded(left))} of this left" if left >= 1 else None
+        return new
 
     def line(self, since: float = 0.0) -> str:
         """`descent: best edp 7.1e+10 µJ·cycles | 1,200 of 5,000 samples | 812 samples/s | about 5 s left`.
@@ -127,6 +169,8 @@ class Standing:
 
     def time_left(self, since: float = 0.0) -> str:
         """`about 5 s left`, or nothing as long as there is no estimate."""
+        if self._parts_left is not None:
+            return self._parts_left
         now = self._seconds + since
         left = [] if self._limit is None else [max(0.0, self._limit - now)]
         estimate = self._time_left.left(now)
@@ -137,14 +181,22 @@ class Standing:
         return "nearly done" if min(left) < 1 else f"about {duration(rounded(min(left)))} left"
 
     def _rate(self, summary: BatchSummary, samples: float) -> float | None:
-        """Samples per second of this session (a resumed study has a past that was not timed here)."""
+        """Samples per second since the first batch: a resumed study has a past that was not timed here, and a new one's first
+        batch has in its time what came before."""
         if self._first is None:
             self._first = (summary.evaluations, summary.seconds)
-            return samples / summary.seconds if summary.batch == 0 and summary.seconds > 0 else None
+            return None
         evaluations, seconds = self._first
         if summary.batch > 0 and summary.seconds > seconds:
             return (summary.evaluations - evaluations) / self.tasks / (summary.seconds - seconds)
         return None
+
+
+def in_words(text: str, done: int, of: int | None) -> str:
+    """`fusion groups: 120 of 500`."""
+    if of:
+        return f"{text}: {done:,} of {of:,}"
+    return f"{text}: {done:,}" if done else text
 
 
 def bar(share: float) -> str:
@@ -163,9 +215,16 @@ class PlainProgress:
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
         """Show where the search stands."""
-        self.standing.update(summary, budget)
+        new = self.standing.update(summary, budget)
         now = time.monotonic()
-        if now - self.last_line >= _PLAIN_INTERVAL:
+        if new or now - self.last_line >= _PLAIN_INTERVAL:
+            self.last_line = now
+            self.console.print(Text(one_line(self.standing.line())))
+
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
+        """Show what is done before the first batch."""
+        new, now = self.standing.doing(text, done, of), time.monotonic()
+        if new or now - self.last_line >= _PLAIN_INTERVAL:
             self.last_line = now
             self.console.print(Text(one_line(self.standing.line())))
 
@@ -199,6 +258,11 @@ class LiveProgress(PlainProgress):
         self.standing.update(summary, budget)
         self.updated = time.monotonic()
 
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
+        """Redraw what is done before the first batch."""
+        self.standing.doing(text, done, of)
+        self.updated = time.monotonic()
+
     def close(self) -> None:
         """Remove the bar and give the terminal back."""
         self.live.stop()
@@ -212,10 +276,21 @@ class NotebookProgress:
         self.standing = Standing(tasks, metric)
         self._html: Any = screen.HTML
         self._handle: Any = screen.display(self._html("<div>starting</div>"), display_id=True)
+        self._drawn = 0.0
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
         """Redraw the bar."""
         self.standing.update(summary, budget)
+        self._draw()
+
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
+        """Redraw what is done before the first batch, at most twice a second."""
+        new, now = self.standing.doing(text, done, of), time.monotonic()
+        if new or now - self._drawn >= _NOTEBOOK_INTERVAL:
+            self._drawn = now
+            self._draw()
+
+    def _draw(self) -> None:
         share = self.standing.share
         meter = "" if share is None else f'<progress value="{share:.4f}"></progress> '
         self._handle.update(

@@ -80,6 +80,9 @@ class ValidationDisplay:
         self._pace = _Pace(cycles + jobs * _LAYER_CYCLES, machines)
         what = "whole programs" if any(one.programs for one in designs) else "layers"
         self._line(f"validating {len(designs)} designs: {jobs} {what} to compile, simulate and compare")
+        self._line(
+            f"the simulators of {machines} accelerators are built first where none is kept, a minute or more each"
+        )
 
     def measured(self, finished: int, result: Measurement, job: Measurable, predicted: float | None) -> None:
         """One line: where it stands, what it is, what was measured and what was predicted."""
@@ -142,6 +145,7 @@ def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
     from baco.exploration.studies.study import Study
     from baco.exploration.validate.compare import comparisons
+    from baco.exploration.validate.predictions import prediction_change
     from baco.exploration.validate.result import model_error
     from baco.exploration.validate.run import validated_designs
 
@@ -185,6 +189,10 @@ def print_validation(study: Path) -> None:
             console.print(Text(one_line(f"{one.status.upper()} {one.design.name}: {one.reason}")))
     if any(one.programs for one in designs):
         console.print(_programs(designs))
+    for one in designs:
+        change = prediction_change(one)
+        if change:
+            console.print(Text(one_line(change)))
     error = model_error(designs)
     if error:
         console.print(

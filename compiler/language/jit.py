@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.common.errors import Location, did_you_mean
+from baco.common.shown import Shown
+from baco.common.text import one_line
 from baco.compiler.dialects.baco import StoreOp
 from baco.compiler.language.arrays import Array, FlatBuffer, as_array, flatten
 from baco.compiler.language.builder import MAX_INTEGER
@@ -32,8 +34,8 @@ MAX_AXES = 3
 MAX_PROGRAMS = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class BoundLaunch:
+@dataclass(frozen=True, repr=False)
+class BoundLaunch(Shown):
     """A kernel with everything that its program depends on, but the contents of the arrays.
 
     Attributes:
@@ -53,6 +55,15 @@ class BoundLaunch:
     buffers: list[FlatBuffer]
     places: dict[str, ArrayAt]
     options: Options
+
+    def _headline(self) -> str:
+        return f"{self.kernel.name} on {'×'.join(map(str, self.grid))} programs"
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        for name, array in self.arrays.items():
+            yield name, f"{array.dtype} {'×'.join(map(str, array.shape))}"
+        for name, value in self.constants.items():
+            yield name, value
 
     def module(self) -> ModuleOp:
         """The block program, in the `baco` dialect.
@@ -174,6 +185,12 @@ class Kernel(KernelFunction):
     for each combination of numbers, element types and sizes that it is launched with. The arguments are those of the
     function, in its order or by name.
     """
+
+    def __repr__(self) -> str:
+        place = f"{Path(self.source.file).name}:{self.source.first_line}"
+        return (
+            f"<{type(self).__name__} {self.name}({', '.join(one.name for one in self.parameters)}), {place}>"
+        )
 
     def __init__(self, function: Callable[..., Any]) -> None:
         source = read_source(function)
@@ -307,6 +324,10 @@ class Launcher:
         self._kernel = kernel
         self._grid = grid
         self._options = dict(options or {})
+
+    def __repr__(self) -> str:
+        grid = getattr(self._grid, "__name__", self._grid)
+        return f"<Launcher of {self._kernel.name} on {one_line(str(grid), 100)}>"
 
     def options(self, **options: Any) -> Launcher:
         """The same with other options: accelerator=, engine= (see `Options`)."""

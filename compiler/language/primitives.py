@@ -129,7 +129,7 @@ def _axis_of_grid(b: Builder, value: Value) -> int:
         b.fail(
             f"axis {axis} does not exist: the kernel was launched on a grid of {len(b.grid)} "
             + ("axis" if len(b.grid) == 1 else "axes"),
-            "axes count from 0",
+            "axes count from 0; --grid says how many programs there are along each, or `grid(meta)` in the kernel's file",
         )
     return axis
 

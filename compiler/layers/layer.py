@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from baco.common.errors import InputError
+from baco.common.shown import Shown
+from baco.common.units import tally
 from baco.workloads.problem import Problem
 
 __all__ = ["Layer", "Layout", "Pooling"]
@@ -46,8 +49,8 @@ class Pooling:
     columns: int
 
 
-@dataclass(frozen=True)
-class Layer:
+@dataclass(frozen=True, repr=False)
+class Layer(Shown):
     """What one layer computes, exactly, and where its tensors lie.
 
     With x the int8 input, w the int8 weights, zero outside the image:
@@ -93,6 +96,22 @@ class Layer:
     weight: Layout = field(default=Layout(0))
     output: Layout = field(default=Layout(0))
     weights_transposed: bool = False
+
+    def _headline(self) -> str:
+        p = self.problem
+        parts = [
+            f"{p.kind} {p}",
+            "bias" if self.bias else "",
+            "residual" if self.residual_scale is not None else "",
+        ]
+        parts += ["relu" if self.relu else "", "raw" if self.scale is None else ""]
+        parts += [f"pool {self.pooling.size},{self.pooling.stride}" if self.pooling is not None else ""]
+        return ", ".join(filter(None, parts))
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        yield "work", tally(self.problem.macs, "MACs")
+        yield "requantised by", self.scale
+        yield "image", None if self.image is None else "×".join(map(str, self.image))
 
     def __post_init__(self) -> None:
         p = self.problem

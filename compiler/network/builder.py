@@ -264,11 +264,9 @@ class IntegerBuilder:
         """The network, with the roles of its values."""
         inputs = {tensor.name: self.tensors[tensor.name] for tensor in self.network.inputs}
         outputs: dict[str, View] = {}
-        for tensor in self.network.outputs:
+        for called, tensor in self.network.named_outputs:
             last = self.network.operators[-1]
-            outputs[_free_name(tensor.name, outputs)] = self.viewed(
-                self.tensors[tensor.name], tensor.steps, last
-            )
+            outputs[_free_name(called, outputs)] = self.viewed(self.tensors[tensor.name], tensor.steps, last)
         for view in outputs.values():
             value = self.values[view.value]
             if value.role == "intermediate":

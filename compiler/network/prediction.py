@@ -114,13 +114,14 @@ def unit_cost(group: Group, found: UnitCost, accelerator: Accelerator) -> StepCo
     """Operators that run as one unit of a predicted cost."""
     table = accelerator.energy
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
-    fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
+    moved = found.read_bytes + found.written_bytes
+    fixed += moved * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
     table_loaded = (isinstance(group, ProductChain) and group.softmax) or (
         isinstance(group, MergedProducts) and any(group.tables)
     )
     cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * table_loaded
-    return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
+    return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes, moved)
 
 
 def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
@@ -136,10 +137,11 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
     memory += read_cycles(accelerator, float(p.groups * p.C), p.K, layer.weight.pitch)
     passes = p.groups * down * across * max(dim, p.P)
     fixed = p.macs * (table.mac_pj + table.register_pj) + p.weight_words * table.register_pj
-    fixed += (p.input_words + p.weight_words + results) * table.dram_pj
+    moved = p.input_words + p.weight_words + results
+    fixed += moved * table.dram_pj
     cycles = max(memory, passes) + _START * PROFILES[accelerator.timing].latency
     return StepCost(
-        cycles, fixed, 2.0 * results * down, float(p.input_words * (1 + across) + 2 * p.weight_words)
+        cycles, fixed, 2.0 * results * down, float(p.input_words * (1 + across) + 2 * p.weight_words), moved
     )
 
 
@@ -164,7 +166,7 @@ def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     latency = PROFILES[accelerator.timing].latency
     fixed = sums * (dim * table.mac_pj + (dim + 1) * table.register_pj + 3 * table.dram_pj)
     cycles = max(memory, commands * _COMMAND_CYCLES) + (_START + (_TABLE if code.table else 0)) * latency
-    return StepCost(cycles, fixed, 2 * sums, 5 * sums)
+    return StepCost(cycles, fixed, 2 * sums, 5 * sums, 3 * sums)
 
 
 def row_cost(code: RowCode, accelerator: Accelerator) -> StepCost:
@@ -203,6 +205,7 @@ def row_cost(code: RowCode, accelerator: Accelerator) -> StepCost:
         ),
         wide * elements,
         (2 + _PASSES[code.function]) * elements,
+        elements * (1 + len(pitches)),
     )
 
 
@@ -231,6 +234,7 @@ def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
         cycles + _START * PROFILES[accelerator.timing].latency,
         2 * elements * accelerator.energy.dram_pj,
         0.0,
+        2 * elements,
         2 * elements,
     )
 
@@ -262,7 +266,8 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
         read + written * pool.size**2
     )  # every pixel is written once, and read for each window that it is in
     cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START * latency
-    return StepCost(cycles, (read + written) * accelerator.energy.dram_pj, accesses)
+    moved = read + written
+    return StepCost(cycles, moved * accelerator.energy.dram_pj, accesses, dram_bytes=moved)
 
 
 def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:

@@ -27,7 +27,7 @@ from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
-__all__ = ["quantise", "quantise_inputs", "real", "runnable", "sketch"]
+__all__ = ["check_scales", "names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
 
 #: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -54,6 +54,16 @@ RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "rope": host.rope,
 }
 
+#: Functions that read images, and those that leave elements where they are.
+_IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
+_ELEMENTWISE = {"identity", "unary", "binary"}
+
+
+def check_scales(scales: str) -> None:
+    """Raises InputError for a kind of scales that there is not."""
+    if scales not in get_args(Scales):
+        raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
+
 
 def quantise(
     network: Network,
@@ -77,8 +87,7 @@ def quantise(
         InputError: operators that cannot be run, samples or parameters that do not fit; it names them.
         InfeasibleError: a network that no main memory holds.
     """
-    if scales not in get_args(Scales):
-        raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
+    check_scales(scales)
     parameters = Parameters(network.source, seed)
     network = runnable(network, parameters, layers)
     ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])
@@ -92,6 +101,15 @@ def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
     """
     parameters = ParameterShapes(network.source)
     return _integers(runnable(network, parameters, layers), parameters, Ranges(), "float", 0)
+
+
+def names_outside(network: Network, layers: int | None = None) -> tuple[list[str], list[str]]:
+    """Names of the inputs and of the outputs that the network in integers has, which are known before it is made.
+
+    Raises as `runnable`.
+    """
+    run = runnable(network, ParameterShapes(network.source), layers)
+    return [one.name for one in run.inputs], [name for name, _ in run.named_outputs]
 
 
 def _integers(
@@ -124,10 +142,19 @@ def runnable(network: Network, parameters: Parameters, layers: int | None = None
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:
-    """Images lie in memory as the convolution reads them."""
-    functions = {op.semantics.function for op, _ in b.readers(x.name) if op is not None and op.semantics}
-    images = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
-    return CHANNELS_LAST.get(len(x.shape)) if functions & images else None
+    """Images lie in memory as the convolution reads them, and so do results that are worked out element by element before it
+    (`IntegerBuilder.order_like`): an input that a model quantises itself is no other than one of numbers."""
+    names = [x.name]
+    for name in names:
+        for op, read in b.readers(name):
+            if op is None or op.semantics is None:
+                continue
+            if op.semantics.function in _IMAGES:
+                return CHANNELS_LAST.get(len(x.shape))
+            same = not read.steps and op.output.shape == x.shape
+            if op.semantics.function in _ELEMENTWISE and same and op.output.name not in names:
+                names.append(op.output.name)
+    return None
 
 
 def quantise_inputs(quantised: QuantisedNetwork, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

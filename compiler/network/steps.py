@@ -78,12 +78,14 @@ class StepCost(NamedTuple):
         fixed_pj: energy of host core, array and main memory, which does not depend on capacities. None of the energies is
             known of a layer, which depends on its mapping.
         accumulator_words, scratchpad_words: accesses whose energy does.
+        dram_bytes: that the accelerator moves through main memory; their energy is part of `fixed_pj`.
     """
 
     cycles: float
     fixed_pj: float = 0.0
     accumulator_words: float = 0.0
     scratchpad_words: float = 0.0
+    dram_bytes: float = 0.0
 
     def energy_pj(self, accelerator: Accelerator) -> float:
         """On an accelerator of the same side, its static energy included: it waits while the host works."""

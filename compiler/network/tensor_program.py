@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from baco.common.errors import InputError
+from baco.common.shown import Shown
+from baco.common.units import tally
 from baco.compiler.layers.reference import requantise
 from baco.compiler.mapping.contraction import Contraction
 from baco.compiler.mapping.contraction_text import tensor_shapes
@@ -23,8 +25,8 @@ _ONES = "ones"
 _MOST_PRODUCTS = (2**31 - 1) // 128**2
 
 
-@dataclass(frozen=True, eq=False)
-class TensorProgram:
+@dataclass(frozen=True, eq=False, repr=False)
+class TensorProgram(Shown):
     """`output = saturate_int8(round(relu(sums) * scale))`, `sums` those of a contraction of int8 tensors in int32.
 
     Attributes:
@@ -42,6 +44,14 @@ class TensorProgram:
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     scale: float = 1.0
     relu: bool = False
+
+    def _headline(self) -> str:
+        return f"{self.name}: {self.contraction}, {tally(self.contraction.macs, 'MACs')}"
+
+    def _facts(self) -> Iterator[tuple[str, object]]:
+        for name, shape in self.shapes.items():
+            yield name, "×".join(map(str, shape)) + (", known" if name in self.constants else "")
+        yield "requantised by", f"{self.scale:g}" + (" behind ReLU" if self.relu else "")
 
     def __post_init__(self) -> None:
         c = self.contraction

@@ -10,6 +10,7 @@ from xdsl.dialects import builtin, func
 from xdsl.passes import ModulePass
 
 from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
 from baco.compiler.blocks.attention import attention_to_instgem
 from baco.compiler.blocks.products import product_to_instgem
 from baco.compiler.blocks.to_instgem import function_to_instgem, is_structured
@@ -23,7 +24,7 @@ class LinalgToInstGem(ModulePass):
     compiler's code (`baco.compiler.blocks.products`), and attention runs as one unit (`baco.compiler.blocks.attention`).
 
     Attributes:
-        accelerator: its configuration, or a file of it; None: Gemmini's default.
+        accelerator: its configuration, or what names one; None: Gemmini's default.
         blockwise: do all of them block by block.
     """
 
@@ -36,10 +37,10 @@ class LinalgToInstGem(ModulePass):
 
 
 def machine_of(accelerator: Accelerator | str | None) -> Accelerator:
-    """A pass's option: a configuration, a file of it, or None for Gemmini's default."""
+    """A pass's option: a configuration, what names one, or None for Gemmini's default."""
     if accelerator is None:
         return Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
-    return Accelerator.from_yaml(accelerator) if isinstance(accelerator, str) else accelerator
+    return load_accelerator(accelerator) if isinstance(accelerator, str) else accelerator
 
 
 def lower_block_functions(

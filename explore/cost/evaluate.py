@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from baco.accel.config import TIMINGS
 from baco.accel.energy import EnergyTable
+from baco.common.door import argument
 from baco.common.errors import InputError, Location, StorageError, did_you_mean
 from baco.common.files import atomic_write
 from baco.common.portable import Floats
@@ -196,7 +197,7 @@ def evaluate_file(
     if cost_model not in COST_MODELS:
         raise InputError(
             f"unknown cost model '{cost_model}'",
-            location=Location("--cost-model"),
+            location=Location(argument("cost_model")),
             hint=did_you_mean(cost_model, COST_MODELS),
         )
     model: CostModelName = "instruction" if cost_model == "instruction" else "reference"
@@ -255,7 +256,7 @@ def write_table(text: str, out: str | Path) -> None:
     """Write a table, gzipped if the name ends in `.gz`. Raises StorageError when it cannot be written."""
     if os.path.isdir(out):
         raise StorageError(
-            "this is a folder", location=Location(str(out)), hint="give --out the name of a file"
+            "this is a folder", location=Location(str(out)), hint=f"give {argument('out')} the name of a file"
         )
     # Without a time stamp, equal content gives equal bytes.
     data = gzip.compress(text.encode(), compresslevel=6, mtime=0) if str(out).endswith(".gz") else text

@@ -18,15 +18,16 @@ from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
 from baco.exploration.cost.host import host_costs
 from baco.exploration.cost.predicted import side_machines
 from baco.exploration.operators import OperatorCost
+from baco.exploration.progress import Doing, silent
 from baco.exploration.reference_machine import reference_machine
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Workload
 
-__all__ = ["rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
+__all__ = ["ProgramsBeside", "rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
 
 
-def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
+def rest_in_space(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestOfPrograms:
     """The rest of programs on the accelerators of a space, and on the machine to compare with."""
     machines = [reference_machine(space)]
     if False in space.units:
@@ -36,17 +37,17 @@ def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
         points = points.take(points.units)
         sizes = zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True)
         machines += [space.accelerator(*one, units=True) for one in sizes]
-    return rest_of_programs(workload, machines)
+    return rest_of_programs(workload, machines, doing)
 
 
-def rest_by_settings(workload: Workload, space: DesignSpace) -> RestBySettings:
+def rest_by_settings(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestBySettings:
     """The rest of programs in a space with settings: `rest_in_space` for those of its base, and for others when asked.
 
     What a program does beside its layers is the same code whatever the settings are, so that it is lowered once for each array
     side and each size of memories that makes a difference, and only predicted anew.
     """
-    base = rest_in_space(workload, space)
-    programs = _Programs(workload)
+    base = rest_in_space(workload, space, doing)
+    programs = ProgramsBeside(workload.networks)
 
     def find(there: DesignSpace) -> RestOfPrograms:
         sides = {machine.dim: machine for machine in side_machines(there)}
@@ -73,11 +74,11 @@ def rest_by_settings(workload: Workload, space: DesignSpace) -> RestBySettings:
     return RestBySettings(base.weights, base.operators, base.reasons, base.with_units, space=space, find=find)
 
 
-class _Programs:
-    """The networks of a workload, lowered once for all accelerators that differ in settings alone."""
+class ProgramsBeside:
+    """What programs of networks do beside their layers, lowered once for all accelerators that differ in settings alone."""
 
-    def __init__(self, workload: Workload) -> None:
-        self._networks = {one.name: one for one in workload.networks}
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self._networks = {one.name: one for one in networks}
         self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
         self._lowered: dict[tuple[object, ...], LoweredNetwork] = {}
         self._predicted: dict[tuple[object, ...], tuple[OperatorCost, ...]] = {}
@@ -86,21 +87,24 @@ class _Programs:
         """Of the operators of a network that are no layers."""
         asked = (name, _code_key(machine), *_timing_key(machine))
         if asked not in self._predicted:
-            network = self._networks[name]
-            if name not in self._parts:
-                try:
-                    self._parts[name] = sketches(network)
-                except BacoError:
-                    self._parts[name] = []
-            parts = self._parts[name]
+            parts = self.parts(name)
             if not parts:
-                self._predicted[asked] = tuple(host_costs(network, machine))
+                self._predicted[asked] = tuple(host_costs(self._networks[name], machine))
             else:
                 self._predicted[asked] = _merged(
                     (times, predicted_costs(self._lowering(name, n, one, machine), machine))
                     for n, (times, one) in enumerate(parts)
                 )
         return self._predicted[asked]
+
+    def parts(self, name: str) -> list[tuple[float, QuantisedNetwork]]:
+        """`sketches` of a network; empty for one that cannot become a program."""
+        if name not in self._parts:
+            try:
+                self._parts[name] = sketches(self._networks[name])
+            except BacoError:
+                self._parts[name] = []
+        return self._parts[name]
 
     def _lowering(
         self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
@@ -123,7 +127,9 @@ def _timing_key(machine: Accelerator) -> tuple[object, ...]:
     return (*port, machine.dram_bytes_per_cycle, machine.clock_mhz)
 
 
-def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> RestOfPrograms:
+def rest_of_programs(
+    workload: Workload, machines: Iterable[Accelerator], doing: Doing = silent
+) -> RestOfPrograms:
     """The rest of the programs of a workload on accelerators that differ in what matters by their sides and by whether
     they have row functions only, those that have in what their memories hold besides.
 
@@ -140,7 +146,9 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
             sized.setdefault(machine.dim, []).append(machine)
         else:
             by_side.setdefault(machine.dim, machine)
+    networks, lowered = workload.networks, 0
     for network in workload.networks:
+        doing(f"reading {network.name} as a program")
         parts: list[tuple[float, QuantisedNetwork]] = []
         try:
             parts = sketches(network)
@@ -152,6 +160,10 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
             network: Network = network,
             parts: Sequence[tuple[float, QuantisedNetwork]] = parts,
         ) -> tuple[OperatorCost, ...]:
+            nonlocal lowered
+            # how many memories make a difference to row functions is found out on the way
+            doing("operators beside the layers", lowered, None if sized else len(by_side) * len(networks))
+            lowered += 1
             if not parts:
                 return tuple(host_costs(network, machine))
             return _merged((times, rest_costs(one, machine)) for times, one in parts)
@@ -255,7 +267,8 @@ def _merged(parts: Iterable[tuple[float, Sequence[OperatorCost]]]) -> tuple[Oper
     for times, costs in parts:
         for one in costs:
             name = one.operator.partition("[")[0]
-            total = sums.setdefault((name, one.function, one.on_accelerator), [0.0] * 5)
+            key = (name, one.function, one.on_accelerator)
+            total = sums.setdefault(key, [0.0] * (1 + len(StepCost._fields)))
             for place, value in enumerate((one.runs, *one.cost)):
                 total[place] += times * value
     return tuple(

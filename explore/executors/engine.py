@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -35,6 +36,8 @@ class ExecutorChoice:
             raise InputError(f"at least 1 worker is needed, not {self.workers}")
         if self.address is not None and self.name != "ray":
             raise InputError("only a Ray cluster has an address", hint="add --executor ray")
+        if self.name == "ray" and importlib.util.find_spec("ray") is None:
+            raise InputError("Ray is not installed", hint="`pip install 'baco[ray]'`")
 
     def executor(self) -> AbstractContextManager[Executor]:
         """Nothing is started before there is something to run. Raises InputError where Ray is not installed."""

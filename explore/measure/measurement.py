@@ -76,8 +76,10 @@ class Measurement:
 
     @property
     def host_cycles(self) -> int:
-        """Of a program: those of operators that the host core runs alone."""
-        return sum(one.cycles for one in self.operators if one.on == "host")
+        """Of a program: those in which the host core alone works, before its first operator and behind the last, too."""
+        if not self.operators:
+            return 0
+        return self.cycles - sum(one.cycles for one in self.operators if one.on != "host")
 
     @property
     def host_pj(self) -> float:

@@ -8,7 +8,8 @@
   function changePins() {
     writeAddress();
     showDesign();
-    listDesigns();
+    for (const [id, box] of pins) box.checked = pinned.includes(id);
+    filterDesigns();
     return Promise.all([drawFront(), showCompared()]);
   }
 
@@ -33,9 +34,9 @@
       { name: "Scratchpad + accumulator", unit: "KiB", texts: designs.map((c) => grouped(c.spad) + " + " + grouped(c.acc)) },
       total("Area", "mm²", (c) => c.area, (v) => sig(v)),
       total("Latency", "cycles", (c) => c.latency, (v) => si(v)),
-      total("Energy", "J", (c) => c.energy, joules),
+      total("Energy", "", (c) => c.energy, joules),
       total("EDP", "µJ·cycles", (c) => c.edp, edpText),
-      total("Power", "W", (c) => c.power, (v) => si(v, "W")),
+      total("Power", "", (c) => c.power, (v) => si(v, "W")),
     ];
     const cells = (line, k) => {
       if (line.texts) return line.texts[k];
@@ -45,17 +46,26 @@
     fillTable($("compare"), [
       { title: "", cell: (line) => [line.name, line.unit ? h("small", {}, ", " + line.unit) : null] },
       ...designs.map((c, k) => ({ title: title(c), num: true, cell: (line) => cells(line, k) })),
-    ], lines);
+    ], lines, { caption: "The pinned designs as a whole" });
     const missing = layers.some((one) => one === null);
-    $("compare-note").textContent = missing ? "The layers of some of these designs are not in the page." : "Cycles of all runs of a layer; the dot is the resource that limits it.";
+    $("compare-note").textContent = missing ? "The parts of some of these designs are not in the page." : "Predicted cycles of all runs of a part; the dot is what limits it.";
     const known = layers.map((one, k) => ({ rows: one, k })).filter((one) => one.rows);
-    const rows = D.tasks.map((task, i) => ({ task, i, of: layers.map((one) => one && one[i]) }));
-    const most = (row) => Math.max(...row.of.map((one) => (one ? one.latency : 0)), 1);
+    const key = (r) => JSON.stringify([r.network, r.name]);
+    const places = layers.map((one) => new Map((one || []).filter((r) => r.counted || r.groups.length).map((r) => [key(r), r])));
+    const keys = [...new Set(places.flatMap((one) => [...one.values()]).sort((a, b) => (a.kind === "layer" && b.kind === "layer" ? a.i - b.i : (b.kind === "layer") - (a.kind === "layer"))).map(key))];
+    const rows = keys.map((name) => { const of = places.map((one) => one.get(name)); return { one: of.find((r) => r), of }; });
+    const runs = (r) => r && r.counted;
+    const most = (row) => Math.max(...row.of.map((r) => (runs(r) ? r.latency : 0)), 1);
     fillTable($("compare-layers"), [
-      { title: "Layer", sort: (row) => layerName(row.task), cell: (row) => h("div", { class: "name" }, layerName(row.task), h("div", { class: "sub2" }, row.task.problem)) },
+      { title: "Part", sort: (row) => layerName(row.one), cell: (row) => h("div", { class: "name" }, layerName(row.one), h("div", { class: "sub2" }, row.one.what)) },
       ...known.map(({ k }) => ({
-        title: title(designs[k]), unit: "cycles", num: true, sort: (row) => row.of[k].latency,
-        cell: (row) => [dotOf(LIMITS[row.of[k].limit].color), si(row.of[k].latency), k && row.of[0] ? h("span", { class: "sub2" }, " " + ratio(row.of[k].latency, row.of[0].latency)) : null, barOf(row.of[k].latency / most(row), LIMITS[row.of[k].limit].color)],
+        title: title(designs[k]), unit: "cycles", num: true, sort: (row) => (runs(row.of[k]) ? row.of[k].latency : -1),
+        cell: (row) => {
+          const r = row.of[k], color = r && waitOf(r.limit).color;
+          if (!r) return "–";
+          if (!r.counted) return h("span", { class: "sub2" }, "in group");
+          return [dotOf(color), si(r.latency), k && runs(row.of[0]) ? h("span", { class: "sub2" }, " " + ratio(r.latency, row.of[0].latency)) : null, barOf(r.latency / most(row), color)];
+        },
       })),
-    ], rows);
+    ], rows, { caption: "Parts of their programs, all runs of each" });
   }

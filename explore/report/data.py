@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.common.shown import Shown
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
+from baco.exploration.breakdown import DesignCosts
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from baco.exploration.cost.detail import LayerDetail
+from baco.exploration.explain.steps import Neighbours
 from baco.exploration.objective import Objective
 from baco.exploration.validate.result import ValidatedDesign
 from baco.workloads.network import Task, Workload
-
-
-@dataclass(frozen=True)
-class OtherOperator:
-    """Predicted cost of one operator that is no layer: run by the host core, or an addition or pooling by the accelerator.
-
-    Attributes:
-        network, operator, kind: where it is and what it does (`softmax`, `layernorm`...).
-        count: runs, the weight of its network included.
-        latency_cycles, energy_pj: of *one* run; `energy_pj` is None where the host model has none.
-        on_accelerator: whether the accelerator runs it.
-    """
-
-    network: str
-    operator: str
-    kind: str
-    count: float
-    latency_cycles: float
-    energy_pj: float | None = None
-    on_accelerator: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,14 +46,14 @@ class Baseline:
         name: what it is, in full.
         accelerator: the hardware; its name is what reports call the design.
         mappings: that its schedules stand for, one a task.
-        layers, details: of one run of each task.
+        costs, details: of its parts, as predicted; of one run of each task.
         cost: of the workload, measured if it was.
     """
 
     name: str
     accelerator: Accelerator
     mappings: Sequence[Mapping]
-    layers: Sequence[LayerCost]
+    costs: DesignCosts
     details: Sequence[LayerDetail]
     cost: Cost
 
@@ -87,7 +70,7 @@ class SearchRecord:
         ended: why the search stopped, in words that follow "the search" ("used its budget").
         notes: anything the user should know (assumptions, simplifications, warnings).
         cost_model: what predicted the latencies, a name of `baco.exploration.cost.choice.COST_MODELS`.
-        whole: whether costs are those of whole programs, with the operators in `ReportData.host`; else these are apart.
+        whole: whether costs are those of whole programs, with what runs beside layers; else that is apart.
     """
 
     searcher: str
@@ -100,8 +83,8 @@ class SearchRecord:
     whole: bool = False
 
 
-@dataclass(frozen=True)
-class ReportData:
+@dataclass(frozen=True, repr=False)
+class ReportData(Shown):
     """Everything that a report shows.
 
     Attributes:
@@ -109,21 +92,21 @@ class ReportData:
         objective: what was minimised.
         candidates: the design points kept, all for the same tasks; a report calls them by their index.
         best: the one with the least objective; one of `candidates`.
-        layers: for each candidate the cost of each of its tasks (one run), or None where the layers were not
-            costed one by one; those of `best` are needed.
+        costs: of each candidate, what its programs cost part by part, with what was measured of it; None where that is not
+            known; those of `best` are needed. What a report shows of time and energy is drawn from them.
         summaries: the history of the search, ascending in evaluations; may be empty.
         search: set-up and end of the search.
         provenance: plain JSON (versions, platform, time...).
         command: command line that reproduces the result.
         bounds: limits on the EDP, the tightest last.
-        host: operators that are no layers, most of them run by the host core, and groups of operators that run as one unit.
-        alone: for each candidate, how often each task runs by itself; empty: as often as it says.
         validated: candidates chosen to be measured, by their index; the cost of a measured one is the measured one.
         others: what else was measured (the reference machine).
         violations: where no design is feasible and `candidates` are the nearest ones: for each, (value reached, bound) of
             the constraints that it breaks, by path; else empty.
         baseline: the machine to compare with; None where the workload cannot be run on it.
         details: of the layers of some candidates, by their index.
+        find_neighbours: finds the designs one step away from the best, which takes seconds; None where nothing is known that they
+            could be mapped with.
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -132,39 +115,46 @@ class ReportData:
     objective: Objective
     candidates: Sequence[Candidate]
     best: Candidate
-    layers: Sequence[Sequence[LayerCost] | None]
+    costs: Sequence[DesignCosts | None]
     summaries: Sequence[BatchSummary]
     search: SearchRecord
     provenance: dict[str, Any]
     command: str
     bounds: Sequence[CostBound] = ()
-    host: Sequence[OtherOperator] = field(default=())
-    alone: Sequence[Sequence[float]] = ()
     validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
     baseline: Baseline | None = None
     details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
+    find_neighbours: Callable[[], Neighbours] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.layers) != len(self.candidates):
-            raise ValueError(f"{len(self.layers)} sets of layers for {len(self.candidates)} candidates")
-        for index, (candidate, layers) in enumerate(zip(self.candidates, self.layers, strict=True)):
+        if len(self.costs) != len(self.candidates):
+            raise ValueError(f"{len(self.costs)} costs for {len(self.candidates)} candidates")
+        for index, (candidate, costs) in enumerate(zip(self.candidates, self.costs, strict=True)):
             if candidate.tasks != self.tasks or len(candidate.mappings) != len(self.tasks):
                 raise ValueError(f"candidate {index} is for other tasks than the best")
-            if layers is not None and len(layers) != len(self.tasks):
-                raise ValueError(f"candidate {index} has {len(layers)} layers for {len(self.tasks)} tasks")
-        if self.layers[self.best_index] is None:
-            raise ValueError("the best candidate's layers are missing")
+            if costs is None:
+                continue
+            if len(costs.layers) != len(self.tasks):
+                raise ValueError(
+                    f"candidate {index} has {len(costs.layers)} layers for {len(self.tasks)} tasks"
+                )
+            costs.check(candidate.cost if candidate.cost.source == "predicted" else None)
+            if (candidate.cost.source == "measured") != (costs.measured is not None):
+                raise ValueError(f"candidate {index} is {candidate.cost.source}, its parts are not")
+        if self.costs[self.best_index] is None:
+            raise ValueError("the parts of the best candidate's cost are missing")
+
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """Designs one step away from the best, found when first asked for. Raises BacoError where they cannot be found."""
+        return None if self.find_neighbours is None else self.find_neighbours()
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The workload's unique problems with counts, as searched."""
         return self.best.tasks
-
-    def counts(self, index: int) -> Sequence[float]:
-        """How often each task runs by itself in a candidate's programs, and not in a group of operators."""
-        return self.alone[index] if self.alone else [task.count for task in self.tasks]
 
     @cached_property
     def best_index(self) -> int:
@@ -180,11 +170,29 @@ class ReportData:
         return [[format_mapping(mapping) for mapping in c.mappings] for c in self.candidates]
 
     @property
+    def best_costs(self) -> DesignCosts:
+        """What the best candidate's programs cost, part by part."""
+        costs = self.costs[self.best_index]
+        assert costs is not None  # checked when the object was made
+        return costs
+
+    @property
     def best_layers(self) -> Sequence[LayerCost]:
         """Costs of the best candidate's layers, one run each."""
-        layers = self.layers[self.best_index]
-        assert layers is not None  # checked when the object was made
-        return layers
+        return self.best_costs.layer_costs
+
+    def prediction(self, index: int) -> Cost:
+        """What the search predicted of a candidate, whether it was measured since or not."""
+        cost, costs = self.candidates[index].cost, self.costs[index]
+        if cost.source == "predicted" or costs is None:
+            return cost
+        validated = self.validated.get(index)
+        if validated is not None and validated.design.prediction is not None:
+            return validated.design.prediction
+        return replace(cost, latency_cycles=costs.cycles, energy_pj=costs.energy_pj, source="predicted")
+
+    def _headline(self) -> str:
+        return f"{self.network_names}: {len(self.candidates):,} designs, {self.objective}"
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -64,7 +64,7 @@
     fillTable(table, [
       { title: "", cell: (r) => r.name },
       ...DIMS.map((d, k) => ({ title: d, num: true, cell: (r) => count(r.sizes[k]) })),
-    ], [line("whole layer", whole), line("tile in the scratchpad", row.tile2), line("tile in the accumulator", row.tile1)]);
+    ], [line("whole layer", whole), line("tile in the scratchpad", row.tile2), line("tile in the accumulator", row.tile1)], { caption: "Extent of every dimension" });
     return h("div", { class: "scroll" }, table);
   }
 
@@ -77,7 +77,7 @@
       { title: "Level", cell: (level) => LEVELS[level] },
       ...TENSORS.map((t, k) => ({ title: t.label, unit: "words", num: true, cell: (level) => cell(level, k) })),
       { title: "all", unit: "words", num: true, cell: (level) => si(words[level].reduce((a, b) => a + b, 0)) },
-    ], [3, 2, 1, 0]);
+    ], [3, 2, 1, 0], { caption: "Traffic by level and tensor, one run" });
     const parts = [h("div", { class: "scroll" }, table), h("p", { class: "hint" }, "Read and written in one run, as the mapping's loop nest has it.")];
     if (moved.length) {
       const names = ["weights", "inputs", "bias, residual and sums that come back", "results"];
@@ -90,12 +90,38 @@
     return D.limits.map((_, k) => {
       const gain = row.detail ? 1 - row.detail.doubled[k] / row.one : 0;
       const twice = row.detail ? (gain > 0.0005 ? "with twice of it " + percent(gain) + " less time" : "twice of it: no gain") : "";
-      return h("div", { class: "memory" }, h("div", { class: "line" }, h("span", {}, LIMITS[k].label + (k === row.limit ? " (binds)" : "")), h("b", {}, si(row.busy[k], "cycles") + ", " + percent(row.one > 0 ? row.busy[k] / row.one : 0))),
+      return h("div", { class: "memory" }, h("div", { class: "line" }, h("span", {}, LIMITS[k].label + (LIMITS[k].key === row.limit ? " (binds)" : "")), h("b", {}, si(row.busy[k], "cycles") + ", " + percent(row.one > 0 ? row.busy[k] / row.one : 0))),
         barOf(row.one > 0 ? row.busy[k] / row.one : 0, LIMITS[k].color), twice ? h("div", { class: "sub2" }, twice) : null);
     });
   }
 
+  /** A group, or an operator that is no layer. */
+  function otherParts(row) {
+    const design = D.candidates[chosen], table = h("table");
+    const parts = COMPONENTS.map((one, k) => ({ one, value: row.oneParts[k] })).filter((part) => part.value > 0);
+    fillTable(table, [
+      { title: "Energy goes to", cell: (part) => [dotOf(part.one.color), part.one.label] },
+      { title: "one run", num: true, cell: (part) => joules(part.value) },
+    ], parts, { caption: "Energy of one run, by component" });
+    const members = row.operators.map((name) => {
+      const layer = rowsShown.find((one) => one.kind === "layer" && one.network === row.network && one.operators.includes(name));
+      return h("li", {}, name, layer ? h("span", { class: "sub2" }, " · " + layer.what) : null);
+    });
+    return [
+      h("p", { class: "sub" }, designName(design) + " · " + row.what + " · on the " + row.on + " · " + plural(row.runs, "run")),
+      h("p", {}, row.counted || !D.whole && row.runs ? "One run is predicted to take " + si(row.one, "cycles") + " and " + joules(row.oneEnergy) + "." : "Only the measured program has it."),
+      row.kind === "group" ? h("div", { class: "part-of" }, h("h3", {}, "Members, in order"), h("ul", {}, members), h("p", { class: "hint" }, "What lies between them stays on chip, so that their time is not told apart.")) : null,
+      parts.length ? h("div", { class: "scroll" }, table) : null,
+    ];
+  }
+
   function openLayer(row) {
+    const box = $("layer");
+    box.replaceChildren(h("div", { class: "head" }, h("h2", {}, layerName(row)), h("button", { type: "button", onclick: () => box.close() }, "close")), ...(row.kind === "layer" ? layerParts(row) : otherParts(row)).filter((one) => one));
+    box.showModal();
+  }
+
+  function layerParts(row) {
     const design = D.candidates[chosen];
     const shape = "--mapping '" + row.mapping + "'";
     const nest = h("pre", { tabindex: 0 }, loopNest(row));
@@ -103,13 +129,12 @@
     const part = (title, ...content) => h("div", { class: "part-of" }, h("h3", {}, title), ...content);
     const body = [
       h("p", { class: "sub" }, designName(design) + " · " + row.task.kind + " · " + row.task.problem + " · " + plural(row.runs, "run") + (row.style ? " · " + row.style + " code" : "")),
-      h("p", {}, "One run takes " + si(row.one, "cycles") + " and " + joules(row.oneEnergy) + "; what binds: " + LIMITS[row.limit].label + "."),
+      row.groups.length ? h("p", {}, (row.counted ? "Some of its runs are" : "It runs") + " in group " + row.groups.join("; ") + ": what follows is of a run by itself.") : null,
+      h("p", {}, "One run by itself takes " + si(row.one, "cycles") + " and " + joules(row.oneEnergy) + "; what binds: " + waitOf(row.limit).label + "."),
       h("div", { class: "split" },
         h("div", {}, part("Loop nest", nest), part("As an option", option, h("p", {}, copyButton("copy as --mapping", () => shape, () => option))), part("Tile sizes", tiles(row))),
         h("div", {}, part("The array", drawArray(row, design.dim)), row.detail ? part("Occupancy of the memories", ...memories(row, design)) : null, part("Busy cycles, of " + si(row.one), ...busyBars(row)))),
       row.detail ? part("Words and bytes", ...traffic(row)) : h("p", { class: "hint" }, "Occupancy, words by tensor and what doubling gives are in this page for the designs nearest to the best only."),
     ];
-    const box = $("layer");
-    box.replaceChildren(h("div", { class: "head" }, h("h2", {}, layerName(row.task)), h("button", { type: "button", onclick: () => box.close() }, "close")), ...body);
-    box.showModal();
+    return body;
   }

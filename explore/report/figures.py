@@ -7,16 +7,9 @@ from typing import Any
 from baco.common.figure import drawing, figure_bytes, figure_text, new_figure
 from baco.exploration.candidate import Cost
 from baco.exploration.objective import metric
+from baco.exploration.report.axes import MetricAxis, metric_axis
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.summary import design_label, objective_words
-
-_AXES = {
-    "latency": ("latency, cycles", 1.0),
-    "energy": ("energy, J", 1e-12),
-    "area": ("area, mm²", 1.0),
-    "edp": ("energy-delay product, µJ·cycles", 1.0),
-    "edap": ("energy-delay-area product, µJ·cycles·mm²", 1.0),
-}
 
 
 def axis_metrics(data: ReportData) -> tuple[str, str]:
@@ -33,8 +26,13 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
     x_name, y_name = axis_metrics(data)
     c_name = next(name for name in ("area", "energy", "latency") if name not in (x_name, y_name))
 
+    scales = {
+        name: metric_axis(name, (metric(one.cost, name) for one in data.candidates))
+        for name in (x_name, y_name, c_name)
+    }
+
     def values(name: str, members: list[int]) -> list[float]:
-        return [metric(data.candidates[i].cost, name) * _AXES[name][1] for i in members]
+        return [metric(data.candidates[i].cost, name) * scales[name].factor for i in members]
 
     everyone = range(len(data.candidates))
     front = [i for i in everyone if data.candidates[i].front]
@@ -47,7 +45,7 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
         "axes.spines.right": False,
     }
     with drawing(style):
-        from matplotlib.ticker import EngFormatter, LogLocator
+        from matplotlib.ticker import FuncFormatter, LogLocator
 
         figure = new_figure(7.2, 4.6)
         axes = figure.add_subplot()
@@ -69,8 +67,8 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
                 label="Pareto front",
                 zorder=3,
             )
-            figure.colorbar(dots, ax=axes, label=_AXES[c_name][0])
-        _draw_measured(axes, data, x_name, y_name)
+            figure.colorbar(dots, ax=axes, label=scales[c_name].title)
+        _draw_measured(axes, data, {name: scales[name] for name in (x_name, y_name)})
         best = [data.best_index]
         axes.scatter(
             values(x_name, best),
@@ -87,15 +85,14 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
             (x_name, axes.set_xscale, axes.xaxis),
             (y_name, axes.set_yscale, axes.yaxis),
         ):
-            shown = values(name, list(everyone))
-            if 0 < 3 * min(shown) < max(shown):
+            if scales[name].log:
                 scale("log", subs=[])
                 axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            if name in ("latency", "energy"):
-                axis.set_major_formatter(EngFormatter(sep=""))
+            if name in ("latency", "energy"):  # products are so large that they need powers of ten
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         source = "measured where it was, else predicted" if data.validated else data.source
-        axes.set_xlabel(f"{_AXES[x_name][0]} ({source})")
-        axes.set_ylabel(f"{_AXES[y_name][0]} ({source})")
+        axes.set_xlabel(f"{scales[x_name].title} ({source})")
+        axes.set_ylabel(f"{scales[y_name].title} ({source})")
         axes.grid(True, which="major", color="#e6e9ee", linewidth=0.8)
         axes.set_axisbelow(True)
         names = data.network_names
@@ -108,17 +105,18 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
         }
 
 
-def _draw_measured(axes: Any, data: ReportData, x_name: str, y_name: str) -> None:
+def _draw_measured(axes: Any, data: ReportData, scales: dict[str, MetricAxis]) -> None:
     """Measured points with a line to the prediction each came from; those that failed, crossed out."""
 
     def at(cost: Cost) -> tuple[float, float]:
-        return metric(cost, x_name) * _AXES[x_name][1], metric(cost, y_name) * _AXES[y_name][1]
+        x, y = (metric(cost, name) * one.factor for name, one in scales.items())
+        return x, y
 
     label, bad = "measured", "failed or infeasible"
     for index, one in sorted(data.validated.items()):
         x, y = at(data.candidates[index].cost)
-        if one.cost is not None and one.design.predicted is not None:
-            before = at(one.design.predicted)
+        if one.cost is not None:
+            before = at(data.prediction(index))
             axes.plot([before[0], x], [before[1], y], ":", color="#5b6470", linewidth=1, zorder=3)
             axes.scatter(*before, s=26, facecolors="none", edgecolors="#5b6470", linewidths=1, zorder=3)
             axes.scatter(x, y, s=44, marker="D", c="#0072b2", edgecolors="white", label=label, zorder=4)

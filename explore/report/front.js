@@ -1,12 +1,15 @@
   // Designs to choose from: the picture, the list, the panel of the design in view.
   const NEAR = 5; // the picture shows what is within this factor of the best
   let designTable = null;
+  const pins = new Map(); // boxes of the list, by design
 
   // Mappings found for one accelerator: the best of them stands for it.
   const groups = new Map();
   D.candidates.forEach((c, id) => groups.set(c.hash + (c.label || ""), [...(groups.get(c.hash + (c.label || "")) || []), id]));
   const mappingsOf = (id) => groups.get(D.candidates[id].hash + (D.candidates[id].label || ""));
-  const heads = [...groups.values()].map((members) => members.reduce((a, b) => (D.candidates[b].value < D.candidates[a].value ? b : a)));
+  // what was measured stands for its accelerator: a prediction is no better for being lower
+  const before = (a, b) => (D.candidates[a].source === D.candidates[b].source ? D.candidates[b].value < D.candidates[a].value : D.candidates[b].source === "measured");
+  const heads = [...groups.values()].map((members) => members.reduce((a, b) => (before(a, b) ? b : a)));
   const isFront = (id) => mappingsOf(id).some((other) => D.candidates[other].front);
 
   const values = (name) => D.candidates.map((c) => c[name] * METRICS[name].scale);
@@ -22,7 +25,7 @@
     ].join("<br>");
   }
 
-  /** What no filter takes away: the best, Gemmini's machine, what was measured, what is in view or pinned. */
+  /** What no filter takes away: the best, Gemmini's machine, what was chosen to be measured, what is in view or pinned. */
   const always = (id) => D.candidates[id].label || D.candidates[id].status || id === D.best || id === chosen || pinned.includes(id);
   function passes(id) {
     const c = D.candidates[id];
@@ -34,6 +37,8 @@
     if (Number.isFinite(area) && c.area > area) return false;
     return true;
   }
+  /** In the list a row stands for an accelerator, as measured where it was. */
+  const listed = (id) => passes(id) && ($("every-mapping").checked || heads.includes(id) || id === chosen || pinned.includes(id));
   const near = (id, list) => list.every((one) => !(one[id] > NEAR * one[D.best]));
 
   /** Members that no other member is below and left of, from left to right. */
@@ -52,7 +57,7 @@
   function drawFront() {
     const colors = theme();
     const names = [$("axis-x").value, $("axis-y").value, $("axis-c").value];
-    const [xs, ys, cs] = names.map(values);
+    let [xs, ys, cs] = names.map(values);
     let shown = D.candidates.map((_, id) => id).filter(passes);
     const all = shown.length;
     if (!$("zoom-all").checked) shown = shown.filter((id) => always(id) || near(id, [xs, ys]));
@@ -60,6 +65,10 @@
     $("front-note").textContent = plural(all - shown.length, "design") + " more than " + NEAR + "× the best in " + METRICS[names[0]].label + " or " + METRICS[names[1]].label + (all - shown.length === 1 ? " is" : " are") + " outside the picture.";
     const found = shown.filter((id) => !D.candidates[id].label);
     const front = found.filter(isFront), rest = found.filter((id) => !isFront(id));
+    const pickFrom = (list) => shown.map((i) => list[i]);
+    const kinds = [xs, ys].map((list) => scaled(pickFrom(list)).type);
+    const scales = [metricScale(names[0], pickFrom(xs), kinds[0]), metricScale(names[1], pickFrom(ys), kinds[1]), metricScale(names[2], front.map((i) => cs[i]))];
+    [xs, ys, cs] = [xs, ys, cs].map((list, k) => list.map(scales[k].of));
     const pick = (list, members) => members.map((i) => list[i]);
     const points = (members, more) => ({
       type: "scatter", mode: "markers",
@@ -69,11 +78,13 @@
       ...more,
     });
     const stairs = staircase(xs, ys, front.length ? front : rest);
-    const c = METRICS[names[2]];
     // measured points, each with a line to the prediction it came from
     const moved = found.filter((i) => D.candidates[i].was);
-    const before = (name, i) => (D.candidates[i].was[name] === undefined ? D.candidates[i][name] : D.candidates[i].was[name]) * METRICS[name].scale;
-    const lines = (k, list) => moved.flatMap((i) => [before(names[k], i), list[i], null]);
+    const before = (k, i) => {
+      const was = D.candidates[i].was[names[k]];
+      return scales[k].of((was === undefined ? D.candidates[i][names[k]] : was) * METRICS[names[k]].scale);
+    };
+    const lines = (k, list) => moved.flatMap((i) => [before(k, i), list[i], null]);
     const failed = found.filter((i) => ["failed", "infeasible"].includes(D.candidates[i].status));
     const machine = shown.filter((id) => D.candidates[id].label);
     const traces = [
@@ -84,12 +95,12 @@
         marker: {
           size: 10, color: pick(cs, front), colorscale: "Viridis", line: { color: colors.soft, width: 0.8 },
           showscale: front.length > 1 && !narrow(),
-          colorbar: { title: { text: c.label + ", " + c.unit, side: "right", font: { size: 12, color: colors.soft } }, thickness: 10, outlinewidth: 0, tickformat: c.format, ticksuffix: c.suffix, len: 0.9 },
+          colorbar: { title: { text: scales[2].title, side: "right", font: { size: 12, color: colors.soft } }, thickness: 10, outlinewidth: 0, tickformat: scales[2].format, len: 0.9 },
         },
       }),
       ...(moved.length ? [
         { type: "scatter", mode: "lines", x: lines(0, xs), y: lines(1, ys), line: { color: colors.soft, width: 1, dash: "dot" }, hoverinfo: "skip", showlegend: false },
-        { type: "scatter", mode: "markers", name: "predicted before", x: moved.map((i) => before(names[0], i)), y: moved.map((i) => before(names[1], i)), marker: { symbol: "circle-open", size: 9, color: colors.soft }, hoverinfo: "skip" },
+        { type: "scatter", mode: "markers", name: "predicted before", x: moved.map((i) => before(0, i)), y: moved.map((i) => before(1, i)), marker: { symbol: "circle-open", size: 9, color: colors.soft }, hoverinfo: "skip" },
         points(moved, { name: "measured", marker: { symbol: "diamond", size: 12, color: colors.accent, line: { color: colors.paper, width: 1 } } }),
       ] : []),
       ...(failed.length ? [points(failed, { name: "failed or infeasible", marker: { symbol: "x", size: 11, color: "#d55e00" } })] : []),
@@ -98,17 +109,13 @@
       ...(pinned.length ? [points(pinned, { name: "pinned", hoverinfo: "skip", hovertemplate: null, marker: { symbol: "square-open", size: 19, color: colors.ink, line: { width: 1.5, color: colors.ink } } })] : []),
       points([chosen], { name: "shown below", hoverinfo: "skip", hovertemplate: null, marker: { symbol: "circle-open", size: 21, color: colors.accent, line: { width: 2.5, color: colors.accent } } }),
     ];
-    return Plotly.react($("plot-front"), traces, layout(colors, {
-      xaxis: metricAxis(colors, names[0], pick(xs, shown)),
-      yaxis: metricAxis(colors, names[1], pick(ys, shown)),
+    return plot($("plot-front"), traces, {
+      xaxis: axis(colors, scales[0].title, { ...scaled(pick(xs, shown)), tickformat: scales[0].format }),
+      yaxis: axis(colors, scales[1].title, { ...scaled(pick(ys, shown)), tickformat: scales[1].format }),
       margin: { l: 56, r: 16, t: narrow() ? 84 : 48, b: 48 },
       hovermode: "closest",
-    }), config());
+    });
   }
-  const metricAxis = (colors, name, list) => {
-    const m = METRICS[name];
-    return axis(colors, m.label + ", " + m.unit, { ...scaled(list), tickformat: m.format, ticksuffix: m.suffix });
-  };
 
   function showDesign() {
     const c = D.candidates[chosen];
@@ -149,40 +156,42 @@
     fillTable(table, [
       { title: "Design", cell: (one) => h("button", { type: "button", onclick: () => select(one) }, "#" + one) },
       { title: "Latency", unit: "cycles", num: true, cell: (one) => si(D.candidates[one].latency) },
-      { title: "Energy", unit: "J", num: true, cell: (one) => joules(D.candidates[one].energy) },
+      { title: "Energy", num: true, cell: (one) => joules(D.candidates[one].energy) },
       { title: "EDP", num: true, cell: (one) => edpText(D.candidates[one].edp) },
-    ], sorted, { most: 10 }).mark((one) => one === id);
+    ], sorted, { caption: "Mappings found for this accelerator", most: 10 }).mark((one) => one === id);
     return [h("details", {}, h("summary", {}, members.length + " mappings on this accelerator"), h("div", { class: "scroll" }, table))];
   }
 
   function listDesigns() {
     const of = (key) => (id) => D.candidates[id][key];
-    const column = (title, unit, key, text) => ({ title, unit, num: true, sort: of(key), cell: (id) => text(D.candidates[id][key]) });
+    const column = (title, unit, key, text, first = false) => ({ title, unit, num: true, first, sort: of(key), cell: (id) => text(D.candidates[id][key]) });
     const order = D.candidates.map((_, id) => id).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
     designTable = fillTable($("designs"), [
       {
-        title: "Compare", cell: (id) => {
+        title: "Compare", class: "screen-only", cell: (id) => {
           const box = h("input", { type: "checkbox", "aria-label": "pin " + designName(D.candidates[id]), onclick: (event) => event.stopPropagation(), onchange: () => togglePin(id) });
           box.checked = pinned.includes(id);
+          pins.set(id, box);
           return box;
         },
       },
-      { title: "Design", sort: (id) => D.candidates[id].label || id, cell: (id) => h("button", { type: "button", onclick: (event) => { event.stopPropagation(); select(id); } }, D.candidates[id].label || "#" + id) },
+      { title: "Design", first: true, sort: (id) => D.candidates[id].label || id, cell: (id) => h("button", { type: "button", onclick: (event) => { event.stopPropagation(); select(id); } }, D.candidates[id].label || "#" + id) },
       { title: "Status", class: "limit", sort: (id) => status(D.candidates[id]), cell: (id) => status(D.candidates[id]) },
+      { title: "Costs are", class: "limit", sort: (id) => D.candidates[id].source, cell: (id) => [D.candidates[id].source, D.candidates[id].was ? h("div", { class: "sub2" }, "EDP predicted by the search " + edpText(D.candidates[id].was.edp)) : null] },
       { title: "Mappings", num: true, sort: (id) => mappingsOf(id).length, cell: (id) => String(mappingsOf(id).length) },
       column("Array side", "PEs", "dim", String),
       column("Scratchpad", "KiB", "spad", grouped),
       column("Accumulator", "KiB", "acc", grouped),
-      column("Latency", "cycles", "latency", (v) => si(v)),
-      column("Energy", "J", "energy", joules),
-      column("EDP", "µJ·cycles", "edp", edpText),
-      column("Area", "mm²", "area", (v) => sig(v)),
+      column("Latency", "cycles", "latency", (v) => si(v), true),
+      column("Energy", "", "energy", joules, true),
+      column("EDP", "µJ·cycles", "edp", edpText, true),
+      column("Area", "mm²", "area", (v) => sig(v), true),
       column("Found after", "evaluations", "samples", (v) => (v ? grouped(v) : "–")),
-    ], order, { pick: (id) => select(id), most: 10 });
+    ], order, { caption: "Designs found, best first by " + D.objective.words, pick: (id) => select(id), most: 10 });
     filterDesigns();
   }
   function filterDesigns() {
-    designTable.show(passes);
+    designTable.show(listed);
     designTable.mark((id) => id === chosen);
     const shown = D.candidates.map((_, id) => id).filter(passes);
     $("designs-count").textContent = $("every-mapping").checked ? plural(shown.length, "design") : plural(heads.filter((id) => shown.includes(id)).length, "accelerator");
@@ -190,25 +199,40 @@
 
   // ---------------------------------------------------------------- files to keep
   function saveDesigns() {
-    const columns = [["design", "id"], ["status"], ["array_side", "dim"], ["scratchpad_kib", "spad"], ["accumulator_kib", "acc"], ["latency_cycles", "latency"], ["energy_pj", "energy"], ["edp_uj_cycles", "edp"], ["area_mm2", "area"], ["power_w", "power"], ["evaluations", "samples"], ["source"], ["config_hash", "hash"]];
-    const order = D.candidates.map((_, id) => id).filter(passes).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
-    const rows = order.map((id) => { const c = D.candidates[id]; return columns.map(([name, key]) => (name === "design" ? c.label || c.id : name === "status" ? status(c) : c[key || name])); });
-    download("designs.csv", csv([columns.map(([name]) => name), ...rows]), "text/csv");
+    const was = (key, scale = 1) => (c) => predictedOf(c)[key] * scale;
+    const columns = [
+      ["design", (c) => c.label || c.id], ["status", status], ["source", (c) => c.source], ["array_side", (c) => c.dim], ["scratchpad_kib", (c) => c.spad], ["accumulator_kib", (c) => c.acc],
+      ["latency_cycles", (c) => c.latency], ["energy_uj", (c) => c.energy * 1e-6], ["edp_uj_cycles", (c) => c.edp], ["area_mm2", (c) => c.area], ["power_w", (c) => c.power],
+      ["predicted_latency_cycles", was("latency")], ["predicted_energy_uj", was("energy", 1e-6)], ["evaluations", (c) => c.samples], ["config_hash", (c) => c.hash],
+    ];
+    const order = D.candidates.map((_, id) => id).filter(listed).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
+    download("designs.csv", csv([columns.map(([name]) => name), ...order.map((id) => columns.map(([, of]) => of(D.candidates[id])))]), "text/csv");
   }
   async function saveAccelerator() {
     everything ||= unpack("packed");
     download("accelerator.yaml", (await everything).accelerators[D.candidates[chosen].hash], "application/yaml");
   }
+  /** What runs, one row a part; cycles and energy of one run. */
   function saveLayers() {
     if (!rowsShown) return;
-    const names = ["network", "layer", "runs", "latency_cycles", "energy_pj", "limited_by", "array_use", "dram_words", ...D.limits.map((name) => "busy_" + name + "_cycles"), "style", "mapping"];
-    download("layers.csv", csv([names, ...rowsShown.map((r) => [r.task.network, r.task.name, r.runs, r.one, r.oneEnergy, D.limits[r.limit], r.use, r.dram, ...r.busy, r.style, r.mapping])]), "text/csv");
+    const busy = (k) => (r) => (r.kind === "layer" ? r.busy[k] : "");
+    const known = (r) => r.measured && !r.measured.assumed;
+    const columns = [
+      ["network", (r) => r.network], ["part", (r) => r.name], ["kind", (r) => r.kind], ["function", (r) => r.fn], ["on", (r) => r.on], ["group", (r) => r.groups.join("; ")],
+      ["runs", (r) => r.runs], ["latency_cycles", (r) => r.one], ["energy_uj", (r) => r.oneEnergy * 1e-6],
+      ["measured_runs", (r) => (known(r) ? r.measured.runs : "")], ["measured_latency_cycles", (r) => (known(r) ? r.measured.cycles / r.measured.runs : "")],
+      ["limited_by", (r) => r.limit], ["array_use", (r) => (r.use ? r.use : "")], ["dram_words", (r) => r.dram ?? ""],
+      ...D.limits.map((name, k) => ["busy_" + name + "_cycles", busy(k)]),
+      ...D.components.map((name, k) => ["energy_" + name + "_uj", (r) => r.oneParts[k] * 1e-6]),
+      ["style", (r) => r.style || ""], ["mapping", (r) => r.mapping || ""],
+    ];
+    download("layers.csv", csv([columns.map(([name]) => name), ...running(rowsShown).map((r) => columns.map(([, of]) => of(r)))]), "text/csv");
   }
   /** As best/mappings.yaml has it; strings in double quotes read alike in JSON and YAML. */
   function saveMappings() {
     if (!rowsShown) return;
     const lines = ["accelerator: " + JSON.stringify(D.candidates[chosen].hash), "layers:"];
-    for (const { task, mapping, twice } of rowsShown) {
+    for (const { task, mapping, twice } of rowsShown.slice(0, D.tasks.length)) {
       lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping), "  double_buffered: " + JSON.stringify([...twice]));
     }
     download("mappings.yaml", lines.join("\n") + "\n", "application/yaml");

@@ -1,13 +1,17 @@
-"""A network as units: what the accelerator runs with what rides along on its way out, and what the host runs."""
+"""The program of a network as a graph: what runs as one unit, on what, and what rides along on the way out of it.
+
+It is the program that costs are of: operators that a design runs as a group stand together, an operator that the costs know by
+itself is a unit by itself, and only what costs nothing of its own rides on another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from baco.exploration.report.data import OtherOperator
-from baco.workloads.network import Network, Operator, Task
+from baco.exploration.breakdown import CostEntry, DesignCosts
+from baco.workloads.network import Network, Operator
 
 __all__ = ["GraphNode", "network_units"]
 
@@ -17,48 +21,92 @@ class GraphNode:
     """One operator and those that it carries.
 
     Attributes:
-        operator: that gives it its name.
-        on: what runs it.
+        name, kind, repeat: of the operator that gives it its name.
+        on: what runs it; `nothing` of what has no code of its own, such as a change of shape.
+        entry: place among `DesignCosts.layers` and, behind these, `DesignCosts.beside`, of what its cost is part of; None where
+            it costs nothing.
+        group: name of the group that it runs in; None where it runs by itself.
         rides: names and kinds of the operators that cost nothing beside it.
         sources: units whose results it reads, by their places; -1 for what comes from outside.
-        task: place among the tasks of the report; None for operators of the host.
-        cycles: of one run on the host; 0 for others.
     """
 
-    operator: Operator
-    on: Literal["accelerator", "host"]
-    task: int | None = None
-    cycles: float = 0.0
+    name: str
+    kind: str
+    repeat: int
+    on: Literal["accelerator", "host", "nothing"]
+    entry: int | None = None
+    group: str | None = None
     rides: list[str] = field(default_factory=list)
     sources: set[int] = field(default_factory=set)
 
 
-def network_units(network: Network, tasks: Sequence[Task], host: Sequence[OtherOperator]) -> list[GraphNode]:
-    """The units of a network in the order in which it runs.
+def network_units(network: Network, costs: DesignCosts) -> list[GraphNode]:
+    """The units of a network's program on a design, in the order in which they run, those of a group one behind the other.
 
-    An operator that the accelerator does on the way out of its accumulator rides on the unit that makes what it reads
-    first, or on a later one that it reads too, since both must be there.
+    The program is the measured one where there is one. An operator that the accelerator does on the way out of its accumulator
+    rides on the unit that makes what it reads first, or on a later one that it reads too, since both must be there.
     """
-    places = {(task.network, task.problem): place for place, task in enumerate(tasks)}
-    cycles = {one.operator: one.latency_cycles for one in host if one.network == network.name}
+    entries = (*costs.layers, *costs.beside)
+    own, groups = _by_operator(network.name, entries, costs.measured is not None)
     units: list[GraphNode] = []
     made: dict[str, int] = {}  # unit that makes a tensor
     for op in network.operators:
         sources = {made.get(name, -1) for name in op.inputs}
-        if op.fused and max(sources, default=-1) >= 0:
-            own = max(sources)
-            units[own].rides.append(f"{op.name} ({op.kind})")
+        place = groups.get(op.name, own.get(op.name))
+        if op.fused and place is None and max(sources, default=-1) >= 0:
+            unit = max(sources)
+            units[unit].rides.append(f"{op.name} ({op.kind})")
         else:
-            own = len(units)
-            runs = op.problem is not None or op.fused
-            units.append(
-                GraphNode(
-                    op,
-                    "accelerator" if runs else "host",
-                    None if op.problem is None else places.get((network.name, op.problem)),
-                    cycles.get(op.name, 0.0),
-                )
-            )
-        units[own].sources |= sources - {own}
-        made[op.output.name] = own
-    return units
+            unit = len(units)
+            units.append(_node(op, place, entries, op.name in groups))
+        units[unit].sources |= sources - {unit}
+        made[op.output.name] = unit
+    ordered = _together(units)
+    known = {unit.entry for unit in ordered}
+    for place in dict.fromkeys(own.values()):
+        if place not in known:  # of the program alone: copies of inputs, its start and its end
+            one = entries[place]
+            ordered.append(GraphNode(one.name, one.function, 1, one.on, place))
+    return ordered
+
+
+def _by_operator(
+    network: str, entries: Iterable[CostEntry], measured: bool
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Places of the entries of a network that run, by names of operators: those by themselves, and groups."""
+    own: dict[str, int] = {}
+    groups: dict[str, int] = {}
+    for place, one in enumerate(entries):
+        runs = one.runs if not measured else one.measured.cycles if one.measured is not None else 0.0
+        if one.network != network or not runs:
+            continue
+        found = groups if one.kind == "group" else own
+        for name in one.operators or (one.name,):
+            found.setdefault(name, place)
+    return own, groups
+
+
+def _node(op: Operator, place: int | None, entries: tuple[CostEntry, ...], grouped: bool) -> GraphNode:
+    if place is None:
+        return GraphNode(op.name, op.kind, op.repeat, "nothing")
+    entry = entries[place]
+    return GraphNode(op.name, op.kind, op.repeat, entry.on, place, group=entry.name if grouped else None)
+
+
+def _together(units: list[GraphNode]) -> list[GraphNode]:
+    """The same units with those of a group one behind the other, where the group runs: at the first of them if all that the
+    others read from elsewhere is there by then, else at the last."""
+    members: dict[str, list[int]] = {}
+    for place, unit in enumerate(units):
+        if unit.group is not None:
+            members.setdefault(unit.group, []).append(place)
+    turn: dict[int, tuple[int, int]] = {place: (place, 0) for place in range(len(units))}
+    for places in members.values():
+        outside = {source for place in places for source in units[place].sources} - set(places)
+        at = places[0] if max(outside, default=-1) < places[0] else places[-1]
+        turn.update({place: (at, number + 1) for number, place in enumerate(places)})
+    order = sorted(range(len(units)), key=lambda place: (*turn[place], place))
+    moved = {old: new for new, old in enumerate(order)}
+    return [
+        replace(units[old], sources={moved.get(source, -1) for source in units[old].sources}) for old in order
+    ]

@@ -6,14 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from baco.common.files import atomic_write
+from baco.common.files import atomic_write, output_folder
 from baco.common.page import html_cards, page
 from baco.common.text import html_text
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.objective import Objective
-from baco.exploration.report.payload import history
+from baco.exploration.progress import Budget, Doing, Progress
 from baco.exploration.report.units import scientific, significant
-from baco.exploration.studies.engine import Budget, Progress
 
 __all__ = ["PROGRESS_PAGE", "LivePage"]
 
@@ -28,7 +27,7 @@ class LivePage:
     """Writes the page as a search advances (an `baco.exploration.studies.engine.Progress`, which hands on to another).
 
     Args:
-        folder: of the study; made by the search before the first call.
+        folder: of the study; made when the first version is written.
         networks: their names, for the heading.
         objective: what is minimised; the page shows its first metric.
         tasks: problem-mapping evaluations a design point.
@@ -43,18 +42,31 @@ class LivePage:
         self._summaries: list[BatchSummary] = []
         self._notes: list[str] = []
         self._budget: Budget | None = None
+        self._doing = ""
         self._written = -_INTERVAL
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
         """A batch has been recorded. Raises StorageError when the page cannot be written."""
         self._summaries.append(summary)
         self._budget = budget
+        self._doing = ""
+        self._now_and_then("searching")
+        if self._inner is not None:
+            self._inner.update(summary, budget)
+
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
+        """What is done before the first batch. Raises StorageError when the page cannot be written."""
+        self._doing = f"{text}: {done:,} of {of:,}" if of else text
+        self._now_and_then("preparing")
+        tell: Doing | None = getattr(self._inner, "doing", None)
+        if tell is not None:
+            tell(text, done, of)
+
+    def _now_and_then(self, state: str) -> None:
         now = time.monotonic()
         if now - self._written >= _INTERVAL:
             self._written = now
-            self._write(f'<meta http-equiv="refresh" content="{_REFRESH}">', "searching", "")
-        if self._inner is not None:
-            self._inner.update(summary, budget)
+            self._write(f'<meta http-equiv="refresh" content="{_REFRESH}">', state, "")
 
     def note(self, text: str) -> None:
         """Something the user should know."""
@@ -84,14 +96,22 @@ class LivePage:
             subheading=f'{html_text(f"minimising {self._objective}")} <span class="tag">{state}</span>',
             body=body,
             head=head,
-            data={"history": history(self._summaries), "metric": self._objective.metrics[0]},
+            data={"history": self._history(), "metric": self._objective.metrics[0]},
             scripts=[(_ASSETS / "live.js").read_text("utf-8")],
         )
+        output_folder(self._path.parent)
         atomic_write(self._path, text)
+
+    def _history(self) -> Any:
+        if not self._summaries:  # the first version comes before anything large is loaded
+            return {"samples": [], "best": []}
+        from baco.exploration.report.payload import history
+
+        return history(self._summaries)
 
     def _cards(self) -> list[tuple[str, str, str]]:
         if not self._summaries:
-            return []
+            return [("Doing", self._doing, "before the search")] if self._doing else []
         last, budget = self._summaries[-1], self._budget
         samples = last.evaluations / self._tasks
         best: Any = "none yet" if last.best_objective is None else scientific(last.best_objective)

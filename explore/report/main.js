@@ -6,10 +6,12 @@
     const name = D.objective.metrics[0];
     const m = METRICS[name];
     const xs = bySeconds ? D.history.seconds : D.history.samples;
-    const ys = D.history.best.map((v) => (v === null ? null : v * m.scale));
+    const found = D.history.best.map((v) => (v === null ? null : v * m.scale));
+    const scale = metricScale(name, found, scaled(found).type);
+    const ys = found.map((v) => (v === null ? null : scale.of(v)));
     const traces = [{
       type: "scatter", mode: ys.length > 60 ? "lines" : "lines+markers", x: xs, y: ys, name: "best so far",
-      text: D.history.phase.map(esc), hovertemplate: "%{y:.4~g} " + m.unit + "<br>%{x} " + (bySeconds ? "s" : "evaluations") + "<br>%{text}<extra></extra>",
+      text: D.history.phase.map(esc), hovertemplate: scale.title + ": %{y:.4~g}<br>%{x} " + (bySeconds ? "s" : "evaluations") + "<br>%{text}<extra></extra>",
       line: { shape: "hv", color: colors.accent, width: 2 }, marker: { size: 5 },
     }];
     if (name === "edp" && xs.length) {
@@ -21,12 +23,12 @@
       }));
     }
     const all = traces.flatMap((t) => t.y).filter((v) => v !== null);
-    return Plotly.react($("plot-history"), traces, layout(colors, {
+    return plot($("plot-history"), traces, {
       xaxis: axis(colors, bySeconds ? "search time, s" : "problem-mapping evaluations", { tickformat: bySeconds ? "~g" : "~s", rangemode: "tozero" }),
-      yaxis: axis(colors, m.label + ", " + m.unit, { ...scaled(all), tickformat: m.format, ticksuffix: m.suffix }),
+      yaxis: axis(colors, scale.title, { ...scaled(all), tickformat: scale.format }),
       margin: { l: 56, r: 16, t: 48, b: 48 },
       hovermode: "closest",
-    }), config());
+    });
   }
 
   function showBounds() {
@@ -45,32 +47,29 @@
     $("bounds").replaceChildren(...items);
   }
 
-  function showHost() {
-    if (!D.host.length) {
-      $("host-section").hidden = true;
-      return;
-    }
-    const own = D.host.filter((op) => op.on === "host");
-    const cycles = own.reduce((sum, op) => sum + op.count * op.cycles, 0);
-    const known = D.host.every((op) => op.energy !== null);
-    const energy = own.reduce((sum, op) => sum + op.count * (op.energy || 0), 0);
-    const best = D.candidates[D.best];
-    $("host-hint").textContent = (D.whole ? "Operators beside the layers, as predicted; they are part of every design's cost. The host core runs for " : "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: ") + si(cycles, "cycles") +
-      (best.latency > 0 ? " (" + percent(cycles / best.latency) + " of the best design's latency)" : "") + (known ? ", " + joules(energy) : "") + ".";
+  /** What is part of no cost here: the host's operators where costs are of layers alone. */
+  function showHost(rows) {
+    const apart = D.whole || !rows ? [] : rows.filter((row) => row.kind !== "layer" && row.runs > 0);
+    $("host-section").hidden = !apart.length;
+    if (!apart.length) return;
+    const total = (key) => apart.reduce((sum, row) => sum + row[key], 0);
+    const design = predictedOf(D.candidates[chosen]);
+    $("host-hint").textContent = "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: the host core runs for " + si(total("latency"), "cycles") +
+      (design.latency > 0 ? " (" + percent(total("latency") / design.latency) + " of the design's latency)" : "") + ", " + joules(total("energy")) + ".";
     fillTable($("host"), [
-      { title: "Operator", sort: (op) => op.operator, class: "wrap", cell: (op) => op.operator },
-      { title: "Network", sort: (op) => op.network, class: "wrap", cell: (op) => op.network },
-      { title: "Kind", sort: (op) => op.kind, cell: (op) => op.kind },
-      { title: "On", sort: (op) => op.on, cell: (op) => op.on },
-      { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => count(op.count) },
-      { title: "Latency", unit: "cycles", num: true, sort: (op) => op.count * op.cycles, cell: (op) => si(op.count * op.cycles) },
-      { title: "Energy", unit: "J", num: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },
-    ], D.host);
+      { title: "Operator", first: true, sort: (row) => row.name, class: "wrap", cell: (row) => row.name },
+      { title: "Network", sort: (row) => row.network, class: "wrap", cell: (row) => row.network },
+      { title: "Kind", sort: (row) => row.fn, cell: (row) => row.fn },
+      { title: "On", sort: (row) => row.on, cell: (row) => row.on },
+      { title: "Runs", num: true, sort: (row) => row.runs, cell: (row) => count(row.runs) },
+      { title: "Latency", unit: "cycles", num: true, first: true, sort: (row) => row.latency, cell: (row) => si(row.latency) },
+      { title: "Energy", num: true, first: true, sort: (row) => row.energy, cell: (row) => joules(row.energy) },
+    ], apart, { caption: "Operators beside the layers, all runs of each" });
   }
 
   function showNetworks() {
     fillTable($("networks"), [
-      { title: "Network", sort: (n) => n.name, class: "wrap", cell: (n) => [n.name, h("div", { class: "sub2" }, n.source)] },
+      { title: "Network", first: true, sort: (n) => n.name, class: "wrap", cell: (n) => [n.name, h("div", { class: "sub2" }, n.source)] },
       { title: "Weight", num: true, sort: (n) => n.weight, cell: (n) => count(n.weight) },
       { title: "MACs", num: true, sort: (n) => n.macs, cell: (n) => si(n.macs) },
       { title: "Weights", unit: "words", num: true, sort: (n) => n.words, cell: (n) => si(n.words) },
@@ -78,9 +77,9 @@
       { title: "Unique problems", num: true, sort: (n) => n.problems, cell: (n) => grouped(n.problems) },
       { title: "Accelerator", unit: "cycles on the best", num: true, sort: (n) => n.latency, cell: (n) => si(n.latency) },
       { title: "Host", unit: "cycles", num: true, sort: (n) => n.host, cell: (n) => si(n.host) },
-      { title: "Whole program", unit: "cycles", num: true, sort: (n) => n.latency + n.host, cell: (n) => si(n.latency + n.host) },
-      { title: "Energy on the best", unit: "J", num: true, sort: (n) => n.energy, cell: (n) => joules(n.energy) },
-    ], D.workload);
+      { title: "Whole program", unit: "cycles", num: true, first: true, sort: (n) => n.latency + n.host, cell: (n) => si(n.latency + n.host) },
+      { title: "Energy on the best", num: true, first: true, sort: (n) => n.energy, cell: (n) => joules(n.energy) },
+    ], D.workload, { caption: "Networks of the workload, on the best design" });
     const missing = D.workload.flatMap((n) => n.unsupported.map((item) => [n.name, ...item]));
     if (missing.length) {
       $("unsupported").replaceChildren(
@@ -105,21 +104,31 @@
     fillTable($("facts"), [
       { title: "Fact", cell: (row) => row[0] },
       { title: "Value", class: "wrap", cell: (row) => row[1] },
-    ], D.facts);
+    ], D.facts, { caption: "What the result came from" });
+  }
+
+  /** What the address names and the report does not hold is said, not passed over. */
+  function showAddress() {
+    $("address").hidden = !unknown.length;
+    $("address").textContent = "The address of this page asks for what the report does not hold: " + unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? " and " + (unknown.length - 5) + " more" : "") + "." + (unknown.some((one) => one.startsWith("design ")) ? " The best design is shown." : "");
   }
 
   async function select(id) {
+    if (id !== chosen) {
+      unknown = [];
+      showAddress();
+    }
     chosen = id;
     writeAddress();
     showDesign();
+    showCommands();
     const drawing = drawFront();
     let rows = null, reason = "";
     try {
       rows = await layersOf(id);
       if (rows === null) reason = "The layers of this design are not in the page; its mappings are in candidates.parquet.";
     } catch (error) {
-      if (id === D.best) rows = D.layers.map(([text, row], i) => layerRow(text, row, D.tasks[i], i, D.candidates[id]));
-      else reason = "This browser cannot unpack the layers of designs other than the best (" + error.message + ").";
+      reason = "This browser cannot unpack the layers of designs other than the best (" + error.message + ").";
     }
     if (chosen !== id) return; // another design was clicked meanwhile
     rowsShown = rows;
@@ -127,6 +136,7 @@
     filterDesigns();
     await showLayers(reason);
     showGraph();
+    showHost(rows);
     document.body.dataset.shown = String(id);
   }
 
@@ -154,7 +164,6 @@
     $("by-samples").addEventListener("click", () => toggle(false));
     $("by-seconds").addEventListener("click", () => toggle(true));
     $("back").addEventListener("click", () => select(D.best));
-    $("all-bars").parentElement.hidden = D.tasks.length <= BARS;
     $("all-bars").addEventListener("change", () => rowsShown && drawLayers(rowsShown));
     $("filter").addEventListener("input", applyFilter);
     $("graph-network").append(...D.workload.map((n, place) => h("option", { value: place }, n.name)));
@@ -162,24 +171,23 @@
     $("graph-network").parentElement.hidden = D.workload.length < 2;
     $("graph-network").addEventListener("change", showGraph);
     $("graph-all").addEventListener("change", showGraph);
-    addEventListener("hashchange", () => { const design = readAddress(); changePins(); select(design); });
-    onLook(() => drawAll());
-  }
-
-  async function drawAll() {
-    await Promise.all([drawFront(), drawHistory()]);
-    if (rowsShown) await showLayers("");
+    addEventListener("hashchange", () => { chosen = readAddress(); changePins(); select(chosen); showAddress(); });
+    onLook(() => {
+      const drawn = [drawFront(), drawHistory(), ...(rowsShown ? [drawLayers(rowsShown), drawRoof(rowsShown)] : [])];
+      showGraph();
+      return Promise.all(drawn);
+    });
   }
 
   run(async () => {
     showTexts();
     sortTables();
     chosen = readAddress();
+    showAddress();
     controls();
     listDesigns();
     showDesign();
     showBounds();
-    showHost();
     showNetworks();
     await Promise.all([drawHistory(), select(chosen), showCompared()]);
     $("plot-front").on("plotly_click", (event) => {

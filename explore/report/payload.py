@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from baco.compiler.mapping.nest import ROW_DIM, Mapping
 from baco.compiler.mapping.text import format_mapping
-from baco.exploration.candidate import BatchSummary, Cost, LayerCost
+from baco.exploration.breakdown import COMPONENTS, CostEntry, DesignCosts
+from baco.exploration.candidate import BatchSummary, Cost
 from baco.exploration.cost.detail import LayerDetail
 from baco.exploration.hardware import units_of
 from baco.exploration.objective import metric
+from baco.exploration.report.bottlenecks import bottlenecks
 from baco.exploration.report.data import Baseline, ReportData
 from baco.exploration.report.figures import axis_metrics
 from baco.exploration.report.graph import GraphNode, network_units
@@ -19,12 +22,12 @@ from baco.exploration.report.summary import (
     TIMING_WORDS,
     candidate_block,
     cost_block,
-    host_cycles,
     network_totals,
     objective_words,
+    program_block,
     task_block,
-    whole_cycles,
 )
+from baco.exploration.report.tables import number
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant
 from baco.exploration.serialize import problem_to_json
 from baco.workloads.problem import DIMS
@@ -35,10 +38,12 @@ __all__ = ["history", "packed_payload", "payload"]
 _MAX_HISTORY = 1500
 #: Most rows (layer of a candidate) that the page carries, so that it stays small: about 50 bytes each.
 _MAX_LAYER_ROWS = 25_000
+#: Components that every layer has, in whatever model.
+_LAYER_COMPONENTS = ("mac", "registers", "accumulator", "scratchpad", "dram", "static")
 
 
 def payload(data: ReportData) -> dict[str, Any]:
-    """Everything but the layers of the designs."""
+    """Everything but the parts of the designs; those of the best, for browsers that cannot unpack the others."""
     best = data.best
     packed = packed_indices(data)
     x, y = axis_metrics(data)
@@ -50,6 +55,7 @@ def payload(data: ReportData) -> dict[str, Any]:
         "networks": data.network_names,
         "source": data.source,
         "limits": list(data.resources),
+        "components": _components(data),
         "objective": {"metrics": data.objective.metrics, "words": objective_words(data), "x": x, "y": y},
         "candidates": candidates,
         "best": data.best_index,
@@ -68,31 +74,9 @@ def payload(data: ReportData) -> dict[str, Any]:
             }
             for task in data.tasks
         ],
-        # for browsers that cannot unpack the others
-        "layers": [
-            [_mapping(mapping), _row(0, layer, detail, runs)]
-            for mapping, layer, detail, runs in zip(
-                best.mappings,
-                data.best_layers,
-                _details(data, data.best_index),
-                data.counts(data.best_index),
-                strict=True,
-            )
-        ],
+        "shown": _parts(data, [data.best_index]),
         "history": history(data.summaries),
         "bounds": [asdict(bound) for bound in data.bounds],
-        "host": [
-            {
-                "network": item.network,
-                "operator": item.operator,
-                "kind": item.kind,
-                "count": item.count,
-                "cycles": item.latency_cycles,
-                "energy": item.energy_pj,
-                "on": "accelerator" if item.on_accelerator else "host",
-            }
-            for item in data.host
-        ],
         "workload": [_network(data, index) for index in range(len(data.workload.networks))],
         "facts": _facts(data),
         "cards": _cards(data),
@@ -105,57 +89,112 @@ def payload(data: ReportData) -> dict[str, Any]:
 
 
 def packed_payload(data: ReportData) -> dict[str, Any]:
-    """Layers of the designs shown, by place, with each mapping once; and the accelerators as YAML, by hash."""
-    texts: dict[Any, int] = {}
-    mappings: list[list[Any]] = []
-
-    def place(mapping: Mapping) -> int:
-        key = (format_mapping(mapping), mapping.buffering)
-        if key not in texts:
-            texts[key] = len(mappings)
-            mappings.append(_mapping(mapping))
-        return texts[key]
-
-    rows: dict[str, list[list[Any]]] = {}
-    for index in sorted(packed_indices(data)):
-        layers = data.layers[index]
-        assert layers is not None  # only such are packed
-        rows[str(index)] = [
-            _row(place(mapping), layer, detail, runs)
-            for mapping, layer, detail, runs in zip(
-                data.candidates[index].mappings,
-                layers,
-                _details(data, index),
-                data.counts(index),
-                strict=True,
-            )
-        ]
+    """Parts of the designs shown; and the accelerators as YAML, by hash."""
     accelerators = {c.accelerator.config_hash: c.accelerator for c in data.candidates}
+    designs: list[int] = sorted(packed_indices(data))
     if data.baseline is not None:
         one = data.baseline
         accelerators[one.accelerator.config_hash] = one.accelerator
-        rows[str(len(data.candidates))] = [
-            _row(place(mapping), layer, detail, task.count)
-            for mapping, layer, detail, task in zip(
-                one.mappings, one.layers, one.details, data.tasks, strict=True
-            )
-        ]
+        designs.append(len(data.candidates))
     return {
-        "texts": mappings,
-        "rows": rows,
+        **_parts(data, designs),
         "accelerators": {name: one.to_yaml() for name, one in accelerators.items()},
     }
 
 
+def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
+    """What the programs of some designs consist of; the baseline is the design behind the last candidate.
+
+    Returns:
+        By the number of a design: `rows`, its layers; `beside`, a place in `besides`, what else runs, each a place in `units` with
+        its numbers; `bottlenecks`; `measured_terms`, measured energy (pJ) by component; `graph`, places in `graphs`, one a network. And `texts`, each mapping once.
+    """
+    texts, units, besides, graphs = (_Table() for _ in range(4))
+    rows: dict[str, Any] = {}
+    beside: dict[str, int] = {}
+    waits: dict[str, Any] = {}
+    graph: dict[str, list[int]] = {}
+    terms: dict[str, Any] = {}
+    components = _components(data)
+    for index in designs:
+        costs, details, mappings = _design(data, index)
+        each: Sequence[LayerDetail | None] = details or [None] * len(data.tasks)
+        key = str(index)
+        rows[key] = [
+            _row(texts.place(_mapping(mapping)), entry, detail, components)
+            for mapping, entry, detail in zip(mappings, costs.layers, each, strict=True)
+        ]
+        beside[key] = besides.place([_other(entry, units, components) for entry in costs.beside])
+        waits[key] = [
+            [
+                one.name,
+                one.entries,
+                number(one.cycles),
+                None if one.doubled_cycles is None else number(one.doubled_cycles),
+            ]
+            for one in bottlenecks(costs, details)
+        ]
+        if costs.measured_terms_pj:
+            terms[key] = {name: number(value) for name, value in costs.measured_terms_pj.items()}
+        graph[key] = [
+            graphs.place([_unit(one) for one in network_units(network, costs)])
+            for network in data.workload.networks
+        ]
+    return {
+        "texts": texts.rows,
+        "units": units.rows,
+        "besides": besides.rows,
+        "graphs": graphs.rows,
+        "rows": rows,
+        "beside": beside,
+        "bottlenecks": waits,
+        "measured_terms": terms,
+        "graph": graph,
+    }
+
+
+class _Table:
+    """Rows of plain JSON, equal ones once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, row: Any) -> int:
+        """Of a row, added if it is new."""
+        place = self._places.setdefault(json.dumps(row), len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(row)
+        return place
+
+
+def _design(
+    data: ReportData, index: int
+) -> tuple[DesignCosts, Sequence[LayerDetail] | None, Sequence[Mapping]]:
+    """Costs, details of the layers if they are known, and mappings of a design, as of `_parts`."""
+    if index == len(data.candidates):
+        assert data.baseline is not None
+        return data.baseline.costs, data.baseline.details, data.baseline.mappings
+    costs = data.costs[index]
+    assert costs is not None  # only such are packed
+    return costs, data.details.get(index), data.candidates[index].mappings
+
+
+def _components(data: ReportData) -> list[str]:
+    """What energy goes to in some design of the report, by name."""
+    everyone = [*data.costs, data.baseline.costs if data.baseline is not None else None]
+    known = {
+        name for one in everyone if one is not None for name in (*one.energy_terms_pj, *one.measured_terms_pj)
+    }
+    return [name for name in COMPONENTS if name in known or name in _LAYER_COMPONENTS]
+
+
 def packed_indices(data: ReportData) -> set[int]:
-    """Candidates whose layers the page carries: the front first, then the latest, up to a limit."""
-    known = [index for index, layers in enumerate(data.layers) if layers is not None]
+    """Candidates whose parts the page carries: the front first, then the latest, up to a limit."""
+    known = [index for index, costs in enumerate(data.costs) if costs is not None]
     known.sort(key=lambda index: (not data.candidates[index].front, -index))
-    return set(known[: _MAX_LAYER_ROWS // max(1, len(data.tasks))]) | {data.best_index}
-
-
-def _details(data: ReportData, index: int) -> Sequence[LayerDetail | None]:
-    return data.details.get(index) or [None] * len(data.tasks)
+    parts = len(data.tasks) + len(data.best_costs.beside)
+    return set(known[: _MAX_LAYER_ROWS // max(1, parts)]) | {data.best_index}
 
 
 def _mapping(mapping: Mapping) -> list[Any]:
@@ -172,13 +211,16 @@ def _mapping(mapping: Mapping) -> list[Any]:
     ]
 
 
-def _row(text: int, layer: LayerCost, detail: LayerDetail | None, runs: float) -> list[Any]:
-    """Place of the mapping; latency, energy, MACs executed, DRAM words; latency terms; five energy terms and the static one; code style;
-    details: words by level and tensor, bytes moved, what is held, latencies with twice of each resource; runs by itself."""
+def _row(text: int, entry: CostEntry, detail: LayerDetail | None, components: Sequence[str]) -> list[Any]:
+    """A layer: place of the mapping; latency, energy, MACs executed, DRAM words of one run; latency terms; energy by component; code
+    style; details: words by level and tensor, bytes moved, what is held, latencies with twice of each resource; runs by itself;
+    what was measured; groups that it runs in."""
+    layer = entry.layer
+    assert layer is not None
     numbers = [
-        [layer.latency_cycles, layer.energy_pj, layer.macs, layer.accesses[3]],
+        [entry.cycles, entry.energy_pj, layer.macs, entry.dram_words],
         layer.latency_terms,
-        [*layer.energy_terms_pj, layer.static_pj],
+        [entry.energy_terms_pj.get(name, 0.0) for name in components],
     ]
     known = None
     if detail is not None:
@@ -189,7 +231,41 @@ def _row(text: int, layer: LayerCost, detail: LayerDetail | None, runs: float) -
             "lanes": detail.lanes,
             "doubled": _shorts(detail.doubled),
         }
-    return [text, *map(_shorts, numbers), layer.style or "", known, runs]
+    exact = [[number(value) for value in values] for values in numbers]
+    return [text, *exact, layer.style or "", known, number(entry.runs), _measured(entry), list(entry.groups)]
+
+
+def _other(entry: CostEntry, units: _Table, components: Sequence[str]) -> list[Any]:
+    """What is no layer: place of its description; latency, energy, DRAM words of one run; energy by component; runs; what was measured."""
+    what = [
+        entry.network,
+        entry.name,
+        entry.kind,
+        entry.function,
+        entry.on,
+        list(entry.operators),
+        number(entry.macs),
+    ]
+    return [
+        units.place(what),
+        [number(entry.cycles), number(entry.energy_pj), number(entry.dram_words)],
+        [number(entry.energy_terms_pj.get(name, 0.0)) for name in components],
+        number(entry.runs),
+        _measured(entry),
+    ]
+
+
+def _measured(entry: CostEntry) -> list[Any] | None:
+    """Runs, cycles and energy of all of them (None where that is not known), and whether they are as predicted."""
+    one = entry.measured
+    if one is None:
+        return None
+    return [
+        number(one.runs),
+        number(one.cycles),
+        None if one.energy_pj is None else number(one.energy_pj),
+        one.assumed,
+    ]
 
 
 def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:
@@ -231,18 +307,20 @@ def _hardware(accelerator: Any) -> dict[str, Any]:
         "clock": accelerator.clock_mhz,
         "dram": accelerator.dram_bytes_per_cycle,
         "hash": accelerator.config_hash,
+        "blocks": {name: _short(one) for name, one in accelerator.area_blocks().items()},
     }
 
 
 def _costs(cost: Cost, clock_mhz: float) -> dict[str, Any]:
+    """With all digits: the files that the page saves are made of them."""
     block = cost_block(cost, clock_mhz)
     return {
-        "latency": _short(block["latency_cycles"]),
-        "energy": _short(block["energy_uj"] * 1e6),
-        "edp": _short(block["edp_uj_cycles"]),
-        "area": _short(block["area_mm2"]),
-        "edap": _short(block["edap_uj_cycles_mm2"]),
-        "power": _short(block["power_w"]),
+        "latency": number(block["latency_cycles"]),
+        "energy": number(cost.energy_pj),
+        "edp": number(block["edp_uj_cycles"]),
+        "area": number(block["area_mm2"]),
+        "edap": number(block["edap_uj_cycles_mm2"]),
+        "power": number(block["power_w"]),
         "source": block["source"],
     }
 
@@ -252,10 +330,12 @@ def _validated(data: ReportData, index: int) -> dict[str, Any]:
     found = data.validated.get(index)
     if found is None:
         return {}
-    before = found.design.predicted
-    if found.cost is None or before is None:
+    if found.cost is None:
         return {"status": found.status}
-    return {"status": found.status, "was": _costs(before, found.design.accelerator.clock_mhz)}
+    return {
+        "status": found.status,
+        "was": _costs(data.prediction(index), found.design.accelerator.clock_mhz),
+    }
 
 
 def _shorts(values: Iterable[float]) -> list[float | int]:
@@ -290,7 +370,7 @@ def history(summaries: Sequence[BatchSummary]) -> dict[str, list[Any]]:
 def _network(data: ReportData, index: int) -> dict[str, Any]:
     network, weight = data.workload.networks[index], data.workload.weights[index]
     latency, energy = network_totals(data, network)
-    host = host_cycles(data, network.name)
+    host = data.best_costs.host_cycles(network.name)
     return {
         "name": network.name,
         "source": network.source,
@@ -299,32 +379,24 @@ def _network(data: ReportData, index: int) -> dict[str, Any]:
         "words": network.weight_words,
         "operators": sum(op.repeat for op in network.operators if op.problem),
         "problems": len(network.tasks),
-        "latency": latency - host if data.search.whole else latency,
+        "latency": latency - host if data.best_costs.complete else latency,
         "energy": energy,
         "host": host,
-        "units": [_unit(one) for one in network_units(network, data.tasks, data.host)],
         "unsupported": [[item.operator, item.node, item.reason] for item in network.unsupported],
     }
 
 
-def _unit(one: GraphNode) -> dict[str, Any]:
-    return {
-        "name": one.operator.name,
-        "kind": one.operator.kind,
-        "on": one.on,
-        "repeat": one.operator.repeat,
-        "rides": one.rides,
-        "from": sorted(one.sources),
-        "task": -1 if one.task is None else one.task,
-        "cycles": _short(one.cycles),
-    }
+def _unit(one: GraphNode) -> list[Any]:
+    """Name, kind, repetitions, what runs it, place of its entry (-1: none), group, what rides along, places of what it reads."""
+    entry = -1 if one.entry is None else one.entry
+    return [one.name, one.kind, one.repeat, one.on, entry, one.group, one.rides, sorted(one.sources)]
 
 
 def _cards(data: ReportData) -> list[list[str]]:
     """Headline numbers: label, value, remark. The whole program first: what a user's network takes."""
     cost, clock = data.best.cost, data.best.accelerator.clock_mhz
-    host = host_cycles(data)
-    whole = whole_cycles(data)
+    program = program_block(data)
+    whole, host = program["latency_cycles"], program["host_cycles"]
 
     def seconds(cycles: float) -> str:
         return si(milliseconds(cycles, clock) * 1e-3, "s")
@@ -332,11 +404,18 @@ def _cards(data: ReportData) -> list[list[str]]:
     macs = sum(task.count * task.problem.macs for task in data.tasks)
     peak = data.best.accelerator.dim**2
     broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
+    guess = ""
+    if cost.source == "measured":
+        guess = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
     cards = [
         *broken,
-        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}"],
+        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{guess}"],
         ["Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}"],
-        ["Host", seconds(host), f"{si(host, 'cycles')}, {share(host, whole)} of the whole, predicted"],
+        [
+            "Host",
+            seconds(host),
+            f"{si(host, 'cycles')}, {share(host, whole)} of the whole, {program['host_source']}",
+        ],
         [
             "Energy-delay product",
             scientific(cost.edp),
@@ -354,11 +433,13 @@ def _cards(data: ReportData) -> list[list[str]]:
     if data.baseline is not None:
         goal = data.objective.front_metrics if len(data.objective.metrics) > 1 else data.objective.metrics
         name = goal[0]
-        before, now = metric(data.baseline.cost, name), metric(cost, name)
+        base, now = metric(data.baseline.cost, name), metric(cost, name)
         if now > 0:
-            label = "less" if before >= now else "of the"
-            ratio = f"{significant(before / now)}×" if before >= now else significant(now / before) + "×"
-            cards.append([f"Against {data.baseline.accelerator.name}", ratio, f"{label} {_short_name(name)}"])
+            label = "less" if base >= now else "of the"
+            ratio = f"{significant(base / now)}×" if base >= now else significant(now / base) + "×"
+            times = significant(cost.area_mm2 / data.baseline.cost.area_mm2)
+            remark = f"{label} {_short_name(name)}, {times}× the area"
+            cards.append([f"Against {data.baseline.accelerator.name}", ratio, remark])
     if data.bounds and data.bounds[-1].edp > 0:
         bound = data.bounds[-1]
         cards.append(

@@ -1,43 +1,43 @@
   // What the report's page knows: the data, what is chosen, how quantities are called.
   const { $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton } = Baco;
-  const { fillTable, sortTables, theme, config, narrow, layout, axis, scaled, onLook, run } = Baco;
+  const { fillTable, emptyTable, sortTables, theme, plot, narrow, onPaper, axis, axisUnit, scaled, onLook, run } = Baco;
   const D = readJson("data");
 
-  // Okabe and Ito's colours, told apart by colour-blind readers too.
-  const RESOURCES = [
-    { key: "array", label: "array (MACs)", color: "#0072b2" },
-    { key: "registers", label: "registers", color: "#56b4e9" },
-    { key: "accumulator", label: "accumulator", color: "#009e73" },
-    { key: "scratchpad", label: "scratchpad", color: "#e69f00" },
-    { key: "dram", label: "DRAM", color: "#d55e00" },
-  ];
-  // What energy goes to, in the order of a layer's terms.
-  const COMPONENTS = [...RESOURCES, { key: "static", label: "leakage and clock", color: "#999999" }];
+  const RESOURCE = readJson("resources"); // label and color of what time and energy go to, by name
+  const resource = (key) => ({ key, ...RESOURCE[key] });
+  // What energy goes to, in the order of the numbers of a part.
+  const COMPONENTS = D.components.map(resource);
   // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
-  const LIMITS = D.limits.map((name) => [
-    { ...RESOURCES[0], key: "compute" }, ...RESOURCES,
-    { key: "memory", label: "memory channel", color: "#d55e00" },
-    { key: "load", label: "loads", color: "#e69f00" },
-    { key: "store", label: "stores", color: "#cc79a7" },
-    { key: "issue", label: "issue of commands", color: "#8a8f2a" },
-  ].find((one) => one.key === name));
+  const LIMITS = D.limits.map(resource);
+  // What limits a part of a program: a resource, or what the part is where no single resource is known to.
+  const WAITS = [...LIMITS, ...["group", "operator", "host"].map(resource)];
+  const waitOf = (key) => WAITS.find((one) => one.key === key);
   const LIMIT_NOTE = {
     compute: "passes of the array", accumulator: "its ports", scratchpad: "its ports", dram: "its bandwidth",
     memory: "the channel of main memory that loads and stores share", load: "the load unit and its memory port",
     store: "the store unit and its memory port", issue: "the host core, writing commands",
+    group: "operators that run as one unit", operator: "additions, poolings and the like, on the accelerator",
+    host: "operators that it computes by itself",
   };
+  const BLOCKS = { array: "array", accumulator: "accumulator", scratchpad: "scratchpad", tables: "tables of functions", logic: "further logic", memory_interface: "memory interface" };
   const METRICS = {
     edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
-    latency: { label: "latency", unit: "cycles", scale: 1, format: "~s" },
-    energy: { label: "energy", unit: "J", scale: 1e-12, format: "~s", suffix: "J" },
+    latency: { label: "latency", unit: "cycles", scale: 1, prefixed: true },
+    energy: { label: "energy", unit: "J", scale: 1e-12, prefixed: true },
     area: { label: "area", unit: "mm²", scale: 1, format: "~g" },
     edap: { label: "energy-delay-area product", unit: "µJ·cycles·mm²", scale: 1, format: "" },
-    power: { label: "power", unit: "W", scale: 1, format: "~s", suffix: "W" },
+    power: { label: "power", unit: "W", scale: 1, prefixed: true },
     dim: { label: "array side", unit: "PEs", scale: 1, format: "~g" },
     spad: { label: "scratchpad", unit: "KiB", scale: 1, format: "~g" },
     acc: { label: "accumulator", unit: "KiB", scale: 1, format: "~g" },
     samples: { label: "found after", unit: "evaluations", scale: 1, format: "~s" },
   };
+  /** A metric's values as an axis or a scale of colours has them: divided so that its unit's prefix fits, what to call it, how ticks are written. */
+  function metricScale(name, values, type) {
+    const m = METRICS[name];
+    const { factor, unit } = m.prefixed ? axisUnit(values, m.unit, type) : { factor: 1, unit: m.unit };
+    return { of: (v) => v / factor, title: m.label + ", " + unit, format: m.prefixed ? "~g" : m.format };
+  }
   const DIMS = ["R", "S", "P", "Q", "C", "K", "N"];
   const TENSORS = [
     { key: "W", label: "weights", color: "#0072b2" },
@@ -49,34 +49,60 @@
   // ---------------------------------------------------------------- what is chosen
   let chosen = D.best; // place of the design in view
   let pinned = []; // places of designs that are compared
-  let rowsShown = null; // layers of the design in view; null while unknown
+  let rowsShown = null; // parts of the program of the design in view, the layers first, one a task; null while unknown
   let everything = null; // promise of the deflated block
 
   const designName = (c) => (c.label || "#" + c.id) + " · " + c.dim + " × " + c.dim;
   const status = (c) => (c.label ? "Gemmini's own tiling" : c.id === D.best ? "best" : c.front ? "on the front" : "dominated");
+  /** What was predicted of a design, whether it was measured since or not. */
+  const predictedOf = (c) => c.was || c;
   const several = D.workload.length > 1;
-  const layerName = (task) => (several ? task.network + ": " : "") + task.name;
+  const layerName = (one) => (several ? one.network + ": " : "") + one.name;
 
-  /** Layers of a design as objects; null where the page does not carry them. Rejects where a browser cannot unpack. */
-  async function layersOf(id) {
+  /** The block that holds a design; null where the page does not carry it. Rejects where a browser cannot unpack. */
+  async function blockOf(id) {
     if (!D.candidates[id].packed) return null;
+    if (id === D.best) return D.shown;
     everything ||= unpack("packed");
-    const all = await everything;
-    return all.rows[id].map((row, i) => layerRow(all.texts[row[0]], row, D.tasks[i], i, D.candidates[id]));
+    return everything;
   }
+  /** Parts of the program of a design as objects: what `rowsShown` holds. */
+  async function layersOf(id) {
+    const all = await blockOf(id), design = D.candidates[id];
+    if (all === null) return null;
+    const layers = all.rows[id].map((row, i) => layerRow(all.texts[row[0]], row, D.tasks[i], i, design));
+    const rows = [...layers, ...all.besides[all.beside[id]].map((row, i) => otherRow(all.units[row[0]], row, layers.length + i, design))];
+    rows.waits = all.bottlenecks[id].map(([key, parts, cycles, doubled]) => ({ key, parts, cycles, doubled }));
+    rows.graphs = all.graph[id].map((place) => all.graphs[place].map(([name, kind, repeat, on, entry, group, rides, from]) => ({ name, kind, repeat, on, entry, group, rides, from })));
+    rows.terms = all.measured_terms[id] || null;
+    return rows;
+  }
+  const measuredPart = (one) => one && { runs: one[0], cycles: one[1], energy: one[2], assumed: one[3] };
   /** Numbers are of all runs unless they are called `one`. */
-  function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail, runs], task, i, design) {
+  function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail, runs, measured, groups], task, i, design) {
     const [mapping, rows, columns, lane, tile1, tile2, twice] = text;
     return {
-      i, task, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy,
-      one: latency, oneEnergy: energy, runs, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
-      limit: busy.indexOf(Math.max(...busy)),
+      i, task, macs: task.macs, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy, groups,
+      network: task.network, name: task.name, kind: "layer", fn: task.kind, on: "accelerator", what: task.kind + " · " + task.problem, operators: task.operators,
+      one: latency, oneEnergy: energy, oneParts: parts, runs, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
+      limit: D.limits[busy.indexOf(Math.max(...busy))], counted: runs > 0, measured: measuredPart(measured),
       use: latency > 0 ? task.macs / latency / (design.dim * design.dim) : 0,
     };
   }
-  const shareOf = (rows, key) => {
-    const total = rows.reduce((sum, row) => sum + row[key], 0) || 1;
-    return (row) => row[key] / total;
+  function otherRow([network, name, kind, fn, on, operators, macs], [, [latency, energy, dram], parts, runs, measured], i, design) {
+    return {
+      i, network, name, kind, fn, on, operators, runs, macs, dram, groups: [], what: kind === "group" ? "runs as one unit" : fn,
+      one: latency, oneEnergy: energy, oneParts: parts, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
+      limit: on === "host" ? "host" : kind, counted: D.whole && runs > 0, measured: measuredPart(measured),
+      use: latency > 0 && macs > 0 ? macs / latency / (design.dim * design.dim) : 0,
+    };
+  }
+  /** What runs: parts of the predicted program, and of the measured one. */
+  const running = (rows) => rows.filter((row) => row.counted || row.measured);
+  /** Share of the whole program, as predicted. */
+  const shareOf = (key) => {
+    const total = predictedOf(D.candidates[chosen])[key] || 1;
+    return (row) => (row.counted ? row[key] / total : 0);
   };
   const dotOf = (color) => { const dot = h("span", { class: "dot" }); dot.style.background = color; return dot; };
   const barOf = (share, color) => { const bar = h("div", { class: "bar" }); bar.style.width = 100 * Math.min(1, share) + "%"; bar.style.background = color; return h("div", { class: "track" }, bar); };
@@ -90,10 +116,23 @@
       history.replaceState(null, "", parts.length ? "#" + parts.join("&") : location.pathname + location.search);
     } catch { /* some browsers refuse this for files */ }
   }
+  let unknown = []; // what the address asks for and is not there, in its own words
+  /** Takes over what is pinned; returns the place of the design to show. */
   function readAddress() {
-    const given = new Map(location.hash.replace(/^#/, "").split("&").map((part) => part.split("=")));
-    const place = (text) => D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
-    const design = place(given.get("design") || "");
-    pinned = (given.get("pin") || "").split(",").map(place).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, 4);
+    unknown = [];
+    const place = (what) => (text) => {
+      const found = D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
+      if (found < 0) unknown.push(what + cut(text, 24));
+      return found;
+    };
+    let design = D.best;
+    pinned = [];
+    for (const part of location.hash.replace(/^#/, "").split("&").filter(Boolean)) {
+      const [name, value] = part.split("=");
+      if (value === undefined) continue; // a place in the page
+      if (name === "design") design = place("design ")(value);
+      else if (name === "pin") pinned = value.split(",").filter(Boolean).map(place("pinned design ")).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, MOST_PINNED);
+      else unknown.push(cut(part, 24));
+    }
     return design >= 0 ? design : D.best;
   }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from baco.accel.config import Accelerator
+from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
+from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries, operator_entries
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
 from baco.exploration.constraints import network_costs
 from baco.exploration.cost.bound import capacity_bound
@@ -18,10 +21,13 @@ from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
+from baco.exploration.explain.remap import Known
+from baco.exploration.explain.steps import neighbours
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine
-from baco.exploration.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
+from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecord, write_report
+from baco.exploration.report.measured_costs import with_measurements
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.study import Study
@@ -68,7 +74,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             raise InfeasibleError(
                 "the study holds no feasible design yet",
                 location=Location(str(path)),
-                hint="continue it with --resume",
+                hint=words("continue it with --resume", "continue it with resume=True"),
             )
         workload, summaries = study.workload(), study.summaries()
         space = study.space()
@@ -92,37 +98,59 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             whole=study.rest is not None,
         )
         provenance, objective, rest = study.provenance, study.objective, study.rest
+        state, blocks = study.state(), tuple((m, n, k) for m, n, k in study.setup.get("blocks", ()))
         found = merge(study.candidates() or nearest, validated_designs(study), objective)
     candidates = found.candidates
     best = nearest[0] if nearest else candidates[found.best]
     layers = layers_of_tasks(best.tasks, workload)
     model = make_cost_model(record.cost_model, layers, space, rest)
     designs = [(c.mappings, c.accelerator) for c in candidates]
-    costs = model.design_costs(designs)
+    layer_costs = model.design_costs(designs)
+    programs = _Programs(workload, best.tasks, rest)
+    costs = [
+        with_measurements(programs.costs(one.accelerator, layer_cost), found.validated.get(index))
+        for index, (one, layer_cost) in enumerate(zip(candidates, layer_costs, strict=True))
+    ]
+    for one, predicted in zip(costs, found.predictions, strict=True):
+        one.check(predicted)
     detailed = _detailed(candidates, candidates.index(best), objective)
     details = layer_details(
-        record.cost_model, layers, [designs[i] for i in detailed], [costs[i] for i in detailed]
+        record.cost_model, layers, [designs[i] for i in detailed], [layer_costs[i] for i in detailed]
     )
+    own = costs[candidates.index(best)]
     return ReportData(
         workload=workload,
         objective=objective,
         candidates=candidates,
         best=best,
-        layers=costs,
+        costs=costs,
         summaries=summaries,
         search=record,
         provenance={**provenance},
         command=provenance["command"],
         bounds=_bounds(best, space, layers, summaries, record.cost_model, rest),
-        host=_host(workload, best.accelerator, rest),
-        alone=[rest.counts(best.tasks, one.accelerator) for one in candidates] if rest is not None else (),
         validated=found.validated,
         others=found.others,
-        violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, costs, strict=True)]
+        violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, layer_costs, strict=True)]
         if nearest
         else (),
-        baseline=_baseline(space, best.tasks, layers, model, found.others),
+        baseline=_baseline(space, best.tasks, layers, model, found.others, workload),
         details=dict(zip(detailed, details, strict=True)),
+        find_neighbours=partial(
+            neighbours,
+            Known(
+                workload,
+                layers,
+                space,
+                objective,
+                record.cost_model,
+                rest,
+                [best, *candidates],
+                state,
+                blocks,
+            ),
+            replace(best.cost, latency_cycles=own.cycles, energy_pj=own.energy_pj, source="predicted"),
+        ),
     )
 
 
@@ -160,6 +188,7 @@ def _baseline(
     layers: Sequence[Layer],
     model: CostModel,
     others: Sequence[ValidatedDesign],
+    workload: Workload,
 ) -> Baseline | None:
     """Gemmini's default machine under its own tiling; None where some layer cannot be carried out on it."""
     machine = reference_machine(space)
@@ -171,33 +200,41 @@ def _baseline(
     except BacoError:
         return None
     measured = next((one.cost for one in others if one.design.role == "baseline" and one.cost), None)
-    cycles, energy = model.rest.whole(machine) if model.rest else (0.0, 0.0)
-    cost = measured or Cost(
-        cycles + sum(task.count * one.latency_cycles for task, one in zip(tasks, costs, strict=True)),
-        energy + sum(task.count * one.energy_pj for task, one in zip(tasks, costs, strict=True)),
-        machine.area_mm2,
-        clock_mhz=machine.clock_mhz if space.clocks else None,
-    )
-    return Baseline(name, machine, mappings, costs, details, cost)
+    rest = None if model.rest is None else model.rest.without_groups()
+    parts = _Programs(workload, tasks, rest).costs(machine, costs)
+    parts.check(None)
+    clock = machine.clock_mhz if space.clocks else None
+    cost = measured or Cost(parts.cycles, parts.energy_pj, machine.area_mm2, clock_mhz=clock)
+    return Baseline(name, machine, mappings, parts, details, cost)
 
 
-def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[OtherOperator]:
-    """Cost of the operators that are no layers, with the weights of their networks."""
-    return [
-        OtherOperator(
-            network.name,
-            one.operator,
-            one.function,
-            one.runs * weight,
-            one.cost.cycles / one.runs,
-            one.cost.energy_pj(accelerator) / one.runs,
-            one.on_accelerator,
-        )
-        for network, weight in zip(workload.networks, workload.weights, strict=True)
-        for one in (
-            rest.operators_of(network.name, accelerator) if rest else host_costs(network, accelerator)
-        )
-    ]
+class _Programs:
+    """What a workload's programs cost on accelerators, part by part."""
+
+    def __init__(self, workload: Workload, tasks: Sequence[Task], rest: RestOfPrograms | None) -> None:
+        self._workload, self._tasks, self._rest = workload, tasks, rest
+        self._known: dict[str, tuple[tuple[CostEntry, ...], list[float]]] = {}
+
+    def costs(self, accelerator: Accelerator, layers: Sequence[LayerCost]) -> DesignCosts:
+        """Of a design whose layers cost so much, one run each."""
+        if accelerator.config_hash not in self._known:
+            self._known[accelerator.config_hash] = self._beside(accelerator)
+        beside, runs = self._known[accelerator.config_hash]
+        own = layer_entries(self._tasks, layers, runs, beside)
+        return DesignCosts(own, beside, self._rest is not None)
+
+    def _beside(self, accelerator: Accelerator) -> tuple[tuple[CostEntry, ...], list[float]]:
+        """What runs beside layers, with the weights of the networks; and how often each task runs by itself."""
+        rest = self._rest
+        found: list[CostEntry] = []
+        for network, weight in zip(self._workload.networks, self._workload.weights, strict=True):
+            operators = (
+                rest.operators_of(network.name, accelerator) if rest else host_costs(network, accelerator)
+            )
+            macs = {one.name: float(one.problem.macs) for one in network.operators if one.problem}
+            found += operator_entries(network.name, weight, operators, accelerator, macs)
+        runs = rest.counts(self._tasks, accelerator) if rest else [one.count for one in self._tasks]
+        return tuple(found), runs
 
 
 def _bounds(

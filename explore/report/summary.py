@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from baco.common.text import json_text
+from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.constraints import UNITS
-from baco.exploration.front import knee
 from baco.exploration.hardware import units_of
-from baco.exploration.objective import metric
+from baco.exploration.report.bottlenecks import Bottleneck, bottlenecks, limit_of
 from baco.exploration.report.data import ReportData
+from baco.exploration.report.notable import front_indices, knee_index
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
 from baco.exploration.report.validation import validation_block, validation_sentences
+from baco.exploration.report.why import explanation
+from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
 from baco.workloads.network import Network, Task
 
@@ -37,7 +39,7 @@ _METRIC_WORDS = {
 #: Whose cycles a report is of, by `Accelerator.timing`.
 TIMING_WORDS = {
     "baco": "those of the generated Verilog",
-    "gemmini": "those of the original Gemmini in a Rocket system",
+    "gemmini": "those of a model of the original Gemmini in a Rocket system",
 }
 
 
@@ -85,50 +87,9 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
     }
 
 
-def front_indices(data: ReportData) -> list[int]:
-    """Candidates on the Pareto front, ascending in its first metric."""
-    first = data.objective.front_metrics[0]
-    members = [index for index, candidate in enumerate(data.candidates) if candidate.front]
-    return sorted(members, key=lambda index: metric(data.candidates[index].cost, first))
-
-
-def knee_index(data: ReportData) -> int | None:
-    """The candidate on the front that is the nearest to the best values of all its metrics at once; None without a front.
-
-    The metrics are those of the front; see `baco.exploration.front.knee` for distances.
-    """
-    front, names = front_indices(data), data.objective.front_metrics
-    if not front:
-        return None
-    return front[knee(np.array([[metric(data.candidates[i].cost, name) for name in names] for i in front]))]
-
-
 def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
     """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included: measured if it was."""
-    latency = energy = 0.0
-    validated = data.validated.get(data.best_index)
-    if validated is not None and validated.cost is not None:
-        for program in validated.programs:
-            if program.planned.network == network.name and program.measured is not None:
-                latency += program.planned.weight * program.measured.cycles
-                energy += program.planned.weight * program.measured.energy_pj
-        if validated.programs:
-            return latency, energy
-        for result, count in zip(validated.layers, validated.counts, strict=True):
-            if result.task.network == network.name and result.measured is not None:
-                latency += count * result.measured.cycles
-                energy += count * result.measured.energy_pj
-    else:
-        for task, count, layer in zip(
-            data.tasks, data.counts(data.best_index), data.best_layers, strict=True
-        ):
-            if task.network == network.name:
-                latency += count * layer.latency_cycles
-                energy += count * layer.energy_pj
-    if data.search.whole:
-        latency += sum(one.count * one.latency_cycles for one in data.host if one.network == network.name)
-        energy += sum(one.count * (one.energy_pj or 0.0) for one in data.host if one.network == network.name)
-    return latency, energy
+    return data.best_costs.totals(network.name)
 
 
 def summary(data: ReportData) -> dict[str, Any]:
@@ -159,6 +120,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "knee": None if compromise is None else candidate_block(data, compromise),
         "front": [candidate_block(data, index) for index in front_indices(data)],
         "candidates_kept": len(data.candidates),
+        "explanation": explanation_block(explanation(data)),
         "layers": _layer_blocks(data),
         "bounds": [
             {
@@ -169,13 +131,20 @@ def summary(data: ReportData) -> dict[str, Any]:
             }
             for bound in data.bounds
         ],
+        "program": program_block(data),
+        "parts": [_part_block(data, one) for one in _shown_parts(data)],
+        "bottlenecks": [
+            {
+                "name": one.name,
+                "parts": one.entries,
+                "latency_cycles": one.cycles,
+                "doubled_latency_cycles": one.doubled_cycles,
+            }
+            for one in best_bottlenecks(data)
+        ],
+        "energy": _energy_block(data),
+        "area_mm2": best.accelerator.area_blocks(),
         "host": _host_block(data),
-        "program": {
-            "source": best.cost.source if search.whole else "predicted",
-            "accelerator_cycles": whole_cycles(data) - host_cycles(data),
-            "host_cycles": host_cycles(data),
-            "latency_cycles": whole_cycles(data),
-        },
         "validation": validation_block(data, cost_block),
         "provenance": data.provenance,
         "command": data.command,
@@ -220,10 +189,7 @@ def summary_text(data: ReportData) -> str:
                 f"No design can be {cost.source} below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this"
                 f" one is within a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
-    limits = _bottleneck_shares(data)
-    where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in limits if value >= 0.005)
-    predicted = " (predicted)" if data.source == "measured" else ""
-    sentences.append(f"Its time is limited by: {where}{predicted}.")
+    sentences += _time_sentences(data)
     styles = [layer.style for layer in data.best_layers]
     if None not in styles:
         macros = styles.count("macro")
@@ -242,17 +208,18 @@ def summary_text(data: ReportData) -> str:
             f"{alternatives} {noun} {_listing([_METRIC_WORDS[n] for n in data.objective.front_metrics])}"
             " against each other."
         )
-    host = _host_totals(data)
-    if data.search.whole and cost.latency_cycles:
+    program = program_block(data)
+    host, whole = program["host_cycles"], program["latency_cycles"]
+    if data.best_costs.complete and whole:
         sentences.append(
-            "These are costs of the whole program, from input to output: operators on the host core are predicted to take"
-            f" {si(host[0], 'cycles')} of it ({share(host[0], cost.latency_cycles)})."
+            "These are costs of the whole program, from input to output: the host core by itself is"
+            f" {program['host_source']} to take {si(host, 'cycles')} of it ({share(host, whole)})."
         )
-    elif data.host and cost.latency_cycles:
+    elif host and cost.latency_cycles:
         sentences.append(
             f"Operators left to the host core are not included; they are predicted to add"
-            f" {si(host[0], 'cycles')} ({share(host[0], cost.latency_cycles)} of the accelerator's time), so that the"
-            f" whole program takes {si(cost.latency_cycles + host[0], 'cycles')} where nothing overlaps."
+            f" {si(host, 'cycles')} ({share(host, cost.latency_cycles)} of the accelerator's time), so that the"
+            f" whole program takes {si(whole, 'cycles')} where nothing overlaps."
         )
     missing = sum(len(network.unsupported) for network in data.workload.networks)
     if missing:
@@ -265,15 +232,31 @@ def summary_text(data: ReportData) -> str:
     return " ".join(sentences)
 
 
+#: Where time goes, by `Bottleneck.name`.
 _RESOURCES = {
-    "compute": "the array",
-    "accumulator": "the accumulator",
-    "scratchpad": "the scratchpad",
-    "dram": "DRAM bandwidth",
-    "memory": "the memory channel that loads and stores share",
-    "load": "loads",
-    "store": "stores",
-    "issue": "the issue of commands",
+    "compute": "layers that the array limits",
+    "accumulator": "layers that the accumulator limits",
+    "scratchpad": "layers that the scratchpad limits",
+    "dram": "layers that DRAM bandwidth limits",
+    "memory": "layers that the memory channel limits",
+    "load": "layers that loads limit",
+    "store": "layers that stores limit",
+    "issue": "layers that the issue of commands limits",
+    "group": "groups of operators that run as one unit",
+    "operator": "other operators on the accelerator",
+    "host": "the host core",
+}
+#: What would help, likewise.
+_TWICE = {
+    "compute": "an array of twice the speed",
+    "accumulator": "twice the bandwidth of the accumulator",
+    "scratchpad": "twice the bandwidth of the scratchpad",
+    "dram": "twice the DRAM bandwidth",
+    "memory": "twice the memory channel",
+    "load": "loads of twice the speed",
+    "store": "stores of twice the speed",
+    "issue": "commands issued at twice the rate",
+    "host": "a host core of twice the speed",
 }
 
 
@@ -281,13 +264,26 @@ def _listing(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
-def _bottleneck_shares(data: ReportData) -> list[tuple[str, float]]:
-    """Share of the latency spent in layers limited by each resource, largest first."""
-    cycles = dict.fromkeys(_RESOURCES, 0.0)
-    for count, layer in zip(data.counts(data.best_index), data.best_layers, strict=True):
-        cycles[layer.bottleneck] += count * layer.latency_cycles
-    total = sum(cycles.values()) or 1.0
-    return sorted(((name, value / total) for name, value in cycles.items()), key=lambda item: -item[1])
+def _time_sentences(data: ReportData) -> list[str]:
+    """Where the time goes, most of it first, and what would help."""
+    costs, found = data.best_costs, best_bottlenecks(data)
+    whole = costs.cycles or 1.0
+    times = {one.name: one.cycles for one in found}
+    how = " (predicted)" if data.source == "measured" else ""
+    if costs.measured is not None and costs.measured_terms_pj:
+        times, how = {}, " (measured)"
+        for one in costs.measured_entries:
+            if one.measured is not None:
+                times[limit_of(one)] = times.get(limit_of(one), 0.0) + one.measured.cycles
+    total = math.fsum(times.values()) or 1.0
+    shares = sorted(((value / total, name) for name, value in times.items()), key=lambda pair: -pair[0])
+    where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for value, name in shares if value >= 0.005)
+    sentences = [f"Its time{how} goes to: {where}."]
+    gains = [(whole / one.doubled_cycles, one.name) for one in found if one.doubled_cycles]
+    helps = [f"{_TWICE[name]} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
+    if helps:
+        sentences.append(f"All else as it is, the whole program would be faster with {_listing(helps)}.")
+    return sentences
 
 
 def _network_block(data: ReportData, index: int) -> dict[str, Any]:
@@ -312,16 +308,16 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
     best = data.best
     texts = data.mapping_texts[data.best_index]
     blocks = []
-    counts = data.counts(data.best_index)
-    for task, count, mapping, text, layer in zip(
-        best.tasks, counts, best.mappings, texts, data.best_layers, strict=True
+    for task, entry, mapping, text, layer in zip(
+        best.tasks, data.best_costs.layers, best.mappings, texts, data.best_layers, strict=True
     ):
         names = ("mac", "registers", "accumulator", "scratchpad", "dram", "static")
         blocks.append(
             {
                 "name": task.name,
                 **task_block(task),
-                "runs_alone": count,
+                "runs_alone": entry.runs,
+                "groups": list(entry.groups),
                 "mapping": text,
                 "buffering": dict(zip("WIO", mapping.buffering, strict=True)),
                 "cost": {
@@ -350,46 +346,86 @@ def task_block(task: Task) -> dict[str, Any]:
     }
 
 
-def host_cycles(data: ReportData, network: str | None = None) -> float:
-    """Cycles of everything the host does, of one network or of all."""
-    return sum(
-        one.count * one.latency_cycles
-        for one in data.host
-        if network in (None, one.network) and not one.on_accelerator
-    )
+def program_block(data: ReportData) -> dict[str, Any]:
+    """The workload as a whole program on the best design: accelerator and host one after the other."""
+    costs, source = data.best_costs, data.source
+    host, own = costs.host_cycles(), data.best.cost.latency_cycles
+    whole = own if costs.complete else own + host
+    # layers alone were measured: what the host does is as predicted
+    measured = source == "measured" and bool(costs.measured_terms_pj)
+    return {
+        "source": source if costs.complete else "predicted",
+        "host_source": "measured" if measured else "predicted",
+        "accelerator_cycles": whole - host,
+        "host_cycles": host,
+        "latency_cycles": whole,
+    }
 
 
-def whole_cycles(data: ReportData) -> float:
-    """Cycles of the best design's whole programs, one part after the other."""
-    own = data.best.cost.latency_cycles
-    return own if data.search.whole else own + host_cycles(data)
+def best_bottlenecks(data: ReportData) -> list[Bottleneck]:
+    """Of the best design."""
+    return bottlenecks(data.best_costs, data.details.get(data.best_index))
 
 
-def _host_totals(data: ReportData) -> tuple[float, float | None]:
-    """Cycles and energy (pJ; None when unknown for some operator) of everything the host does."""
-    latency = host_cycles(data)
-    if any(item.energy_pj is None for item in data.host):
-        return latency, None
-    return latency, sum(item.count * (item.energy_pj or 0.0) for item in data.host if not item.on_accelerator)
+def _shown_parts(data: ReportData) -> list[CostEntry]:
+    """What the predicted or the measured program of the best design consists of."""
+    costs = data.best_costs
+    counted = set(map(id, (*costs.entries, *costs.measured_entries)))
+    return [one for one in (*costs.layers, *costs.beside) if id(one) in counted]
+
+
+def _part_block(data: ReportData, one: CostEntry) -> dict[str, Any]:
+    measured, (cycles, energy) = one.measured, (one.total_cycles, one.total_pj)
+    known = None
+    if measured is not None:
+        pj = measured.energy_pj
+        known = {
+            "source": "predicted" if measured.assumed else "measured",
+            "runs": measured.runs,
+            "latency_cycles": measured.cycles,
+            "energy_uj": None if pj is None else pj * 1e-6,
+        }
+    return {
+        "network": one.network,
+        "name": one.name,
+        "kind": one.kind,
+        "function": one.function,
+        "on": one.on,
+        "operators": list(one.operators),
+        "limit": limit_of(one),
+        "predicted": {"runs": one.runs, "latency_cycles": cycles, "energy_uj": energy * 1e-6},
+        "measured": known,
+    }
+
+
+def _energy_block(data: ReportData) -> dict[str, Any]:
+    """Energy of the best design by component, in µJ."""
+    costs = data.best_costs
+    measured = {name: value * 1e-6 for name, value in costs.measured_terms_pj.items()}
+    return {
+        "predicted_uj": {name: value * 1e-6 for name, value in costs.energy_terms_pj.items()},
+        "measured_uj": measured or None,
+    }
 
 
 def _host_block(data: ReportData) -> dict[str, Any]:
-    latency, energy = _host_totals(data)
+    beside = [one for one in data.best_costs.beside if one.runs > 0]
+    energy = math.fsum(one.total_pj for one in beside if one.on == "host")
     return {
         "source": "predicted",
-        "latency_cycles": latency,
-        "energy_uj": None if energy is None else energy * 1e-6,
+        "latency_cycles": math.fsum(one.total_cycles for one in beside if one.on == "host"),
+        "energy_uj": energy * 1e-6,
         "operators": [
             {
-                "network": item.network,
-                "operator": item.operator,
-                "kind": item.kind,
-                "count": item.count,
-                "latency_cycles": item.latency_cycles,
-                "energy_uj": None if item.energy_pj is None else item.energy_pj * 1e-6,
-                "on": "accelerator" if item.on_accelerator else "host",
+                "network": one.network,
+                "operator": one.name,
+                "kind": one.function,
+                "count": one.runs,
+                "latency_cycles": one.cycles,
+                "energy_uj": one.energy_pj * 1e-6,
+                "on": one.on,
             }
-            for item in data.host
+            for one in beside
         ],
     }
 

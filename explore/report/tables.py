@@ -16,7 +16,7 @@ from baco.common.table import csv_text
 from baco.common.text import unfit
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
-from baco.exploration.candidate import Cost, LayerCost
+from baco.exploration.candidate import LayerCost
 from baco.exploration.hardware import units_of
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.summary import task_block
@@ -152,7 +152,7 @@ def candidates_table(data: ReportData) -> pa.Table:
     costs = [candidate.cost for candidate in candidates]
     accelerators = [candidate.accelerator for candidate in candidates]
     indices = range(len(candidates))
-    predicted = [_prediction(data, index) for index in indices]
+    predicted = [data.prediction(index) for index in indices]
     columns: dict[str, pa.Array] = {
         "id": pa.array(range(len(candidates)), pa.int32()),
         "best": pa.array([index == data.best_index for index in range(len(candidates))]),
@@ -187,13 +187,6 @@ def candidates_parquet(data: ReportData) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(candidates_table(data), buffer, compression="zstd")
     return buffer.getvalue()
-
-
-def _prediction(data: ReportData, index: int) -> Cost:
-    """What was predicted of a candidate, whether it was measured since or not."""
-    validated = data.validated.get(index)
-    before = None if validated is None else validated.design.predicted
-    return before or data.candidates[index].cost
 
 
 def number(value: float) -> Any:

@@ -11,6 +11,7 @@ from baco.common.text import html_text
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.units import scientific, si, significant
 from baco.exploration.validate.compare import BaselineComparison, comparisons
+from baco.exploration.validate.predictions import prediction_change
 from baco.exploration.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
 
 __all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
@@ -77,7 +78,11 @@ def _design(
         "status": one.status,
         "reason": one.reason,
         "cost_model": one.design.cost_model,
+        "searched": None
+        if one.design.prediction is None
+        else cost_block(one.design.prediction, machine.clock_mhz),
         "predicted": None if predicted is None else cost_block(predicted, machine.clock_mhz),
+        "prediction_change": prediction_change(one) or None,
         "measured": None if measured is None else cost_block(measured, machine.clock_mhz),
         "estimate": None
         if estimate is None
@@ -158,7 +163,7 @@ def validation_sentences(data: ReportData) -> list[str]:
     if count["measured"]:
         found.append(
             f"{count['measured']} of {len(designs)} designs validated were measured: {_WHAT[any(one.programs for one in designs)]}"
-            " compiled, simulated on the design's own Verilog, and every element that it computes right."
+            f" compiled, simulated on {simulated_on(designs)}, and every element that it computes right."
         )
     if count["sampled"]:
         found.append(
@@ -175,6 +180,7 @@ def validation_sentences(data: ReportData) -> list[str]:
 
 
 #: What is measured of a design, by whether it is whole programs.
+SIMULATED_ON = {"baco": "the Verilog of its accelerator", "gemmini": "a model of the original Gemmini"}
 _WHAT = {False: "every layer", True: "the whole program"}
 _STATUS = {
     "measured": "every element was right",
@@ -195,7 +201,7 @@ def validation_html(data: ReportData) -> str:
     parts = [
         '<section aria-labelledby="h-validation" id="validation">',
         '<h2 id="h-validation">Predicted and measured</h2>',
-        f'<p class="hint">{_HINTS[any(one.programs for one in designs)]}</p>',
+        f'<p class="hint">{_HINTS[any(one.programs for one in designs)].format(machine=simulated_on(designs))}</p>',
     ]
     parts += [
         f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.design.name)}:'
@@ -206,28 +212,51 @@ def validation_html(data: ReportData) -> str:
     if found:
         parts.append("<ul>" + "".join(f"<li>{_text(one.text)}</li>" for one in found) + "</ul>")
     parts.append(_designs_table(designs, numbers))
+    changes = [text for one in designs if (text := prediction_change(one))]
+    if changes:
+        parts.append(f'<p class="hint">{_text(_CHANGES)}</p>')
+        parts.append("<ul>" + "".join(f"<li>{_text(text)}</li>" for text in changes) + "</ul>")
     if any(one.programs for one in designs):
         parts.append(_programs_table(designs))
     parts += [_operators_tables(one) if one.programs else _layers_table(one) for one in designs]
     return "\n".join([*parts, "</section>"])
 
 
+def simulated_on(designs: Sequence[ValidatedDesign]) -> str:
+    """What measured them: our Verilog, or what stands in for the original Gemmini."""
+    machines = [one.design.accelerator for one in designs]
+    return SIMULATED_ON["gemmini" if any(one.timing == "gemmini" for one in machines) else "baco"]
+
+
 _HINTS = {
-    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on the Verilog of its"
-    " accelerator, and every element of its output compared with integers; cycles from the first command to the last work,"
+    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on {machine},"
+    " and every element of its output compared with integers; cycles from the first command to the last work,"
     " energy from what was counted, all layers times their counts.",
     True: "Measured: the network was compiled for the design to one program, with the mappings of the search where they are"
-    " best, and simulated from input to output on the Verilog of its accelerator and a host core; every element that any"
+    " best, and simulated from input to output on {machine} and a host core; every element that any"
     " operator wrote was compared with integers. Cycles from reset to the end, energy from what was counted.",
 }
+
+
+_CHANGES = (
+    "Two predictions: the search predicts layers one by one under its mappings, with groups chosen before it began; once a program is"
+    " compiled, every layer has what rides on it, takes the better of its mapping and the compiler's own schedules, and groups are"
+    " chosen anew."
+)
 
 
 def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
     """Accelerator, host and whole of every program."""
     heads = (
         *("Design", "Network"),
-        *("Cycles of the accelerator", "of the host", "whole", "predicted", "predicted / measured"),
-        *("Energy of the accelerator", "of the host", "whole", "predicted"),
+        *(
+            "Cycles of the accelerator",
+            "of the host",
+            "whole",
+            "predicted as compiled",
+            "predicted / measured",
+        ),
+        *("Energy of the accelerator", "of the host", "whole", "predicted as compiled"),
     )
     rows = []
     for one in designs:
@@ -253,7 +282,7 @@ def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
                     si(guess.energy_pj * 1e-12, "J") if guess else "–",
                 )
             )
-    return html_table(heads, rows, numeric=range(2, 11))
+    return html_table(heads, rows, numeric=range(2, 11), caption="Whole programs, by part")
 
 
 def _operators_tables(one: ValidatedDesign) -> str:
@@ -281,7 +310,9 @@ def _operators_tables(one: ValidatedDesign) -> str:
             for operator in program.measured.operators
         ]
         title = f"Operators of {_text(program.planned.network)} on {_text(one.design.name)}"
-        table = html_table(heads, rows, numeric=range(2, 5))
+        table = html_table(
+            heads, rows, numeric=range(2, 5), caption="Operators, in the order in which they run"
+        )
         found.append(f"<details><summary>{title}</summary>{table}</details>")
     return "\n".join(found)
 
@@ -290,16 +321,19 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
     heads = (
         *("Design", "Array", "Scratchpad + accumulator, KiB", "Area, mm²", "Status"),
         *(
-            "Cycles predicted",
-            "Cycles measured",
-            "EDP predicted, µJ·cycles",
-            "EDP measured, µJ·cycles",
-            "Ratio",
+            "Cycles predicted by the search",
+            "as compiled",
+            "measured",
+            "EDP predicted by the search, µJ·cycles",
+            "as compiled",
+            "measured",
+            "As compiled / measured",
         ),
     )
     rows = []
     for one in designs:
         machine, guess, cost, estimate = one.design.accelerator, one.design.predicted, one.cost, one.estimate
+        first = one.design.prediction
         number = numbers.get(id(one))
         name = one.design.name + ("" if number is None else f" (#{number})")
         cycles, edp, ratio = "–", "–", "–"
@@ -319,14 +353,16 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
                 f"{machine.scratchpad_kib:,} + {machine.accumulator_kib:,}",
                 significant(machine.area_mm2),
                 f"{one.status}: {_STATUS[one.status]}" if one.status != "measured" else "measured",
+                si(first.latency_cycles, "").strip() if first else "–",
                 si(guess.latency_cycles, "").strip() if guess else "–",
                 cycles,
+                scientific(first.edp) if first else "–",
                 scientific(guess.edp) if guess else "–",
                 edp,
                 ratio,
             )
         )
-    return html_table(heads, rows, numeric=range(2, 10))
+    return html_table(heads, rows, numeric=range(2, 12), caption="Designs chosen to be measured")
 
 
 def _within(error: float | None) -> str:
@@ -336,7 +372,7 @@ def _within(error: float | None) -> str:
 def _layers_table(one: ValidatedDesign) -> str:
     heads = (
         *("Layer", "Runs", "Cycles predicted", "Cycles measured", "Predicted / measured"),
-        *("Energy predicted, J", "Energy measured, J"),
+        *("Energy predicted", "Energy measured"),
         *("Array busy", "Loads busy", "Stores busy", "Memory busy", "Waits for host", "Carried out as"),
     )
     rows = []
@@ -360,7 +396,7 @@ def _layers_table(one: ValidatedDesign) -> str:
                 layer.reason or layer.planned.schedule,
             )
         )
-    table = html_table(heads, rows, numeric=range(1, 12))
+    table = html_table(heads, rows, numeric=range(1, 12), caption="Layers, one run of each")
     return f"<details><summary>Layers of {_text(one.design.name)}</summary>{table}</details>"
 
 

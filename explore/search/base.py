@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from baco.common.door import argument
 from baco.common.errors import InputError, did_you_mean
 from baco.exploration.candidate import Candidate
 from baco.exploration.objective import Objective
@@ -137,9 +138,9 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
 def check_budget(samples: int | None, time_limit: float | None) -> None:
     """Raises InputError for a number of samples or of seconds that is none."""
     if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
-        raise InputError(f"--samples must be at least 1, not {samples}")
+        raise InputError(f"{argument('samples')} must be a whole number of at least 1, not {samples}")
     if time_limit is not None and not 0 < time_limit < float("inf"):
-        raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
+        raise InputError(f"{argument('time_limit')} must be a positive number of seconds, not {time_limit}")
 
 
 def check_searcher(name: str) -> None:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.accel.dataflows import DATAFLOWS
 from baco.common import portable
 from baco.common.portable import Floats
 from baco.exploration.candidate import Candidate, Cost
@@ -29,18 +28,14 @@ from baco.exploration.cost.genome import (
     DRAM_ORDERS,
     FLOW,
     FLOWS,
-    K_AXIS,
     ONCE,
     ORDER,
-    ROW_AXIS,
     ROWS,
     T1,
     T2,
     WIDTH,
     Genomes,
     is_macro_flow,
-    tighten,
-    trivial,
 )
 from baco.exploration.cost.infeasible import nearest_details
 from baco.exploration.cost.reference import Counts
@@ -51,8 +46,8 @@ from baco.exploration.search.finish import ExactFinish
 from baco.exploration.search.focus import Focus, focuses
 from baco.exploration.search.proposals import Proposals
 from baco.exploration.search.relaxed import RelaxedStarts, Weights
+from baco.exploration.search.seeds import plain_mappings
 from baco.exploration.search.selector import Elite, Selector
-from baco.exploration.search.tilings import in_macro_form
 
 if TYPE_CHECKING:
     from baco.exploration.cost.predicted import InstructionModel
@@ -172,27 +167,7 @@ class GradientSearch:
         n = len(self.setup.tasks)
         dims = self.selector.sides()
         sides = dims[np.linspace(0, len(dims) - 1, min(len(dims), _SEED_SIDES)).round().astype(int)]
-        bounds = self.archive.problems.bounds
-        tasks, rows = [], []
-        for side in sides[::-1].tolist():
-            for flow in self.flows:
-                for tile in (1, 16):
-                    genomes = trivial(n, flow)
-                    row_axis = ROW_AXIS[flow]
-                    genomes[:, 1] = np.minimum(bounds[:, row_axis], side)
-                    genomes[:, 2] = np.minimum(bounds[:, K_AXIS], side)
-                    if not DATAFLOWS[FLOWS[flow]].sums_stay:
-                        genomes[:, 3 + 4] = np.minimum(bounds[:, 4], tile)
-                    genomes[:, ORDER] = 2
-                    tighten(genomes, bounds)
-                    tasks.append(np.arange(n))
-                    rows.append(genomes)
-        task, found = np.concatenate(tasks), np.concatenate(rows)
-        if self.macros is not None:
-            dim = np.repeat(sides[::-1], len(self.flows) * 2 * n)
-            able = self.macros.can(task, dim)
-            shaped = in_macro_form(found[able], bounds[task[able]], dim[able])
-            task, found = np.concatenate([task, task[able]]), np.concatenate([found, shaped])
+        task, found = plain_mappings(self.archive.problems.bounds, sides[::-1], self.flows, self.macros)
         fresh = self.archive.fresh(task, found)
         size = int(min(self._left(), fresh.sum()))
         self._evaluate(task[fresh][:size], found[fresh][:size])

@@ -8,8 +8,9 @@ those groups are taken that together lower the objective most. From then on the 
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,9 +26,11 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
+from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.rest import no_schedule, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
+from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive, Hardware
 from baco.exploration.search.base import SearchSetup
@@ -37,11 +40,13 @@ from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
-__all__ = ["largest_of_side", "with_groups"]
+__all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups", "with_possible_groups"]
 
 Floats = NDArray[np.float64]
 #: Samples of the short search.
 _SAMPLES = 300
+#: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
+_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class _Possible:
         tasks: of its layers, by place in the workload.
         others: names of its other operators.
         needs: (schedules, 2) rows of scratchpad and accumulator.
-        costs: (schedules, 4) of a run of the network.
+        costs: (schedules, fields of `StepCost`) of a run of the network.
     """
 
     operators: GroupOperators
@@ -64,51 +69,96 @@ class _Possible:
 
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
-_Rows = list[tuple[float, list[list[_Possible]]]]
+PossibleGroups = list[tuple[float, list[list[_Possible]]]]
+_Parts = list[tuple[float, QuantisedNetwork]]
 
 
 def with_groups(
-    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, stop: Callable[[], bool]
-) -> RestOfPrograms | None:
-    """The rest of programs in which operators run as one unit where that pays.
+    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
+) -> tuple[RestOfPrograms, bool]:
+    """The rest of programs in which operators run as one unit where that pays, and whether a first search finds nothing that is
+    anywhere near the constraints.
+
+    There, groups are not looked at. But they are if power is bounded: they save time more than energy, so that bounds which
+    designs without them keep need not be within the reach of those with them.
 
     Args:
         setup: of the search; its cost model knows of no groups.
-        stop: asked now and then; once it says so, there is no result.
+        doing: told what is being done.
     """
-    space = setup.space
-    points = space.hardware()
-    found: dict[tuple[str, int, bool], _Rows] = {}
-    for network in workload.networks:
-        try:
-            parts = sketches(network)
-        except BacoError:  # it cannot become a program, as `rest.reasons` says
-            continue
-        if not any(groups_of(part) for _, part in parts):
-            continue
-        for side in np.unique(points.dim).tolist():
-            for units in space.units:
-                machine = largest_of_side(space, points.dim == side, units)
-                rows = [(times, _possible(part, network, setup.tasks, machine)) for times, part in parts]
-                if any(row for _, ones in rows for row in ones):
-                    found[network.name, side, units] = rows
-    if not found:
-        return rest
+    parts = _parts(workload)
+    if not any(groups_of(part) for one in parts.values() for _, part in one):
+        return rest, False
     search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
-    while not search.step().done:
-        if stop():
-            return None
+    while True:
+        doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
+        result = search.step()
+        if result.done:
+            break
+    constraints = setup.space.constraints
+    far = least_violation(constraints, result.details) > _FAR
+    if far and constraints.power_mw is None:
+        return rest, True
+    found = _found(workload, parts, setup.tasks, setup.space, doing)
+    if not found:
+        return rest, far
+    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing), far
+
+
+def possible_groups(
+    network: Network,
+    parts: Sequence[tuple[float, QuantisedNetwork]],
+    names: Collection[str],
+    tasks: Sequence[Task],
+    machine: Accelerator,
+) -> PossibleGroups:
+    """What groups of a network, of these names alone, cost on an accelerator.
+
+    Args:
+        parts: what `sketches` says of the network.
+        names: as `Fusion.groups` has them.
+    """
+    return [(times, _possible(part, network, tasks, machine, only=names)) for times, part in parts]
+
+
+def with_possible_groups(
+    rest: RestOfPrograms, possible: Mapping[str, PossibleGroups], archive: Archive, metric: str
+) -> RestOfPrograms:
+    """As `with_groups`, on the one accelerator of an archive's space.
+
+    Args:
+        rest: of programs there.
+        possible: groups by the name of their network, on that accelerator.
+        archive: whose mappings say what operators cost one by one.
+        metric: the objective.
+    """
+    (dim,), (units,) = archive.space.dim, archive.space.units
+    found = {(name, dim, units): rows for name, rows in possible.items() if any(any(of) for _, of in rows)}
+    return _decided(rest, found, archive, metric) if found else rest
+
+
+def _decided(
+    rest: RestOfPrograms,
+    found: Mapping[tuple[str, int, bool], PossibleGroups],
+    archive: Archive,
+    metric: str,
+    doing: Doing = silent,
+) -> RestOfPrograms:
+    """The rest of programs with those of the possible groups that lower a metric most on each accelerator of a space."""
+    space, points = archive.space, archive.space.hardware()
     dims, accumulators, scratchpads = (
         np.asarray(one, dtype=np.float64)
         for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
     )
     hardware = Hardware(dims, accumulators, scratchpads, points.units)
-    judge = _Judge(search.archive, hardware, *EXPONENTS[setup.objective.metrics[0]][:2])
+    judge = _Judge(archive, hardware, *EXPONENTS[metric][:2])
     names = sorted({name for name, *_ in found})
-    tasks = {name: [n for n, task in enumerate(setup.tasks) if task.network == name] for name in names}
+    tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
     placed: dict[Point, tuple[int, ...]] = {}
-    for at in np.flatnonzero(judge.known).tolist():
+    known = np.flatnonzero(judge.known).tolist()
+    for number, at in enumerate(known):
+        doing("accelerators that groups are chosen for", number, len(known))
         dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
         units = bool(space.units_at(bool(hardware.units[at])))
         machine = space.accelerator(dim, accumulator, scratchpad, units)
@@ -134,6 +184,48 @@ def with_groups(
     )
 
 
+def _parts(workload: Workload) -> dict[str, _Parts]:
+    """Integer networks, by the name of the network."""
+    found = {}
+    for network in workload.networks:
+        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
+            found[network.name] = sketches(network)
+    return found
+
+
+def _found(
+    workload: Workload,
+    parts_of: Mapping[str, _Parts],
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    doing: Doing,
+) -> dict[tuple[str, int, bool], PossibleGroups]:
+    """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
+    points = space.hardware()
+    sides = np.unique(points.dim).tolist()
+    every = [row for parts in parts_of.values() for _, part in parts for row in groups_of(part)]
+    total = sum(map(len, every)) * len(sides) * len(space.units)
+    priced = 0
+
+    def one_more() -> None:
+        nonlocal priced
+        doing("fusion groups", priced, total)
+        priced += 1
+
+    found = {}
+    for network in workload.networks:
+        parts = parts_of.get(network.name, [])
+        if not any(groups_of(part) for _, part in parts):
+            continue
+        for side in sides:
+            for units in space.units:
+                machine = largest_of_side(space, points.dim == side, units)
+                rows = [(times, _possible(part, network, tasks, machine, one_more)) for times, part in parts]
+                if any(row for _, ones in rows for row in ones):
+                    found[network.name, side, units] = rows
+    return found
+
+
 def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool) -> Accelerator:
     """An accelerator with the largest memories of a side."""
     points = space.hardware()
@@ -144,9 +236,17 @@ def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool)
 
 
 def _possible(
-    part: QuantisedNetwork, network: Network, tasks: Sequence[Task], machine: Accelerator
+    part: QuantisedNetwork,
+    network: Network,
+    tasks: Sequence[Task],
+    machine: Accelerator,
+    one_more: Callable[[], None] = lambda: None,
+    only: Collection[str] | None = None,
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator."""
+    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all).
+
+    `one_more` is called for each that might.
+    """
     known: dict[tuple[str, ...], Group] = {}
 
     def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
@@ -161,7 +261,8 @@ def _possible(
     for row in groups_of(part):
         possible = []
         for one in row:
-            if one.names not in known:
+            one_more()
+            if one.names not in known or (only is not None and _name(one.names) not in only):
                 continue
             group = known[one.names]
             if group not in options:
@@ -185,6 +286,11 @@ def _possible(
         if possible:
             rows.append(possible)
     return rows
+
+
+def _name(operators: Sequence[str]) -> str:
+    """Of a group."""
+    return " > ".join(map(_plain, operators))
 
 
 def _plain(name: str) -> str:
@@ -212,6 +318,7 @@ class _Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
+        self._static: dict[int, float] = {}
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)
@@ -220,8 +327,8 @@ class _Judge:
             self.alone[:, task] = np.where(np.isfinite(each), each, np.inf).min(1, initial=np.inf)
 
     def added(self, costs: Floats, machine: Accelerator, at: int) -> Floats:
-        """What steps (..., 4) add on an accelerator, (...,)."""
-        cycles, fixed, accumulator, scratchpad = np.moveaxis(costs, -1, 0)
+        """What steps (..., fields of `StepCost`) add on an accelerator, (...,)."""
+        cycles, fixed, accumulator, scratchpad, _ = np.moveaxis(costs, -1, 0)
         pj = machine.energy.with_memories(
             fixed,
             accumulator,
@@ -230,12 +337,14 @@ class _Judge:
             scratchpad_kib=float(machine.scratchpad_kib),
             dim=float(machine.dim),
         )
-        pj = pj + cycles * machine.static_pj(1.0)
+        if at not in self._static:
+            self._static[at] = machine.static_pj(1.0)
+        pj = pj + cycles * self._static[at]
         return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
 
 
 def _taken(
-    parts: _Rows,
+    parts: PossibleGroups,
     rest: Sequence[OperatorCost],
     tasks: Sequence[int],
     machine: Accelerator,
@@ -250,7 +359,7 @@ def _taken(
         at: place of the accelerator with the judge.
     """
     beside = {one.operator: one for one in rest}
-    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(5))
+    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(1 + len(StepCost._fields)))
     replaced: dict[str, float] = defaultdict(float)
     runs = dict.fromkeys(tasks, 0.0)
     for times, rows in parts:
@@ -271,7 +380,7 @@ def _taken(
             by_names = {one.operators.names: one for one in row}
             for group in best_groups([one.operators for one in row], gains):
                 one = by_names[group.names]
-                groups[" > ".join(map(_plain, group.names))] += times * np.array([1.0, *costs[group.names]])
+                groups[_name(group.names)] += times * np.array([1.0, *costs[group.names]])
                 for task in one.tasks:
                     runs[task] += times
                 for name in one.others:

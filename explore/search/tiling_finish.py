@@ -40,6 +40,9 @@ _ROUNDS, _DESCENT_SLICE = 4, 8
 class TilingFinish:
     """Works on one accelerator at a time, in steps of about a second.
 
+    Args:
+        tasks: whose mappings are looked for; None for all.
+
     Attributes:
         spent: evaluations.
         solved: accelerators whose tilings have descended.
@@ -48,8 +51,9 @@ class TilingFinish:
             descend, layers that improved.
     """
 
-    def __init__(self, archive: Archive, model: InstructionModel) -> None:
+    def __init__(self, archive: Archive, model: InstructionModel, tasks: Sequence[int] | None = None) -> None:
         self.archive = archive
+        self._tasks = list(range(len(archive.tasks))) if tasks is None else sorted(tasks)
         self.model = model
         self.spent = 0
         self.solved: set[Point] = set()
@@ -98,7 +102,7 @@ class TilingFinish:
             "layer": 0,
             "round": 0,
             "descend": descend,
-            "open": list(range(len(self.archive.tasks))),
+            "open": list(self._tasks),
         }
 
     def step(self, focus: Focus, left: float) -> int:
@@ -147,6 +151,8 @@ class TilingFinish:
         accelerator = self.archive.space.accelerator(side, int(point[1]), int(point[2]))
         tasks, rows = [], []
         for task in layers:
+            if task not in self._tasks:
+                continue
             layer = self.model.layers[task]
             # explicit ones are slow to choose, and no beginning for a descent of tilings
             for choice in choices(layer, accelerator, style=style)[:_SCHEDULES]:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from baco.common.door import argument, words
 from baco.common.errors import Location, StorageError
 from baco.common.files import sync_folder
 from baco.common.locks import open_lock, try_lock
@@ -29,7 +30,7 @@ _WAL_HEADER_BYTES = 32
 STUDY = Format(
     name="the study",
     application_id=0x6261636F,  # "baco" in ASCII
-    version=3,
+    version=4,
     schema="""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest TEXT NOT NULL);
 CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL, digest TEXT NOT NULL);
@@ -46,8 +47,8 @@ CREATE TABLE measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL, digest TE
 CREATE TABLE validations (design TEXT PRIMARY KEY, number INTEGER NOT NULL, record TEXT NOT NULL,
     digest TEXT NOT NULL);
 """,
-    remedy="explore again into another folder (--out), or restore a copy of this file",
-    going_on="continue with --resume",
+    remedy="explore again into another folder, or restore a copy of this file",
+    going_on="resume the study",
 )
 
 
@@ -89,7 +90,7 @@ class WriterLock:
                 raise HeldError(
                     f"{self._holder(text)} is writing this study",
                     location=Location(str(study)),
-                    hint="wait for it, stop it, or choose another --out",
+                    hint=f"wait for it, stop it, or choose another {argument('out')}",
                 )
             try:
                 if os.fstat(descriptor).st_ino == os.stat(self.path).st_ino:
@@ -131,7 +132,9 @@ class StudyFile(Closing):
         self._kept = path.with_name(path.name + "-wal.kept")
         if not path.is_file():
             raise StorageError(
-                "there is no study here", location=Location(str(path)), hint="check --out, or explore first"
+                "there is no study here",
+                location=Location(str(path)),
+                hint=f"check {argument('out')}, or explore first",
             )
         check_files(path)
         self._lock = lock
@@ -163,7 +166,9 @@ class StudyFile(Closing):
         try:
             if path.exists():
                 raise StorageError(
-                    "a study is already here", location=Location(str(path)), hint="use --resume"
+                    "a study is already here",
+                    location=Location(str(path)),
+                    hint=words("use --resume", "use resume=True"),
                 )
             with STUDY.errors(path, "creating it"):
                 # What an interrupted creation left must not be taken for the log of the new file.
@@ -323,6 +328,13 @@ class StudyFile(Closing):
             self.connection.close()
         finally:
             self._release()
+
+    def discard(self) -> None:
+        """Close it and remove it, with all that lies beside it."""
+        self.connection.close()
+        for end in ("", "-wal", "-shm", "-wal.kept"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        self._release()
 
     def _release(self) -> None:
         if self._lock is not None:

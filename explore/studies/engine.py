@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from baco.common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
-from baco.common.files import output_folder
-from baco.common.provenance import Provenance, stable_hash, versions
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
 from baco.exploration.cost.choice import check_cost_model, default_cost_model
 from baco.exploration.cost.infeasible import (
@@ -35,15 +30,24 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.proof import BOUND, PHASE, provable, prove
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
-from baco.exploration.records import SessionRecord, SetupRecord, provenance_record
-from baco.exploration.rest import RestBySettings, RestOfPrograms
-from baco.exploration.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
-from baco.exploration.serialize import workload_to_json
+from baco.exploration.progress import Budget, Doing, Progress, Told, interrupted
+from baco.exploration.records import SessionRecord
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.search.base import (
+    BatchResult,
+    Searcher,
+    SearchSetup,
+    check_budget,
+    check_searcher,
+    make_searcher,
+)
 from baco.exploration.shortfall import Shortfall, shortfall
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies.study import FILE_NAME, Study, already_there
+from baco.exploration.studies.interruption import StopRequest
+from baco.exploration.studies.preparation import describe_setup, made_now, opened_study, programs_beside
+from baco.exploration.studies.study import FILE_NAME, Study
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
-from baco.workloads.network import Task, Workload
+from baco.workloads.network import Workload
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
 #: model's, and the search is done sooner, since most of what it changes are the sizes of macro tiles.
@@ -52,31 +56,6 @@ DEFAULT_SAMPLES: dict[CostModelName, int] = {"instruction": 5000, "reference": 2
 _MOST_IDLE_BATCHES = 1000
 
 Stopped = Literal["budget", "time", "converged", "interrupted"]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a search may spend in total, earlier sessions of a resumed study included.
-
-    Attributes:
-        samples: design points; None when only time limits.
-        evaluations: the same in problem-mapping evaluations.
-        time_limit: seconds of search; None when only samples limit.
-    """
-
-    samples: int | None
-    evaluations: int | None
-    time_limit: float | None
-
-
-class Progress(Protocol):
-    """Who wants to see a search advance (the command line's display)."""
-
-    def update(self, summary: BatchSummary, budget: Budget) -> None:
-        """A batch has been recorded."""
-
-    def note(self, text: str) -> None:
-        """Something the user should know, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -112,75 +91,6 @@ class SearchOutcome:
     def interrupted(self) -> bool:
         """True when the user ended the search before its budget was used."""
         return self.stopped == "interrupted"
-
-
-class _StopRequest:
-    """Within the block, a first SIGINT or SIGTERM only sets `requested`; a second stops at once.
-
-    Signal handlers belong to the main thread; in another one the block changes nothing.
-
-    Args:
-        acknowledge: told at once that the first has come.
-    """
-
-    def __init__(self, acknowledge: Callable[[str], None] | None = None) -> None:
-        self.requested = False
-        self._acknowledge = acknowledge
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> _StopRequest:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
-        if self._acknowledge is not None:
-            # in a thread of its own: the handler may have struck in the middle of a display's writing
-            text = "stopping after this batch; once more (Ctrl-C) stops at once, and nothing recorded is lost"
-            threading.Thread(target=self._acknowledge, args=(text,), daemon=True).start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-
-def describe_setup(
-    workload: Workload,
-    space: DesignSpace,
-    objective: Objective,
-    searcher: str,
-    seed: int,
-    cost_model: CostModelName = "reference",
-    rest: RestOfPrograms | None = None,
-    *,
-    fusion: bool = False,
-    blocks: Sequence[tuple[int, int, int]] = (),
-) -> SetupRecord:
-    """What determines a study's result, budget and versions apart, as plain JSON.
-
-    The space is kept as YAML and the networks as whole graphs, so that a report needs no other file.
-    """
-    record: SetupRecord = {
-        "workload": workload_to_json(workload),
-        "space": space.to_yaml(),
-        "space_name": space.name,
-        "space_hash": space.space_hash,
-        "objective": str(objective),
-        "searcher": searcher,
-        "seed": int(seed),
-        "cost_model": cost_model,
-        "rest": None if rest is None else rest.to_json(),
-        "fusion": fusion,
-    }
-    if blocks:
-        record["blocks"] = [list(one) for one in blocks]
-    return record
 
 
 def run_exploration(
@@ -235,110 +145,124 @@ def run_exploration(
     if not workload.tasks:
         raise InputError("the networks have no operator that the accelerator could run")
     check_budget(samples, time_limit)
-    notes: list[str] = []
-
-    def note(text: str) -> None:
-        notes.append(text)
-        if progress is not None:
-            progress.note(text)
-
-    model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
-    if space.search_units and space.base.timing == "gemmini":
-        note("the original Gemmini has no row functions: only accelerators without them are searched")
-        space = space.without_units()
-    rest: RestOfPrograms | None = None
-    if whole and model_name == "instruction":
-        from baco.exploration.cost.rest import rest_by_settings, rest_in_space  # loads the compiler
-
-        rest = rest_by_settings(workload, space) if space.settings else rest_in_space(workload, space)
-        for name, reason in rest.reasons.items():
-            if any(rest.operators[name].values()):
-                note(
-                    f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
-                )
-    if space.search_units and not units_may_pay(space, rest):
-        rest = rest.without_units() if rest is not None else None
-        space = space.without_units()
-    fusion = fusion and rest is not None and space.base.timing == "baco"
-    if fusion and space.settings:
-        fusion = False
-        note(
-            "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
-        )
-    record = describe_setup(
-        workload, space, objective, searcher, seed, model_name, rest, fusion=fusion, blocks=blocks
-    )
-    path = output_folder(out) / FILE_NAME
-    study = _study_to_resume(path, record, workload.tasks, resume, note)
+    if not blocks:
+        check_searcher(searcher)
     with contextlib.ExitStack() as stack:
-        if study is not None:
-            stack.enter_context(study)
-            if isinstance(rest, RestBySettings) and isinstance(study.rest, RestBySettings):
-                study.rest = rest = dataclasses.replace(study.rest, find=rest.find)
-            rest = study.rest
-        sessions = study.sessions() if study is not None else []
-        default = DEFAULT_SAMPLES[model_name]
-        budget = _budget(sessions, samples, time_limit, len(workload.tasks), default)
-        layers = layers_of_tasks(workload.tasks, workload)
-        short = shortfall(space)
-        if short is not None:
-            room = dataclasses.replace(space, constraints=with_bounds(space.constraints, short.feasible))
-            roomy = make_cost_model(model_name, layers, room, rest)
-            raise _no_accelerator(
-                short, searcher, SearchSetup(workload.tasks, space, objective, None, seed, roomy)
+        stop = stack.enter_context(StopRequest(progress.note if progress is not None else None))
+        told = Told(out, progress, lambda: stop.requested)
+        model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
+        whole = whole and model_name == "instruction"
+        if space.search_units and space.base.timing == "gemmini":
+            told.note(
+                "the original Gemmini has no row functions: only accelerators without them are searched"
             )
-        model = make_cost_model(model_name, layers, space, rest)
-        stop = stack.enter_context(_StopRequest(progress.note if progress is not None else None))
+            space = space.without_units()
+        if not whole:  # what row functions are for does not count
+            space = space.without_units()
+        fusion = fusion and whole and space.base.timing == "baco"
+        if fusion and space.settings:
+            fusion = False
+            told.note(
+                "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
+            )
+        record = describe_setup(
+            workload, space, objective, searcher, seed, model_name, whole=whole, fusion=fusion, blocks=blocks
+        )
+        made = made_now(record, command)
+        study = stack.enter_context(
+            opened_study(out, record, workload.tasks, made, resume=resume, note=told.note)
+        )
+        sessions = study.sessions()
+        budget = _budget(sessions, samples, time_limit, len(workload.tasks), DEFAULT_SAMPLES[model_name])
+        finished = study.done and not _larger(budget, sessions)
+        if not finished:
+            study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         start = time.monotonic()
-        if rest is not None and fusion and study is None:
-            from baco.exploration.search.groups import with_groups  # loads the compiler
-
-            without = SearchSetup(workload.tasks, space, objective, None, seed, model)
-            if blocks:
-                from baco.exploration.search.kernel_units import with_unit
-
-                rest = with_unit(rest, workload, space, blocks)
-            else:
-                rest = with_groups(rest, workload, without, lambda: stop.requested)
-            if rest is None:
-                raise _interrupted(0)
-            model = make_cost_model(model_name, layers, space, rest)
-            record["rest"] = rest.to_json()
-        provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
-        made = provenance_record(provenance)
-        proven_none = None
-        if not space.settings:  # limits hold for those of the base alone
-            proven_none = impossible(
-                limits_of(workload.tasks, space, layers if model.name == "instruction" else None, rest)
+        setup, proven_none = _prepared(study, workload, space, budget, blocks, told)
+        proof = proof and setup.cost_model.exact and provable(setup.space, objective)
+        if finished:
+            proven = not proof or _prove(study, setup.space, stop, budget, progress)
+            ended: Stopped = (
+                _completed(study.summaries()[-1].evaluations, budget) if proven else "interrupted"
             )
-        setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model, tuple(blocks))
-        proof = proof and model.exact and provable(space, objective)
-        if study is not None and study.done and not _larger(budget, sessions):
-            whole = not proof or _prove(study, space, stop, budget, progress)
-            ended: Stopped = _completed(study.summaries()[-1].evaluations, budget) if whole else "interrupted"
-            return _outcome(study, setup, ended, stop, resumed=True, notes=notes, proven_none=proven_none)
-        # The searcher comes before the study, so that settings it refuses leave nothing behind.
+            return _outcome(
+                study, setup, ended, stop, resumed=True, notes=told.notes, proven_none=proven_none
+            )
         engine = make_searcher(searcher, setup)
-        if study is None:
-            study = stack.enter_context(Study.create(path, record, workload.tasks, made))
-            if isinstance(rest, RestBySettings):
-                study.rest = rest
-        study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
-        patience = Patience(space.constraints, len(workload.tasks), hopeless=proven_none is not None)
+        patience = Patience(
+            setup.space.constraints, len(workload.tasks), hopeless=proven_none is not None or study.far_off
+        )
         stopped = _search(study, engine, patience, budget, stop, progress, start)
         if stopped is None:
             raise _infeasible(study, setup, proven_none, stop)
-        if proof and stopped != "interrupted" and not _prove(study, space, stop, budget, progress):
+        if proof and stopped != "interrupted" and not _prove(study, setup.space, stop, budget, progress):
             stopped = "interrupted"
         return _outcome(
-            study, setup, stopped, stop, resumed=bool(sessions), notes=notes, proven_none=proven_none
+            study, setup, stopped, stop, resumed=bool(sessions), notes=told.notes, proven_none=proven_none
         )
 
 
-def units_may_pay(space: DesignSpace, rest: RestOfPrograms | None) -> bool:
-    """Whether row functions are worth searching in a space with that choice: false where it is proven that they would cost
-    area and static energy for nothing, since they are of use only in what programs do beside the tasks."""
-    return rest is not None and rest.units_may_pay(power_bounded=space.constraints.power_mw is not None)
+def _prepared(
+    study: Study,
+    workload: Workload,
+    space: DesignSpace,
+    budget: Budget,
+    blocks: Sequence[tuple[int, int, int]],
+    told: Told,
+) -> tuple[SearchSetup, Impossible | None]:
+    """All that a searcher needs to know, what programs do beside the tasks included, which the study keeps; and the proof that
+    no design is feasible, where there is one."""
+    objective, seed, name = study.objective, study.setup["seed"], study.cost_model
+    tasks, layers = workload.tasks, layers_of_tasks(workload.tasks, workload)
+    known, rest = study.rest, None
+    if study.setup["whole"]:
+        space, rest = programs_beside(study, workload, space, told.note, told.doing)
+        if known is not None:
+            study.rest = rest
+    short = shortfall(space)
+    if short is not None:
+        told.doing("looking for bounds that designs satisfy")
+        room = dataclasses.replace(space, constraints=with_bounds(space.constraints, short.feasible))
+        roomy = make_cost_model(name, layers, room, rest)
+        raise _no_accelerator(
+            short, study.setup["searcher"], SearchSetup(tasks, space, objective, None, seed, roomy)
+        )
+    compiled = layers if name == "instruction" else None
+    proven_none = None
+    power_bounded = space.constraints.power_mw is not None
+    if study.fusion and not blocks and not power_bounded:
+        proven_none = impossible(limits_of(tasks, space, compiled, fused=True))
+    if rest is not None and known is None:
+        far = proven_none is not None
+        if study.fusion and not far:
+            rest, far = _fused(rest, workload, space, objective, seed, blocks, told.doing)
+        study.keep_programs(rest, units=space.search_units, far=far)
+    model = make_cost_model(name, layers, space, rest)
+    # limits hold for the settings of the base alone, and for groups that are known
+    if proven_none is None and not space.settings and (power_bounded or not study.far_off):
+        proven_none = impossible(limits_of(tasks, space, compiled, rest))
+    return SearchSetup(tasks, space, objective, budget.evaluations, seed, model, tuple(blocks)), proven_none
+
+
+def _fused(
+    rest: RestOfPrograms,
+    workload: Workload,
+    space: DesignSpace,
+    objective: Objective,
+    seed: int,
+    blocks: Sequence[tuple[int, int, int]],
+    doing: Doing,
+) -> tuple[RestOfPrograms, bool]:
+    """The programs with operators that run as one unit where that is better, and whether nothing is near the constraints."""
+    if blocks:
+        from baco.exploration.search.kernel_units import with_unit  # loads the compiler
+
+        return with_unit(rest, workload, space, blocks), False
+    from baco.exploration.search.groups import with_groups
+
+    model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), space, rest)
+    without = SearchSetup(workload.tasks, space, objective, None, seed, model)
+    return with_groups(rest, workload, without, doing)
 
 
 def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
@@ -349,71 +273,6 @@ def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> Cos
         return default_cost_model(space)
     with Study.open(study, read_only=True) as earlier:
         return earlier.cost_model
-
-
-def _study_to_resume(
-    path: Path, record: SetupRecord, tasks: Sequence[Task], resume: bool, note: Callable[[str], None]
-) -> Study | None:
-    """The study at `path` if it is to be resumed with the settings it was made with; None if there is none."""
-    if not path.exists():
-        if resume:
-            note(f"there is no study in {path.parent} yet: starting one")
-        return None
-    if not resume:
-        raise already_there(path)
-    study = Study.open(path)
-    try:
-        differences = _differences(study, record, tasks)
-        if differences:
-            raise InputError(
-                "the study was made with other settings: " + "; ".join(differences),
-                location=Location(str(path)),
-                hint=f"resume with the study's own settings ({study.provenance['command']}), "
-                "or choose another --out",
-            )
-        made, now = study.provenance["versions"], versions()
-        changed = [
-            f"{name} {made.get(name, 'absent')} -> {now.get(name, 'absent')}"
-            for name in sorted({*made, *now})
-            if made.get(name) != now.get(name)
-        ]
-        if changed:
-            note(
-                "versions have changed since the study was started, so its result may differ from that of an "
-                f"uninterrupted run ({', '.join(changed)})"
-            )
-    except BaseException:
-        study.close()
-        raise
-    return study
-
-
-def _differences(study: Study, record: SetupRecord, tasks: Sequence[Task]) -> list[str]:
-    """What keeps a study from being resumed with the settings of `record`, in words."""
-    found = []
-    if study.tasks != tuple(tasks):
-        theirs, ours = (
-            ", ".join(f"{network['name']} x{weight:g}" for network, weight in zip(*pair, strict=True))
-            for pair in ((w["networks"], w["weights"]) for w in (study.setup["workload"], record["workload"]))
-        )
-        same = " (same names, other problems or counts)" if theirs == ours else ""
-        found.append(f"network is {theirs} in the study, {ours} now{same}")
-    if study.setup["space_hash"] != record["space_hash"]:
-        theirs, ours = (f"{r['space_name']} ({r['space_hash']})" for r in (study.setup, record))
-        found.append(f"space is {theirs} in the study, {ours} now")
-    for name in ("objective", "searcher", "seed", "cost_model"):
-        before, now = dict(study.setup)[name], dict(record)[name]
-        if before != now:
-            found.append(f"{name.replace('_', ' ')} is {before} in the study, {now} now")
-    before, now = (
-        "whole programs" if one["rest"] else "tensor operators alone" for one in (study.setup, record)
-    )
-    if before != now:
-        found.append(f"costs are those of {before} in the study, of {now} now")
-    if study.setup["fusion"] != record["fusion"]:
-        before, now = ("on" if one["fusion"] else "off" for one in (study.setup, record))
-        found.append(f"fusion is {before} in the study, {now} now")
-    return found
 
 
 def _budget(
@@ -445,7 +304,7 @@ def _search(
     searcher: Searcher,
     patience: Patience,
     budget: Budget,
-    stop: _StopRequest,
+    stop: StopRequest,
     progress: Progress | None,
     start: float,
 ) -> Stopped | None:
@@ -465,7 +324,8 @@ def _search(
         seconds = seconds_before + time.monotonic() - start
         if budget.evaluations is not None and evaluations >= budget.evaluations:
             return "budget"
-        if budget.time_limit is not None and seconds >= budget.time_limit:
+        # whatever came before, one batch is made, so that there is a result
+        if budget.time_limit is not None and seconds >= budget.time_limit and study.batches:
             return "time"
         if stop.requested:
             return "interrupted"
@@ -507,7 +367,7 @@ def _from_snapshot(study: Study, restored: bool) -> Iterator[None]:
 def _prove(
     study: Study,
     space: DesignSpace,
-    stop: _StopRequest,
+    stop: StopRequest,
     budget: Budget,
     progress: Progress | None,
 ) -> bool:
@@ -550,7 +410,7 @@ def _outcome(
     study: Study,
     setup: SearchSetup,
     stopped: Stopped,
-    stop: _StopRequest,
+    stop: StopRequest,
     *,
     resumed: bool,
     notes: list[str],
@@ -561,7 +421,7 @@ def _outcome(
     best = study.best()
     if best is None:
         if stopped == "interrupted":
-            raise _interrupted(evaluations)
+            raise interrupted(study.path.parent, evaluations)
         raise _infeasible(study, setup, proven_none, stop)
     return SearchOutcome(
         path=study.path,
@@ -577,22 +437,15 @@ def _outcome(
     )
 
 
-def _interrupted(evaluations: int) -> InfeasibleError:
-    return InfeasibleError(
-        f"interrupted before any feasible design was found, in {evaluations:,} evaluations",
-        hint="continue with --resume",
-    )
-
-
 def _no_accelerator(short: Shortfall, searcher: str, setup: SearchSetup) -> InfeasibleError:
     """The error of a space without accelerators: with bounds that a design satisfies, those on mappings included."""
-    with _StopRequest() as stop:
+    with StopRequest() as stop:
         feasible = tried_bounds(searcher, setup, {}, lambda: stop.requested, short.feasible)
     return no_accelerator_error(setup.space.constraints, short, feasible)
 
 
 def _infeasible(
-    study: Study, setup: SearchSetup, proven_none: Impossible | None, stop: _StopRequest
+    study: Study, setup: SearchSetup, proven_none: Impossible | None, stop: StopRequest
 ) -> InfeasibleError:
     """The error of a study without a feasible design: about its nearest one, and bounds to put in place."""
     constraints = setup.space.constraints

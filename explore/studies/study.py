@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
+from baco.common.door import words
 from baco.common.errors import BacoError, Location, StorageError
 from baco.common.yaml import parse_yaml
 from baco.exploration._database import Closing, marks, row_digest
@@ -31,9 +32,11 @@ from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
 from baco.exploration.records import (
+    ProgramsRecord,
     ProvenanceRecord,
     SessionRecord,
     SetupRecord,
+    programs_from_json,
     provenance_from_json,
     session_from_json,
     setup_from_json,
@@ -65,7 +68,10 @@ def already_there(path: Path) -> StorageError:
     return StorageError(
         "a study is already here",
         location=Location(str(path)),
-        hint="continue it with --resume, or choose another --out",
+        hint=words(
+            "continue it with --resume, or choose another --out",
+            "continue it with resume=True, or choose another out",
+        ),
     )
 
 
@@ -74,6 +80,8 @@ _CANDIDATE = (
     "objective, improved, front"
 )
 _NEW_CANDIDATE = f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(_CANDIDATE.split(', '))}, ?)"
+#: Key in `meta` of what programs do beside the tasks, which is found before the first batch.
+_PROGRAMS = "programs"
 #: Keys in `meta` of rests of programs (`baco.exploration.rest.RestBySettings`), and the line of spaces that have them.
 _REST, _SETTINGS = "rest ", "\nsettings: "
 #: Rows that are no candidates, but the designs nearest to feasible.
@@ -102,7 +110,7 @@ class Study(Closing):
     Attributes:
         path: the file.
         provenance: where the study comes from: versions, seed, hashes, command.
-        setup: what determines the result (see `baco.exploration.studies.engine.describe_setup`).
+        setup: what determines the result (see `baco.exploration.studies.preparation.describe_setup`).
         tasks: the workload's unique problems, as searched.
         objective: what is minimised.
         batches: number of batches recorded.
@@ -118,6 +126,7 @@ class Study(Closing):
         self.best_objective: float | None = None
         self._best_id: int | None = None
         self._rest: RestOfPrograms | None = None
+        self._units, self._far = True, False
         self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
             with store.snapshot("opening it"), store.bounded_time():
@@ -278,6 +287,23 @@ class Study(Closing):
                 "INSERT INTO sessions VALUES (?, ?, ?)", (number, text, row_digest(number, text))
             )
 
+    def keep_programs(self, rest: RestOfPrograms, *, units: bool, far: bool) -> None:
+        """Keep what the programs do beside the tasks, before the first batch: later costs have it in them.
+
+        Args:
+            units: whether row functions are searched (see `searches_units`).
+            far: whether it is known that nothing is near the constraints (see `far_off`).
+        """
+        record: ProgramsRecord = {"rest": rest.to_json(), "units": units, "far": far}
+        row = (_PROGRAMS, dump(record))
+        with self._store.transaction("recording the programs") as connection:
+            connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (*row, row_digest(*row)))
+        self._rest, self._units, self._far = rest, units, far
+
+    def discard(self) -> None:
+        """Close the study and remove it."""
+        self._store.discard()
+
     def keep_measurement(self, key: str, record: Json) -> None:
         """Keep what was measured of a layer (plain JSON). When this returns, it survives whatever happens.
 
@@ -426,13 +452,25 @@ class Study(Closing):
 
     @property
     def rest(self) -> RestOfPrograms | None:
-        """What programs do beside the tasks; None where the study's costs are of the tasks alone."""
+        """What programs do beside the tasks; None where the study's costs are of the tasks alone, and where a search has not
+        got as far as finding out."""
         return self._rest
 
     @rest.setter
     def rest(self, rest: RestOfPrograms) -> None:
         """One that says more of other settings than what the study has kept."""
         self._rest = rest
+
+    @property
+    def searches_units(self) -> bool:
+        """Whether row functions are searched: not where it is proven that they cannot pay."""
+        return self._units
+
+    @property
+    def far_off(self) -> bool:
+        """Whether it was known before the search that nothing is near the constraints; then `rest` has no groups in it, unless
+        power is bounded."""
+        return self._far
 
     @property
     def fusion(self) -> bool:
@@ -445,7 +483,8 @@ class Study(Closing):
 
     def space(self) -> DesignSpace:
         """What was searched. Raises InputError for one that this version does not read."""
-        return read_space(parse_yaml(self.setup["space"], f"{self.path} (its space)"))
+        found = read_space(parse_yaml(self.setup["space"], f"{self.path} (its space)"))
+        return found if self._units else found.without_units()
 
     def verify(self) -> None:
         """Check the whole file: pages, checksums of all rows, and that the parts fit together.
@@ -476,7 +515,7 @@ class Study(Closing):
                             self.path, f"the checksum of {table} row {values[0]!r} does not match"
                         )
             keys = {key for (key,) in self._rows("SELECT key FROM meta")}
-            if {key for key in keys if not key.startswith(_REST)} != {"setup", "provenance"}:
+            if {key for key in keys if not key.startswith(_REST)} - {_PROGRAMS} != {"setup", "provenance"}:
                 raise STUDY.damaged(self.path, "its set-up or provenance is missing")
             numbers = [number for (number,) in self._rows("SELECT batch FROM batches ORDER BY batch")]
             if numbers != list(range(len(numbers))):
@@ -496,8 +535,14 @@ class Study(Closing):
         self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
         self.objective = Objective.parse(self.setup["objective"])
         self._workload = workload_from_json(self.setup["workload"])
-        rest = self.setup["rest"]
-        self._rest = None if rest is None else RestOfPrograms.from_json(rest)
+        self._rest, self._units, self._far = None, True, False
+        if _PROGRAMS in meta:
+            programs = programs_from_json(meta[_PROGRAMS])
+            self._rest, self._units = RestOfPrograms.from_json(programs["rest"]), programs["units"]
+            self._far = programs["far"]
+        batches = bool(self._rows("SELECT count(*) FROM batches")[0][0])
+        if (self._rest is not None) != self.setup["whole"] and (batches or self._rest is not None):
+            raise ValueError("the rest of its programs is missing, or is there though only tasks count")
         self._kept_rests = {key.removeprefix(_REST) for key in meta if key.startswith(_REST)}
         space = self.space() if _SETTINGS in self.setup["space"] else None
         self._clocks = space is not None and space.clocks

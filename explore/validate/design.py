@@ -71,7 +71,7 @@ class Design:
         role: see `Role`.
         accelerator: the hardware.
         mappings: of a candidate, as searched; empty for the compiler's or a heuristic's schedules.
-        predicted: cost of the workload; None where some layer has no prediction.
+        predicted: cost of the workload; None where some layer has no prediction. Of whole programs, as they are compiled.
         layers: one for each task, same order.
         reason: why no Verilog can be generated for the accelerator; empty when it can.
         cost_model: what predicted.
@@ -79,6 +79,7 @@ class Design:
         rest: cycles and energy (pJ), predicted, of what programs do beside the layers, for designs whose costs have it.
         programs: one for each network where the design is measured as whole programs; empty where it is layer by layer.
         counts: how often each layer runs by itself; empty: as often as its task says.
+        searched: what the search predicted of a design that is measured as whole programs, before they were compiled.
     """
 
     name: str
@@ -93,6 +94,12 @@ class Design:
     rest: tuple[Amount, Amount] = (0.0, 0.0)
     programs: tuple[PlannedProgram, ...] = ()
     counts: tuple[Amount, ...] = ()
+    searched: Cost | None = None
+
+    @property
+    def prediction(self) -> Cost | None:
+        """What the search predicted, whatever its programs were predicted to take since; None where that was not kept."""
+        return self.searched or (None if self.programs else self.predicted)
 
     @property
     def identity(self) -> str:
@@ -102,11 +109,10 @@ class Design:
 
     def candidate(self, tasks: tuple[Task, ...], objective: Objective) -> Candidate:
         """The design as a search would have found it, on no front. It must have a prediction."""
-        assert self.predicted is not None
-        scalar = objective.scalar(self.predicted)
-        return Candidate(
-            self.accelerator, tasks, self.mappings, self.predicted, self.samples, scalar, front=False
-        )
+        predicted = self.prediction or self.predicted
+        assert predicted is not None
+        scalar = objective.scalar(predicted)
+        return Candidate(self.accelerator, tasks, self.mappings, predicted, self.samples, scalar, front=False)
 
     @property
     def compared_clock(self) -> float | None:
@@ -189,7 +195,7 @@ def design_of_schedules(
         for i, (layer, schedule) in enumerate(zip(layers, schedules, strict=True))
     ]
     predicted = None
-    rest_cycles, rest_pj = model.rest.whole(accelerator) if model.rest else (0.0, 0.0)
+    rest_cycles, rest_pj = model.rest.without_groups().whole(accelerator) if model.rest else (0.0, 0.0)
     if costs:
         predicted = Cost(
             rest_cycles + sum(t.count * cost.latency_cycles for t, cost in zip(tasks, costs, strict=True)),
@@ -215,7 +221,9 @@ def as_programs(design: Design, programs: tuple[PlannedProgram, ...]) -> Design:
     predicted = predicted_cost(programs, design.accelerator.area_mm2)
     if predicted is not None:
         predicted = replace(predicted, clock_mhz=design.compared_clock)
-    return replace(design, programs=programs, predicted=predicted or design.predicted)
+    return replace(
+        design, programs=programs, predicted=predicted or design.predicted, searched=design.predicted
+    )
 
 
 def programs_of(design: Design) -> dict[str, ProgramJob]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baco.exploration.candidate import Candidate
+from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.front import nondominated
 from baco.exploration.objective import Objective, metric
 from baco.exploration.validate.design import candidate_identity
@@ -22,13 +22,15 @@ class Merged:
 
     Attributes:
         candidates: those of the study in their order, then validated ones that the study has dropped since. A measured
-            one has its measured cost; the prediction is in its design.
+            one has its measured cost.
+        predictions: what the search predicted of each; None where only that of its compiled programs was kept.
         best: index of the best one.
         validated: designs by the index of their candidate.
         others: designs that are no candidates (the reference machine).
     """
 
     candidates: tuple[Candidate, ...]
+    predictions: tuple[Cost | None, ...]
     best: int
     validated: dict[int, ValidatedDesign]
     others: tuple[ValidatedDesign, ...]
@@ -45,8 +47,10 @@ def merge(
     good to be true, measured points stay on it that no other measured point dominates.
     """
     found = list(candidates)
+    predictions: list[Cost | None] = [one.cost for one in found]
     if not designs:
-        return Merged(tuple(found), _least(found, objective, range(len(found))), {}, ())
+        best = _least(found, objective, range(len(found)))
+        return Merged(tuple(found), tuple(predictions), best, {}, ())
     places = {candidate_identity(one): index for index, one in enumerate(found)}
     validated: dict[int, ValidatedDesign] = {}
     for one in designs:
@@ -58,6 +62,7 @@ def merge(
                 continue
             index = len(found)
             found.append(one.design.candidate(found[0].tasks, objective))
+            predictions.append(one.design.prediction)
         validated[index] = one
         if one.cost is not None:
             found[index] = replace(found[index], cost=one.cost, objective=objective.scalar(one.cost))
@@ -68,7 +73,7 @@ def merge(
     found = [replace(one, front=index in front) for index, one in enumerate(found)]
     best = _least(found, objective, measured or good or range(len(found)))
     others = tuple(one for one in designs if one.design.role != "candidate")
-    return Merged(tuple(found), best, validated, others)
+    return Merged(tuple(found), tuple(predictions), best, validated, others)
 
 
 def _front(candidates: Sequence[Candidate], members: Sequence[int], objective: Objective) -> set[int]:

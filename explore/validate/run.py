@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Protocol
 
+from baco.common.door import words
 from baco.common.errors import InfeasibleError, InputError, Location
 from baco.exploration._json import to_json
 from baco.exploration.executors.base import Finished, gather
@@ -112,7 +113,7 @@ def no_design(path: Path) -> InfeasibleError:
     return InfeasibleError(
         "the study holds no feasible design yet",
         location=Location(str(path)),
-        hint="continue it with --resume",
+        hint=words("continue it with --resume", "call validate again to go on"),
     )
 
 

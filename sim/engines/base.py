@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import Literal, Protocol
 
-from baco.accel.config import TIMINGS
-from baco.common.errors import InputError, did_you_mean
+from baco.accel.config import TIMINGS, Accelerator
+from baco.common.errors import InputError, Location, StorageError, did_you_mean
+from baco.common.files import check_output
 from baco.sim.job import Job, Simulation
 
 #: Engines that count the cycles of our Verilog.
@@ -19,11 +20,17 @@ CycleEngine = Literal["rtl", "timed"]
 class Engine(Protocol):
     """Runs programs on a model of an accelerator."""
 
-    def run(self, job: Job) -> Simulation:
-        """Build what is needed and run the job to its end.
+    def check(self, job: Job) -> None:
+        """Raises InputError or InfeasibleError for a job that this engine cannot run, whatever its program.
 
-        Raises InputError or InfeasibleError for a job that this engine cannot run, BuildError or StorageError when
-        the simulator cannot be built, and SimulationError when the run had to be stopped. A program that exits with
+        Nothing is read or built, so that commands ask before they compile.
+        """
+        ...
+
+    def run(self, job: Job) -> Simulation:
+        """Build what is needed and run a job that was checked to its end.
+
+        Raises InputError for a program that this engine cannot run, BuildError or StorageError when the simulator cannot be built, and SimulationError when the run had to be stopped. A program that exits with
         a code other than 0 is a result.
         """
         ...
@@ -42,6 +49,11 @@ ENGINES: dict[str, tuple[str, str, str]] = {
         "FunctionalEngine",
         "what commands compute, without timing; fast",
     ),
+    "gemmini-model": (
+        "baco.sim.engines.original",
+        "OriginalEngine",
+        "a model of the original Gemmini's cycles in a Rocket system; no Verilog",
+    ),
 }
 
 #: The same, for engines that run a simulator which the user has built (`Job.simulator`).
@@ -55,27 +67,83 @@ EXTERNAL_ENGINES: dict[str, tuple[str, str, str]] = {
 }
 
 
-def make_engine(name: str) -> Engine:
-    """The engine registered as `name`. Raises InputError for an unknown name."""
+def engine_for(name: str, timing: str | None, accelerator: Accelerator) -> str:
+    """The engine that runs what is asked for: with the timing `gemmini`, `rtl` stands for the model of the original.
+
+    Args:
+        name: of an engine.
+        timing: whose cycles are counted; None: those that the accelerator says.
+
+    Raises InputError for an unknown engine or timing, and for a timing that the engine has not.
+    """
     known = ENGINES | EXTERNAL_ENGINES
     if name not in known:
         raise InputError(f"unknown engine '{name}'", hint=did_you_mean(name, known))
-    module, cls, _ = known[name]
-    engine: Engine = getattr(importlib.import_module(module), cls)()
-    return engine
+    if timing is not None and timing not in TIMINGS:
+        raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
+    asked = timing or accelerator.timing
+    if name == "gemmini-model" and timing == "baco":
+        raise InputError(
+            "the model of the original Gemmini counts that one's cycles, not those of the timing 'baco'",
+            hint="take --engine timed or --engine rtl, or leave --timing out",
+        )
+    if asked == "gemmini" and name == "timed":
+        raise InputError(
+            "the engine 'timed' counts the cycles of our Verilog, not those of the timing 'gemmini'",
+            hint="take --engine gemmini-model for these",
+        )
+    if timing == "gemmini" and name not in ("rtl", "gemmini-model"):
+        raise InputError(
+            f"the timing 'gemmini' is that of a model of the original Gemmini, not of the engine '{name}'",
+            hint="take --engine gemmini-model, or leave --timing out",
+        )
+    return "gemmini-model" if name == "rtl" and asked == "gemmini" else name
+
+
+def timing_of(engine: str, timing: str | None) -> str | None:
+    """The timing that is asked for: that of the model of the original, where it is the engine."""
+    return "gemmini" if engine == "gemmini-model" else timing
+
+
+def check_job(job: Job, engine: str) -> Engine:
+    """The engine that runs the job; the job's program need not be there yet.
+
+    Raises InputError or InfeasibleError for what does not go together, and StorageError for recordings that have no place, before
+    anything is read or built.
+    """
+    module, cls, _ = (ENGINES | EXTERNAL_ENGINES)[engine_for(engine, job.timing, job.accelerator)]
+    if engine not in EXTERNAL_ENGINES and (job.simulator is not None or job.engine_arguments):
+        option = "--simulator" if job.simulator is not None else "--engine-argument"
+        raise InputError(
+            f"{option} is for the engines {' and '.join(EXTERNAL_ENGINES)}, not '{engine}'",
+            hint=f"leave {option} out",
+        )
+    recording = job.recording
+    if recording.waves is None and (recording.waves_from or recording.waves_until is not None):
+        raise InputError(
+            "--trace-from and --trace-until choose cycles of --trace", hint="add --trace FILE.fst"
+        )
+    if recording.waves_until is not None and recording.waves_until <= recording.waves_from:
+        raise InputError(
+            f"no cycle lies from --trace-from {recording.waves_from:,} to --trace-until {recording.waves_until:,}"
+        )
+    for path in (recording.waves, recording.log):
+        if path is not None:
+            check_output(path)
+            if not path.parent.is_dir():
+                raise StorageError(
+                    "cannot be written: there is no such folder",
+                    location=Location(str(path)),
+                    hint="make it first",
+                )
+    made: Engine = getattr(importlib.import_module(module), cls)()
+    made.check(job)
+    return made
 
 
 def run_job(job: Job, *, engine: str = "rtl") -> Simulation:
     """Run a program to its end on the engine registered by that name.
 
-    Raises as `Engine.run`, and InputError for a timing that the engine has not; a program's own exit code other than 0 is
-    in the result.
+    Raises as `check_job` and `Engine.run`; a program's own exit code other than 0 is in the result.
     """
-    if job.timing is not None and job.timing not in TIMINGS:
-        raise InputError(f"there is no timing '{job.timing}'", hint=did_you_mean(job.timing, TIMINGS))
-    if job.timing not in (None, "baco") and engine != "rtl":
-        raise InputError(
-            f"the timing '{job.timing}' is one of the engine 'rtl', not of '{engine}'",
-            hint="add --engine rtl, or leave --timing out",
-        )
-    return make_engine(engine).run(job)
+    return check_job(job, engine).run(job)

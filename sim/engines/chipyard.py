@@ -29,6 +29,7 @@ from baco.accel.chipyard import chipyard_gaps
 from baco.common.errors import InfeasibleError
 from baco.sim.engines.external import (
     Outcome,
+    check_external,
     failed,
     find_simulator,
     fingerprint,
@@ -70,8 +71,8 @@ _PRINTED = re.compile(r"\bm?cycles?\b[^:=\d]{0,24}[:=] *(\d+)\b|\b(\d+) +cycles?
 class ChipyardEngine:
     """Exit code and console, the harness's cycles, and the cycles that the program printed."""
 
-    def run(self, job: Job) -> Simulation:
-        """As `Engine.run`. Raises InfeasibleError for an accelerator that cannot be built as a Gemmini.
+    def check(self, job: Job) -> None:
+        """As `Engine.check`. Raises InfeasibleError for an accelerator that cannot be built as a Gemmini.
 
         Whether the simulator was built from the accelerator cannot be checked: programs do not see it.
         """
@@ -80,10 +81,15 @@ class ChipyardEngine:
         if problems:
             raise InfeasibleError(
                 f"no simulator of Chipyard's can be accelerator '{accelerator.name}': " + "; ".join(problems),
-                hint="use the engine 'rtl', or change the fields named",
+                hint="take --engine rtl, or change the fields named",
             )
-        program = load_for("chipyard", job)
-        simulator = find_simulator(job, what=_WHAT, option="--simulator", variable=VARIABLE)
+        check_external("chipyard", job)
+        _simulator(job)
+
+    def run(self, job: Job) -> Simulation:
+        """As `Engine.run`."""
+        program = load_for(job)
+        simulator = _simulator(job)
         said = _Said()
         outcome = run_external(_command(simulator, job), job, said)
         exit_code = said.ending(outcome)
@@ -149,6 +155,10 @@ class _Words:
         cycles = found[found.re.groups]
         if cycles is not None:
             self.cycles = int(cycles)
+
+
+def _simulator(job: Job) -> Path:
+    return find_simulator(job, what=_WHAT, option="--simulator", variable=VARIABLE)
 
 
 class _Said:

@@ -88,7 +88,7 @@ def find_simulator(job: Job, *, what: str, option: str, variable: str, on_path: 
     Raises InputError, which says how to name one, when there is none or it is no program.
     """
     named = str(job.simulator) if job.simulator is not None else os.environ.get(variable, "")
-    hint = f"name one with {option} PATH or the environment variable {variable}"
+    hint = f"name one by {option}, or by the environment variable {variable}"
     if not named:
         found = shutil.which(on_path) if on_path else None
         if found is None:
@@ -106,8 +106,8 @@ def find_simulator(job: Job, *, what: str, option: str, variable: str, on_path: 
     return path.absolute()  # not resolved: programs look for their files beside the link's name
 
 
-def load_for(engine: str, job: Job) -> ElfProgram:
-    """The job's program, after refusing what such an engine cannot do. Raises InputError."""
+def check_external(engine: str, job: Job) -> None:
+    """Raises InputError for what such an engine cannot do."""
     if job.stream is not None:
         raise InputError(f"the engine '{engine}' runs programs, not streams of commands")
     if job.recording.waves is not None or job.recording.log is not None:
@@ -129,6 +129,10 @@ def load_for(engine: str, job: Job) -> ElfProgram:
                 f"an argument for the simulator must begin with - or +, not be '{argument}'",
                 hint="the first other word is taken for the program; write --name=value in one",
             )
+
+
+def load_for(job: Job) -> ElfProgram:
+    """The job's program. Raises InputError."""
     program = load_program(job)
     assert program is not None
     if not program.fromhost:

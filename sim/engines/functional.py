@@ -14,11 +14,14 @@ from baco.sim.toolchain import toolchain
 class FunctionalEngine:
     """Commands execute at once; the host core keeps its own time, which says nothing about the whole."""
 
-    def run(self, job: Job) -> Simulation:
-        """As `Engine.run`. Raises InfeasibleError for element widths other than 8 and 32 bits."""
+    def check(self, job: Job) -> None:
+        """As `Engine.check`. Raises InfeasibleError for element widths other than 8 and 32 bits."""
         if job.recording.waves is not None:
-            raise InputError("the functional model has no waveforms", hint="use the engine 'rtl'")
+            raise InputError("the functional model has no waveforms", hint="take --engine rtl")
         check_functional(job)
+
+    def run(self, job: Job) -> Simulation:
+        """As `Engine.run`."""
         elf = load_program(job)
         tools = toolchain(job.tools)
         start = time.perf_counter()

@@ -67,11 +67,14 @@ def run_simulator(
 
     Raises as `baco.sim.engines.base.Engine.run`.
     """
+    # the harness takes the model of the original in the place of the Verilog
+    original = engine == "gemmini-model"
+    inside, timing = ("rtl", "gemmini") if original else (engine, "baco")
     with scratch_folder() as folder, _recordings(job.recording, folder) as recording_arguments:
         (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
         arguments = [
-            *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
-            *("--timing", job.timed_as if engine == "rtl" else "baco"),
+            *("--config", str(folder / "config"), "--engine", inside, "--result", str(folder / "result")),
+            *("--timing", timing),
             *_memory_arguments(job),
             *_limit_arguments(job),
             *recording_arguments,
@@ -100,6 +103,7 @@ def run_simulator(
         marks = _read_marks(folder / "copies", job, finished) if finished else ()
     if record is None:
         raise _broken(code, errors, output, job)
+    record["engine"] = engine
     if "failure" in record:
         message, details, hint = describe(record, elf)
         raise SimulationError(
@@ -345,10 +349,8 @@ def _result(
         notes.append(
             "the program carries no configuration hash: whether it fits the accelerator is not known"
         )
-    if record["engine"] == "rtl" and job.timed_as == "gemmini":
-        notes.append(
-            "cycles are those of a model of the original Gemmini in a Rocket system (--timing gemmini)"
-        )
+    if record["engine"] == "gemmini-model":
+        notes.append("cycles are those of a model of the original Gemmini in a Rocket system, not of Verilog")
     if record["console_dropped_bytes"]:
         notes.append(f"{record['console_dropped_bytes']:,} bytes of the program's output were dropped")
     if record["marks_dropped"]:

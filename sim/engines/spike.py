@@ -20,6 +20,7 @@ from pathlib import Path
 
 from baco.common.errors import InfeasibleError
 from baco.sim.engines.external import (
+    check_external,
     failed,
     find_simulator,
     fingerprint,
@@ -46,16 +47,21 @@ _VERSION_SECONDS = 20
 class SpikeEngine:
     """Exit code and console; no timing, and no counts."""
 
-    def run(self, job: Job) -> Simulation:
-        """As `Engine.run`. Raises InfeasibleError for an accelerator that is no Gemmini, or not the library's."""
+    def check(self, job: Job) -> None:
+        """As `Engine.check`. Raises InfeasibleError for an accelerator that is no Gemmini."""
         problems = job.accelerator.gemmini_problems()
         if problems:
             raise InfeasibleError(
                 f"accelerator '{job.accelerator.name}' is no Gemmini: " + "; ".join(problems),
-                hint="use the engine 'functional', or change the fields named",
+                hint="take --engine functional, or change the fields named",
             )
-        program = load_for("spike", job)
-        spike = find_simulator(job, what=_WHAT, option="--spike", variable=VARIABLE, on_path="spike")
+        check_external("spike", job)
+        _simulator(job)
+
+    def run(self, job: Job) -> Simulation:
+        """As `Engine.run`. Raises InfeasibleError for an accelerator that is not the library's."""
+        program = load_for(job)
+        spike = _simulator(job)
         said = _Said()
         outcome = run_external(_command(spike, job), job, said)
         exit_code = said.exit_code
@@ -76,6 +82,10 @@ class SpikeEngine:
         return result_of(
             "spike", job, program, outcome, exit_code=exit_code, tools={"spike": _version(spike)}
         )
+
+
+def _simulator(job: Job) -> Path:
+    return find_simulator(job, what=_WHAT, option="--spike", variable=VARIABLE, on_path="spike")
 
 
 class _Said:

@@ -16,17 +16,15 @@ from baco.sim.toolchain import toolchain
 class TimedEngine:
     """The units of the Verilog cycle by cycle, but only when, not what: sim/cpp/timed_*.cpp. Needs no Verilator."""
 
-    def run(self, job: Job) -> Simulation:
-        """As `Engine.run`. Raises InfeasibleError for an accelerator that the model does not cover."""
+    def check(self, job: Job) -> None:
+        """As `Engine.check`. Raises InfeasibleError for an accelerator that the model does not cover."""
         if job.recording.waves is not None:
-            raise InputError("the timed model has no waveforms", hint="use the engine 'rtl'")
-        if job.timed_as != "baco":
-            raise InputError(
-                f"the engine 'timed' counts the cycles of our Verilog, not those of the timing '{job.timed_as}'",
-                hint="use the engine 'rtl' for these",
-            )
+            raise InputError("the timed model has no waveforms", hint="take --engine rtl")
         check_timed(job.accelerator)
         check_functional(job)
+
+    def run(self, job: Job) -> Simulation:
+        """As `Engine.run`."""
         elf = load_program(job)
         tools = toolchain(job.tools)
         start = time.perf_counter()
@@ -41,5 +39,5 @@ def check_timed(accelerator: Accelerator) -> None:
         if getattr(accelerator.features, feature):
             raise InfeasibleError(
                 f"the timed model has no {what}",
-                hint=f"use the engine 'rtl', or an accelerator without {feature}",
+                hint=f"take --engine rtl, or an accelerator without {feature}",
             )

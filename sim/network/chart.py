@@ -129,7 +129,13 @@ def draw_network_html(built: NetworkProgram, run: NetworkRun, path: str | Path) 
             }
         )
     *rows, total = table_rows(run)
-    table = html_table(COLUMNS, rows, numeric=range(1, len(COLUMNS) - 1), total=total)
+    table = html_table(
+        COLUMNS,
+        rows,
+        numeric=range(1, len(COLUMNS) - 1),
+        total=total,
+        caption="Operators, in the order in which they run",
+    )
     text = page(
         title=f"{built.network.name} on the accelerator's Verilog (baco)",
         brand="measured run of a network",

@@ -1,5 +1,5 @@
   // Operators over time: one lane a unit, bars as high as the unit was busy.
-  const { $, readJson, sortTables, theme, config, narrow, layout, axis, onLook, run } = Baco;
+  const { $, readJson, sortTables, theme, plot, narrow, widthOf, axis, onLook, run } = Baco;
   const D = readJson("data");
 
   function draw() {
@@ -10,17 +10,17 @@
       base: one.start, x: one.cycles, hovertext: one.hover, hoverinfo: "text",
       marker: { color: one.colour, line: { color: colors.paper, width: 0.3 } },
     }));
-    const rows = Math.ceil((D.traces.length * 110) / Math.max(280, $("chart").clientWidth));
+    const rows = Math.ceil((D.traces.length * 110) / Math.max(280, widthOf($("chart"))));
     const height = 540 + 20 * rows;
     $("chart").style.height = height + "px";
     const lanes = D.lanes.map((lane) => (narrow() ? lane.replace(": ", ":<br>") : lane));
-    return Plotly.react($("chart"), traces, layout(colors, {
+    return plot($("chart"), traces, {
       barmode: "overlay", height,
       margin: { l: 56, r: 16, t: 28 + 20 * rows, b: 48 },
       xaxis: axis(colors, "cycle", { tickformat: "~s" }),
       yaxis: axis(colors, "", { title: undefined, tickvals: D.lanes.map((_, k) => k), ticktext: lanes, range: [D.lanes.length - 0.5, -0.5], fixedrange: true, nticks: 0 }),
       hovermode: "closest",
-    }), config());
+    });
   }
   run(async () => {
     sortTables();

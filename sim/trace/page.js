@@ -154,7 +154,7 @@
       { title: "Command", sort: (r) => r.name, cell: (r) => { const dot = h("span", { class: "dot" }); dot.style.background = D.colours[r.name]; return [dot, r.name]; } },
       column("Number", "number"), column("Cycles waiting", "wait"), column("Cycles running", "run"),
       column("Running, each", "mean", (r) => r.run / r.number), column("Longest", "longest"),
-    ], rows);
+    ], rows, { caption: "Commands by name: how many, and their cycles" });
   }
 
   run(async () => {

@@ -365,3 +365,45 @@ def test_mistakes_with_passes(
 def test_nothing_of_a_kernel_file_is_executed(kernel: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It ends with an exception that would end pytest."""
     assert "baco.dot" in good(capsys, "compile", kernel, *ARGUMENTS, "--emit", "baco")
+
+
+GRIDDED = """import baco
+
+
+def grid(meta):
+    return baco.cdiv(meta["M"], meta["B"]), baco.cdiv(meta["N"], meta["B"])
+
+
+@baco.jit
+def scaled(x: "int8[M, N]", y: "int8[M, N]", M, N, B: baco.const):
+    rows = baco.program_id(0) * B + baco.arange(0, B)
+    columns = baco.program_id(1) * B + baco.arange(0, B)
+    at = rows[:, None] * N + columns[None, :]
+    baco.store(y + at, baco.load(x + at))
+"""
+
+
+def test_a_run_takes_the_grid_and_the_arrays_of_the_kernels_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.py").write_text(GRIDDED)
+    words = ["run", "kernel.py:scaled", "--arg", "M=32", "--arg", "N=48", "--arg", "B=16"]
+    saved = ["--save", "x=x.npy", "--save", "y=y.npy"]
+    assert run("baco", [*words, *saved]) == 0
+    # all 2 x 3 programs ran: every element was copied
+    copied = np.load("y.npy")
+    assert copied.shape == (32 * 48,)
+    assert np.array_equal(copied, np.load("x.npy"))
+    # --grid wins: one column of programs copies the first 16 columns alone
+    capsys.readouterr()
+    given = np.zeros((32, 48), np.int8)
+    np.save("zeros.npy", given)
+    assert run("baco", [*words, "--arg", "y=zeros.npy", "--grid", "2, 1", *saved]) == 0
+    copied, source = np.load("y.npy").reshape(32, 48), np.load("x.npy").reshape(32, 48)
+    assert np.array_equal(copied[:, :16], source[:, :16])
+    assert not copied[:, 16:].any()
+    assert run("baco", [*words, "--grid", "2"]) == 2
+    assert "--grid says how many programs" in capsys.readouterr().err
+    assert run("baco", ["run", "kernel.py:scaled", "--arg", "N=48", "--arg", "B=16"]) == 2
+    assert "`M` has no value" in capsys.readouterr().err

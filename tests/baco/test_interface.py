@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import math
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -144,7 +147,6 @@ def test_wrong_networks(source: object, message: str, tmp_path: Path) -> None:
         ({"constraints": {"colour": 1}}, InputError, "unknown constraint"),
         ({"constraints": {"area_mm2": 1e-6}}, InfeasibleError, "area"),
         ({"proof": True}, InputError, "nothing can be proven"),
-        ({"resume": True}, InputError, "no study to resume"),
     ],
 )
 def test_wrong_options(
@@ -225,15 +227,23 @@ def test_a_log_is_drawn(tmp_path: Path) -> None:
 def test_figures_show_the_designs(result: baco.Result) -> None:
     rest, front, best, knee = result.plot_front().data
     assert [one.name for one in (rest, front, best, knee)] == ["dominated", "Pareto front", "best", "knee"]
-    assert list(front.x) == [one.cost.latency_cycles for one in result.data.candidates if one.front]
+    sizes = {"": 1.0, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
+    prefix = result.plot_front().layout.xaxis.title.text.removeprefix("latency, ").removesuffix("cycles")
+    cycles = [one.cost.latency_cycles for one in result.data.candidates if one.front]
+    assert [x * sizes[prefix] for x in front.x] == pytest.approx(cycles)
     assert list(best.y) == [result.best.cost.area_mm2]
-    energy = result.plot_front("energy", "edp").data[2]
-    assert list(energy.x) == [result.best.cost.energy_uj]
+    of_energy = result.plot_front("energy", "edp")
+    prefix = of_energy.layout.xaxis.title.text.removeprefix("energy, ").removesuffix("J")
+    assert of_energy.data[2].x[0] * sizes[prefix] == pytest.approx(result.best.cost.energy_pj * 1e-12)
+    for axis in (of_energy.layout.xaxis, of_energy.layout.yaxis):
+        assert axis.exponentformat == "power"  # no tick brings a prefix of its own
     bars = [value for one in result.plot_layers().data for value in one.y]
     assert sum(bars) == pytest.approx(result.best.cost.latency_cycles)
     (history,) = result.plot_history().data
     assert list(history.y) == sorted(history.y, reverse=True)
-    assert history.y[-1] == result.best.cost.latency_cycles
+    prefix = result.plot_history().layout.yaxis.title.text.removeprefix("best latency, ")
+    prefix = prefix.removesuffix("cycles (predicted)")
+    assert history.y[-1] * sizes[prefix] == pytest.approx(result.best.cost.latency_cycles)
     with pytest.raises(InputError, match="no metric 'colour'"):
         result.plot_front("colour")
 
@@ -366,3 +376,43 @@ def test_a_design_is_compiled_with_its_mappings(folder: Path) -> None:
 def test_wrong_programs(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()  # type: ignore[operator]
+
+
+def _documented(section: str) -> list[tuple[str, str]]:
+    """Entries of the reference under a heading in bold: (name of the function or class, what is called so)."""
+    found = []
+    for text in pages().values():
+        owner, heading = "", ""
+        for line in text.splitlines():
+            if title := re.match(r"#+ `(?:baco\.)?([\w.]+)`", line):
+                owner, heading = title[1], ""
+            elif bold := re.fullmatch(r"\*\*(\w+)\*\*", line):
+                heading = bold[1]
+            elif heading == section and (entry := re.match(r"\* `([^`]*)`:", line)):
+                found += [(owner, name.strip(" *")) for name in entry[1].split(",")]
+    return found
+
+
+def _named(owner: str) -> Any:
+    found: Any = baco
+    for part in owner.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def test_the_reference_lists_parameters_and_nothing_else_as_such() -> None:
+    documented = _documented("Args")
+    assert len(documented) > 60
+    for owner, name in documented:
+        assert name in inspect.signature(_named(owner)).parameters, f"{owner}: {name}"
+    for owner, name in _documented("Attributes"):
+        thing = _named(owner)
+        fields = (
+            {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+        )
+        own = inspect.getsource(thing)
+        assert (
+            name in fields or hasattr(thing, name) or f"self.{name} = " in own or f"self.{name}, " in own
+        ), name
+    for owner, name in _documented("Raises"):
+        assert name.endswith("Error"), f"{owner}: {name}"

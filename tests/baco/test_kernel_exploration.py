@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from baco.cli.kernel_exploration import kernel_arguments
 from baco.common.errors import InfeasibleError
 from baco.compiler.language.cost import predicted_cycles
 from baco.exploration.space import load_space
+from baco.exploration.studies.study import Study
 from baco.main import run
 
 KERNEL = '''
@@ -83,7 +85,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     out = file.parent / "study"
     code, text, err = call(
         capsys, "explore", "--kernel", f"{file}:layer", "--shape", SHAPE, "--space", file.parent / "space.yaml",
-        "--samples", 40, "--out", out,
+        "--samples", 40, "--validate", 1, "--out", out,
     )  # fmt: skip
     assert code == 0, err
     assert "cycles predicted" in text
@@ -91,7 +93,11 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     assert "module" in (out / "best" / "accelerator.v").read_text()
     record = json.loads((out / "best" / "kernel.json").read_text())
     assert record["accelerator"] == machine.config_hash
-    assert record["measured_cycles"] is None
+    # 1 is 1: the kernel on its best design is all that was measured, and there is one number
+    with Study.open(out / "study.sqlite", read_only=True) as study:
+        assert (study.validations(), study.measurements()) == ([], {})
+    assert re.findall(r"([\d,]+) measured", text) == [f"{record['measured_cycles']:,}"]
+    assert "cycles (measured)" not in text
     blocks = record["blocks"]
     assert set(blocks) == {"BM", "BN", "BK"}
     assert record["grid"] == [-(-48 // blocks["BM"]), -(-40 // blocks["BN"])]
@@ -110,7 +116,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     # its own Verilog, bit by bit against numpy
     verdict = kernel_verdict(search, search.work(machine), machine, out, simulate=True)
     assert verdict.wrong == ()
-    assert verdict.cycles is not None
+    assert verdict.cycles == record["measured_cycles"]
     assert json.loads((out / "best" / "kernel.json").read_text())["right"] is True
     x, w, bias = (search.values[name] for name in ("x", "w", "bias"))
     search.kernel.interpret[search.grid](**search.values, **verdict.blocks)
@@ -371,6 +377,7 @@ def test_a_mistake_in_attention_is_one_message_with_a_caret(
     [
         (("--search", "local"), "--search: block sizes and hardware of a kernel have a search of their own"),
         (("--measure", "1M"), "--measure: a kernel is one program"),
+        (("--validate", "2"), "--validate: a kernel is run on its best design alone"),
         (("--timing", "gemmini"), "have no units for functions of rows, which attention needs"),
         (("--space", "reference"), "have no units for functions of rows, which attention needs"),
     ],

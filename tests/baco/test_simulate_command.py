@@ -66,8 +66,8 @@ def test_mistakes_are_one_message_and_exit_code_2(
     text.write_text("hello")
     endless = compile_program(tmp_path / "e.elf", "int main(void) { for (;;) tohost; }")
     for arguments, message in (
-        (["simulate"], "give either a program or --stream"),
-        (["simulate", product, "--stream", text], "give either a program or --stream"),
+        (["simulate"], "give either a program or a --stream of commands"),
+        (["simulate", product, "--stream", text], "give either a program or a --stream of commands"),
         (["simulate", tmp_path / "absent"], "no such file"),
         (["simulate", text, "-e", "functional"], "no ELF file"),
         (["simulate", product, "-e", "spyke"], "unknown engine 'spyke'"),

@@ -305,3 +305,41 @@ def test_an_input_error_of_a_validator_gets_a_place() -> None:
     with pytest.raises(InputError, match="never") as caught:
         parse_model(Raising, doc, ("x",))
     assert str(caught.value.location) == "f.yaml:1:4 (x)"
+
+
+class _Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    size: int = Field(ge=1, le=9)
+    width: int = 1
+
+
+class _Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    inner: _Inner
+    sizes: list[int] = []
+
+
+def test_all_that_is_wrong_in_a_file_is_said_at_once() -> None:
+    text = "nmae: x\ninner:\n  size: 12\n  colour: red\nsizes: [1, two, 3.5]\n"
+    with pytest.raises(InputError) as caught:
+        parse_model(_Outer, parse_yaml(text, "f.yaml"))
+    lines = str(caught.value).splitlines()
+    said = [line for line in lines if "f.yaml" in line]
+    assert said == [
+        "f.yaml:1:1 (nmae): unknown key 'nmae'",
+        "  and f.yaml:4:3 (inner.colour): unknown key 'colour'",
+        "  and f.yaml:3:9 (inner.size): 'size' must be at most 9, not 12",
+        "  and f.yaml:5:12 (sizes[1]): entry 2 of 'sizes' must be a whole number, not 'two'",
+        "  and f.yaml:5:17 (sizes[2]): entry 3 of 'sizes' must be a whole number, not 3.5",
+    ]  # the missing 'name' is what 'nmae' was meant for
+    assert "did you mean 'name'?" in lines[1]
+
+
+def test_of_very_many_errors_the_first_are_shown() -> None:
+    text = "name: x\ninner: {size: 1}\nsizes: [" + ", ".join(["a"] * 5000) + "]\n"
+    with pytest.raises(InputError) as caught:
+        parse_model(_Outer, parse_yaml(text, "f.yaml"))
+    lines = str(caught.value).splitlines()
+    assert len(lines) < 50
+    assert lines[-1] == "  and further errors"

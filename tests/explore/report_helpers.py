@@ -12,11 +12,12 @@ from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import Mapping, requirement
+from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, LayerCost
 from baco.exploration.cost.detail import layer_details
 from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms
 from baco.exploration.objective import Objective
-from baco.exploration.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord
+from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecord
 from baco.workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
 from baco.workloads.problem import DIMS, Problem
 
@@ -122,6 +123,15 @@ def candidate(
     return Candidate(accelerator, tasks, mappings, cost, samples, cost.edp, front=True), layers
 
 
+def design_costs(
+    tasks: Sequence[Task], layers: Sequence[LayerCost], beside: Sequence[CostEntry] = ()
+) -> DesignCosts:
+    """Costs of layers that all run by themselves; what is `beside` is apart."""
+    return DesignCosts(
+        layer_entries(tasks, layers, [task.count for task in tasks], beside), tuple(beside), whole=False
+    )
+
+
 def report_data(
     *,
     candidates: int = 6,
@@ -143,6 +153,12 @@ def report_data(
         made, made_layers = candidate(workload.tasks, mappings, dim, 100 * (index + 1))
         found.append(made)
         costs.append(made_layers)
+    beside = [
+        CostEntry(
+            g.name, "softmax", "operator", "softmax", "host", 1.0, 4096.0, {"host": 8192.0}, ("softmax",)
+        )
+        for g in graphs
+    ]
     points = [(c.cost.latency_cycles, c.cost.energy_pj, c.cost.area_mm2) for c in found]
     flags = [
         not any(all(a <= b for a, b in zip(q, p, strict=True)) and q != p for q in points) for p in points
@@ -161,7 +177,12 @@ def report_data(
     machine = own.accelerator.replace(name="gemmini-default")
     (own_details,) = layer_details("reference", layers_of, [(mappings, machine)], [own_costs])
     baseline = Baseline(
-        "gemmini-default, its own tiling", machine, mappings, own_costs, own_details, own.cost
+        "gemmini-default, its own tiling",
+        machine,
+        mappings,
+        design_costs(workload.tasks, own_costs, beside),
+        own_details,
+        own.cost,
     )
     history, least = [], None
     for index, item in enumerate(found):
@@ -172,7 +193,7 @@ def report_data(
         objective=aim,
         candidates=found,
         best=best,
-        layers=costs,
+        costs=[design_costs(workload.tasks, one, beside) for one in costs],
         summaries=history,
         search=SearchRecord("random", seed, "reference", "dim: [8, 16, 32, 64]\n", notes=("random designs",)),
         provenance={"versions": {"python": "3.11"}, "seed": seed, "platform": {"processors": 2}},
@@ -181,7 +202,6 @@ def report_data(
             CostBound("compulsory traffic", best.cost.edp / 8, "Every word crosses the memory port once."),
             CostBound("SRAM-aware", best.cost.edp / 4, "Knows what the memories cost and hold."),
         ),
-        host=[OtherOperator(g.name, "softmax", "softmax", 1.0, 4096.0, 8192.0) for g in graphs],
         baseline=baseline,
         details=dict(enumerate(details)),
     )
@@ -195,6 +215,12 @@ def hostile(data: ReportData, text: str) -> ReportData:
     )
     workload = Workload(graphs, data.workload.weights)
     tasks = tuple(Task(text, t.problem, t.count, (text, text + "2")) for t in data.tasks)
+    beside = (CostEntry(text, text, "operator", text, "host", 2.0, 10.0, {"host": 5.0}, (text,)),)
+
+    def layers(costs: DesignCosts) -> tuple[CostEntry, ...]:
+        runs = [one.runs for one in costs.layers]
+        return layer_entries(tasks, costs.layer_costs, runs, beside)
+
     renamed = [
         Candidate(c.accelerator, tasks, c.mappings, c.cost, c.samples, c.objective, c.front)
         for c in data.candidates
@@ -204,7 +230,7 @@ def hostile(data: ReportData, text: str) -> ReportData:
         objective=data.objective,
         candidates=renamed,
         best=renamed[data.best_index],
-        layers=data.layers,
+        costs=[one and replace(one, layers=layers(one), beside=beside) for one in data.costs],
         summaries=[
             BatchSummary(s.batch, s.evaluations, s.seconds, s.best_objective, text) for s in data.summaries
         ],
@@ -212,7 +238,11 @@ def hostile(data: ReportData, text: str) -> ReportData:
         provenance={text: text, "command": text},
         command=text,
         bounds=[CostBound(text, b.edp, text) for b in data.bounds],
-        host=[OtherOperator(text, text, text, 2.0, 10.0, None)],
-        baseline=data.baseline and replace(data.baseline, name=text),
+        baseline=data.baseline
+        and replace(
+            data.baseline,
+            name=text,
+            costs=replace(data.baseline.costs, layers=layers(data.baseline.costs), beside=beside),
+        ),
         details=data.details,
     )

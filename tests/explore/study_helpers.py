@@ -21,7 +21,7 @@ from baco.exploration.records import ProvenanceRecord
 from baco.exploration.search import base, finish, gradient, tiling_finish
 from baco.exploration.search.base import SearchSetup
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies.engine import describe_setup
+from baco.exploration.studies.preparation import describe_setup
 from baco.exploration.studies.study import Study
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem

@@ -20,7 +20,16 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "exploring": (
         "Exploring",
         "Searching a design space, and what was found.",
-        ("explore", "load_study", "Result", "KernelVerdict", "compare", "evaluate", "evaluate_tiles"),
+        (
+            "explore",
+            "load_study",
+            "Result",
+            "Explanation",
+            "KernelVerdict",
+            "compare",
+            "evaluate",
+            "evaluate_tiles",
+        ),
     ),
     "measuring": (
         "Measuring",
@@ -121,7 +130,7 @@ def _text(thing: Any) -> str:
         if re.fullmatch(r"(Args|Attributes|Raises|Returns|Columns):", line):
             lines += [f"**{line[:-1]}**", ""]
             inside = True
-        elif inside and (entry := re.fullmatch(r"    ([\w, *`/]+): (.*)", line)):
+        elif inside and (entry := re.fullmatch(r"    (?! )([\w, *`/]+): (.*)", line)):
             lines.append(f"* `{entry[1]}`: {entry[2]}")
         elif inside and line.startswith("     "):
             lines.append(f"  {line.strip()}")

@@ -2,10 +2,12 @@
 
 import os
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
 
+import baco.common.viewer
 import baco.sim.build
 import baco.sim.toolchain
 from baco.common.cache import Cache
@@ -42,6 +44,29 @@ def test_a_change_of_the_harness_leaves_the_accelerator(monkeypatch: pytest.Monk
     assert second != first
     assert os.access(second, os.X_OK)
     assert said == []  # neither translated nor compiled
+
+
+def test_building_is_told_once_and_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Even where nobody asked to be told, as long as somebody is looking."""
+    monkeypatch.setattr(baco.sim.build, "_TOLD_SECONDS", 0.0)
+    for flags in ("_FAST", "_SLOW"):  # of what is made here alone
+        monkeypatch.setattr(baco.sim.build, flags, ("-O0",))
+    monkeypatch.setattr(baco.common.viewer, "in_notebook", lambda: True)
+    verilog = stub_verilog(64).replace("endmodule", f"wire unused_{uuid.uuid4().hex};\nendmodule", 1)
+    rtl_simulator(verilog, toolchain())
+    said = capsys.readouterr().err.splitlines()
+    assert "once, then it is kept in" in said[0]
+    assert Path(said[0].partition("kept in ")[2]).is_dir()
+    (files,) = (
+        int(one.split("(")[1].split()[0]) for one in said if one.startswith("compiling the accelerator (")
+    )
+    counted = [one for one in said if one.startswith("compiling the accelerator: ")]
+    assert counted == [f"compiling the accelerator: {n} of {files} files" for n in range(1, files)]
+    rtl_simulator(verilog, toolchain())
+    monkeypatch.setattr(baco.common.viewer, "in_notebook", lambda: False)
+    assert capsys.readouterr().err == ""
 
 
 def test_verilog_that_is_wrong(tmp_path: Path) -> None:

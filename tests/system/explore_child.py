@@ -15,10 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from baco.common.errors import BacoError
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.objective import Objective
+from baco.exploration.progress import Budget
 from baco.exploration.search import base
 from baco.exploration.search.base import BatchResult, SearchSetup, State
 from baco.exploration.studies import study as study_module
-from baco.exploration.studies.engine import Budget, run_exploration
+from baco.exploration.studies.engine import run_exploration
 from tests.explore.study_helpers import register_fake, small_space, small_workload
 from tests.system.durable_log import DurableLog
 

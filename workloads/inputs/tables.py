@@ -3,6 +3,8 @@
 CSV columns: network, R, S, P, Q, C, K, N, and optionally stride_h, stride_w, dilation_h, dilation_w, groups, count
 (each 1 where the column is left out) and name (of the layer); bounds are those of one group. R slides along P with the *w* stride.
 
+Or, with a column `type`, columns that are the keys of YAML's layers, empty where a layer has no such: name,type,M,K,N for products.
+
 YAML::
 
     name: my_network                                # optional, else the file's name
@@ -19,6 +21,8 @@ YAML::
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -49,9 +53,11 @@ def load_csv(path: str, name: str | None = None) -> Network:
     """
     layers = []
     for line, row in _rows(path, read_table_text(path)):
-        keys = [key for key in (*_BOUNDS, *_FACTORS) if key in row]
         label = row["name"][0] if "name" in row else ""
-        layers.append((line, row["network"][0], label, {k: _number(path, line, k, *row[k]) for k in keys}))
+        network = row["network"][0] if "network" in row else file_label(path)
+        layers.append(
+            (line, network, label, _typed(path, line, row) if "type" in row else _bounds(path, line, row))
+        )
     names = list(dict.fromkeys(network for _, network, _, _ in layers))
     if name is None:
         if len(names) > 1:
@@ -67,14 +73,60 @@ def load_csv(path: str, name: str | None = None) -> Network:
         )
     builder = GraphBuilder(name, source=path)
     used: set[str] = set()
-    for line, network, label, values in layers:
+    for line, network, label, (problem, count) in layers:
         if network == name:
             unique = label or f"line{line}"
             if unique in used:
                 unique = f"{unique}.line{line}"
             used.add(unique)
-            _add(builder, unique, Location(path, line), values)
+            try:
+                builder.layer(problem(), unique, count)
+            except BacoError as error:
+                raise InputError(error.message, location=Location(path, line), hint=error.hint) from None
     return builder.build()
+
+
+#: Column name -> (text, column of it from 1).
+_Row = dict[str, tuple[str, int]]
+
+
+def _bounds(path: str, line: int, row: _Row) -> tuple[Callable[[], Problem], int]:
+    """The problem of a row of loop bounds, and how often it runs."""
+    keys = [key for key in (*_BOUNDS, *_FACTORS) if key in row]
+    values = {key: _number(path, line, key, *row[key]) for key in keys}
+    count = values.pop("count", 1)
+    return partial(Problem, **values), count
+
+
+def _typed(path: str, line: int, row: _Row) -> tuple[Callable[[], Problem], int]:
+    """The same of a row that says what kind of layer it is, as YAML does."""
+    kind, column = row["type"]
+    if kind not in _TYPES:
+        raise InputError(
+            f"'type' cannot be '{kind[:40]}'",
+            location=Location(path, line, column),
+            hint=did_you_mean(kind, _TYPES),
+        )
+    fields = _TYPES[kind].model_fields
+    values: dict[str, int] = {}
+    for key, (text, at) in row.items():
+        if key in ("type", "name", "network") or not text:
+            continue
+        if key not in fields:
+            allowed = [name for name in fields if name not in ("type", "name")]
+            raise InputError(
+                f"a layer of type '{kind}' has no '{key}'",
+                location=Location(path, line, at),
+                hint=f"leave it empty in this row; its columns: {', '.join(allowed)}",
+            )
+        values[key] = _number(path, line, key, text, at)
+    missing = [name for name, info in fields.items() if info.is_required() and name not in (*values, "type")]
+    if missing:
+        raise InputError(
+            f"a layer of type '{kind}' needs {' and '.join(missing)}", location=Location(path, line)
+        )
+    layer = _TYPES[kind].model_validate({"type": kind, **values})
+    return layer.problem, layer.count
 
 
 def _rows(path: str, text: str) -> list[tuple[int, dict[str, tuple[str, int]]]]:
@@ -109,10 +161,11 @@ def _check_label(path: str, line: int, key: str, text: str, column: int) -> None
 
 
 def _header(path: str, line: int, names: list[str]) -> list[str]:
-    allowed = (*COLUMNS, *OPTIONAL_COLUMNS)
+    typed = "type" in names
+    allowed = _TYPED_COLUMNS if typed else (*COLUMNS, *OPTIONAL_COLUMNS)
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"the column '{twice[0]}' is given twice", location=Location(path, line))
-    missing = [name for name in COLUMNS if name not in names]
+    missing = [] if typed else [name for name in COLUMNS if name not in names]
     unknown = [name for name in names if name not in allowed]
     if len(missing) == len(COLUMNS):
         raise InputError(
@@ -122,10 +175,11 @@ def _header(path: str, line: int, names: list[str]) -> list[str]:
         )
     if unknown:
         at = 1 + sum(len(name) + 1 for name in names[: names.index(unknown[0])])
+        products = {"M", "K", "N"} <= set(names)
         raise InputError(
             f"unknown column '{unknown[0][:60]}'",
             location=Location(path, line, at),
-            hint=did_you_mean(unknown[0], missing or allowed),
+            hint=_PRODUCTS_HINT if products and not typed else did_you_mean(unknown[0], missing or allowed),
         )
     if missing:
         raise InputError(
@@ -136,16 +190,6 @@ def _header(path: str, line: int, names: list[str]) -> list[str]:
 
 def _number(path: str, line: int, key: str, text: str, column: int) -> int:
     return whole_number(key, text, least=1, most=LARGEST, location=Location(path, line, column, key))
-
-
-def _add(builder: GraphBuilder, name: str, where: Location, values: dict[str, int]) -> None:
-    """Add one layer; whatever does not fit is reported at `where`."""
-    values = dict(values)
-    count = values.pop("count", 1)
-    try:
-        builder.layer(Problem(**values), name, count)
-    except BacoError as error:
-        raise InputError(error.message, location=where, hint=error.hint) from None
 
 
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
@@ -244,6 +288,14 @@ _TYPES: dict[str, _Type] = {
     "gemm": _Gemm,
     "gemv": _Gemv,
 }
+
+
+#: Of CSV with a column `type`.
+_TYPED_COLUMNS = ("network", *dict.fromkeys(key for kind in _TYPES.values() for key in kind.model_fields))
+_PRODUCTS_HINT = (
+    "a table of products has the columns name,type,M,K,N, with type gemm (M x K times K x N); in a table of loop bounds a "
+    "product is P = M, C = K, K = N"
+)
 
 
 class _Table(BaseModel):

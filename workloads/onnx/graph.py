@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS
+from baco.workloads.options import split_options
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -22,7 +25,13 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
             or no tensor problem in the graph.
     """
-    return _walk(load_model(path, rest))
+    model = load_model(path, rest)
+    network = _walk(model)
+    given = {} if rest is None else split_options(rest, f"{path}:{rest}")
+    if "batch" not in model.options or "batch" in given:
+        return network
+    note = f"the batch of this model is open, and taken as 1: {path}:batch=N gives it another size"
+    return replace(network, notes=(*network.notes, note))
 
 
 def _walk(model: LoadedModel) -> Network:
@@ -41,8 +50,8 @@ def _walk(model: LoadedModel) -> Network:
             handler(imp)
         except UnsupportedNodeError as error:
             imp.reject(str(error))
-    outputs = [imp.values[value.name] for value in model.graph.output if value.name in imp.values]
-    network = imp.builder.build(imp.unsupported, outputs)
+    names = [value.name for value in model.graph.output if value.name in imp.values]
+    network = imp.builder.build(imp.unsupported, [imp.values[name] for name in names], names)
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, GraphModule, Node
@@ -60,7 +61,8 @@ def _network(program: ExportedProgram, source: str, name: str) -> Network:
             stored = _tensor_of(program, spec.target)
             imp.constants[node] = _stored(spec.target or node.name, shapes, trained, stored)
     _walk(imp, program.graph)
-    network = imp.builder.build(imp.unsupported, _outputs(imp, program))
+    outputs = _outputs(imp, program)
+    network = imp.builder.build(imp.unsupported, list(outputs.values()), list(outputs))
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
@@ -79,11 +81,34 @@ def _tensor_of(program: ExportedProgram, name: str | None) -> torch.Tensor | Non
     return stored if isinstance(stored, torch.Tensor) else None
 
 
-def _outputs(imp: TorchNode, program: ExportedProgram) -> list[Tensor]:
-    """What the user's model returns, as far as it depends on the inputs."""
+def _outputs(imp: TorchNode, program: ExportedProgram) -> dict[str, Tensor]:
+    """What the user's model returns, as far as it depends on the inputs, by the names that it returns them under."""
     nodes = {node.name: node for node in program.graph.nodes}
-    wanted = [nodes.get(str(name)) for name in program.graph_signature.user_outputs]
-    return [imp.values[node] for node in wanted if node is not None and node in imp.values]
+    returned = [str(name) for name in program.graph_signature.user_outputs]
+    outputs: dict[str, Tensor] = {}
+    for called, name in zip(_returned_names(program, returned), returned, strict=True):
+        node = nodes.get(name)
+        if node is not None and node in imp.values:
+            outputs.setdefault(called, imp.values[node])
+    return outputs
+
+
+def _returned_names(program: ExportedProgram, returned: list[str]) -> list[str]:
+    """Keys of what a model returns as a dict or a dataclass, `logits`, `cache.0`; else the exported program's own names."""
+    out_spec = program.call_spec.out_spec
+    if out_spec is None or out_spec.num_leaves != len(returned):
+        return returned
+    paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(returned, out_spec))
+    named = [".".join(str(_key(step)) for step in path) for path, _ in paths]
+    plain = all(isinstance(step, pytree.SequenceKey) for path, _ in paths for step in path)
+    return returned if plain else named
+
+
+def _key(step: Any) -> object:
+    """Of a dict, a place in a sequence, or a field."""
+    return next(
+        getattr(step, name) for name in ("key", "idx", "name") if getattr(step, name, None) is not None
+    )
 
 
 def _placeholders(graph: Graph) -> Iterator[Node]:

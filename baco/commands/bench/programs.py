@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from baco.cli.compile_options import Accelerator
 from baco.commands.bench.shown import check_names, show
 
 
@@ -37,9 +38,7 @@ def rtl(
 
 
 def compiler(
-    accelerator: Annotated[
-        str, typer.Option("--accelerator", "-a", help="Preset or YAML file.")
-    ] = "gemmini-default",
+    accelerator: Accelerator = "gemmini-default",
     layers: Annotated[
         list[str] | None, typer.Option("--set", help="resnet50, gemm; repeatable; by default both.")
     ] = None,
@@ -157,9 +156,7 @@ def chains(
     chain: Annotated[
         list[str] | None, typer.Option("--chain", help="Repeatable: G1 to G12, C1 to C8; by default all.")
     ] = None,
-    accelerator: Annotated[
-        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
-    ] = "gemmini-default",
+    accelerator: Accelerator = "gemmini-default",
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Weights and inputs of each.")] = 1,
     out: Annotated[Path, typer.Option("--out", help="Folder for chains.md and chains.json.")] = Path(
         "baco-bench"
@@ -185,9 +182,7 @@ def chains(
 
 
 def kernels(
-    accelerator: Annotated[
-        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
-    ] = "gemmini-default",
+    accelerator: Accelerator = "gemmini-default",
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -260,9 +255,7 @@ def trees(
 
 
 def intrinsics(
-    accelerator: Annotated[
-        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
-    ] = "gemmini-transformer",
+    accelerator: Accelerator = "gemmini-transformer",
     kinds_only: Annotated[
         bool, typer.Option("--kinds-only", help="Leave out the ranking of all matchings of small layers.")
     ] = False,

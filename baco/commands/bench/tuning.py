@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from baco.cli.compile_options import Accelerator
 from baco.commands.bench.shown import check_names, show
 
 _Kinds = Annotated[
@@ -17,9 +18,7 @@ _Kinds = Annotated[
 
 def sketches(
     kind: _Kinds = None,
-    accelerator: Annotated[
-        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
-    ] = "gemmini-default",
+    accelerator: Accelerator = "gemmini-default",
     every: Annotated[int, typer.Option("--every", min=1, help="Take every so-manieth operator.")] = 1,
     budget: Annotated[int, typer.Option("--budget", min=1, help="Evaluations of each search.")] = 500,
     seeds: Annotated[
@@ -70,9 +69,7 @@ def sketches(
 
 def defaults(
     kind: _Kinds = None,
-    accelerator: Annotated[
-        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
-    ] = "gemmini-default",
+    accelerator: Accelerator = "gemmini-default",
     limit: Annotated[
         float,
         typer.Option(

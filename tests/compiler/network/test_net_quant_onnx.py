@@ -6,13 +6,20 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.groups import groups_of
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
 from baco.compiler.network.reference import reference
+from baco.exploration.cost.rest import rest_costs, sketches
+from baco.exploration.layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
 from tests.compiler.network.net_quant_networks import run_both, snr_db
+
+MACHINE = load_accelerator("gemmini-default")
 
 
 class Model:
@@ -288,3 +295,61 @@ def test_what_cannot_be_run_is_named(tmp_path, op, attributes, says):
     onnx.save(m.build({"x": np.zeros((1, 3, 4, 100), np.float32)}, [y], 18), path)
     with pytest.raises(InputError, match=says):
         quantise(load_network(str(path)))
+
+
+def quantised_cnn(*, stored: bool) -> Model:
+    """A small CNN, in numbers or as quantisation tools write it: pairs of QuantizeLinear and DequantizeLinear, int8 weights."""
+    m = Model()
+
+    def activation(x: str) -> str:
+        pair = m.constant(np.float32(0.03)), m.constant(np.int8(0))
+        return m("DequantizeLinear", m("QuantizeLinear", x, *pair), *pair) if stored else x
+
+    def weight(*shape: int) -> str:
+        name = m.weight(*shape)
+        if not stored:
+            return name
+        numbers = numpy_helper.to_array(m.weights.pop())
+        scale = np.float32(np.abs(numbers).max() / 127)
+        integers = m.constant(np.rint(numbers / scale).astype(np.int8))
+        return m("DequantizeLinear", integers, m.constant(scale), m.constant(np.int8(0)))
+
+    x = activation("x")
+    for channels, outputs in ((3, 8), (8, 16)):
+        x = activation(m("Relu", m("Conv", x, weight(outputs, channels, 3, 3), pads=[1] * 4)))
+    pooled = activation(m("GlobalAveragePool", x))
+    activation(m("MatMul", m("Flatten", pooled), weight(16, 10)))
+    return m
+
+
+def test_a_model_that_is_quantised_already_costs_what_its_float_form_does(tmp_path):
+    """The same integer operators on the same memory: above all, the input is no more copied than one of numbers."""
+    found = []
+    for stored in (False, True):
+        m = quantised_cnn(stored=stored)
+        model = m.build({"x": np.zeros((1, 3, 16, 16), np.float32)}, [m.nodes[-1].output[0]], 21)
+        onnx.save(model, tmp_path / f"{stored}.onnx")
+        network = load_network(str(tmp_path / f"{stored}.onnx"))
+        workload = Workload.of([network])
+        ((_, integers),) = sketches(network)
+        (view,) = integers.inputs.values()
+        found.append(
+            (
+                [type(op).__name__ for op in integers.operators],
+                (view.shape, view.strides, integers.values[view.value].shape),
+                [(one.function, one.cost) for one in rest_costs(integers, MACHINE)],
+                layers_of_tasks(workload.tasks, workload),
+                [len(row) for row in groups_of(integers)],
+            )
+        )
+    assert found[0] == found[1]
+    assert found[0][0] == ["Convolution", "Convolution", "SumOfRows", "MatMul"]
+
+
+def test_what_is_done_to_an_image_before_its_convolution_needs_no_copy(tmp_path):
+    m = Model()
+    scaled = m("Mul", m("Sub", "x", m.positive(1, 3, 1, 1)), m.positive(1, 3, 1, 1))
+    y = m("Conv", m("Tanh", scaled), m.weight(8, 3, 3, 3))
+    onnx.save(m.build({"x": np.zeros((1, 3, 16, 16), np.float32)}, [y], 21), tmp_path / "model.onnx")
+    ((_, integers),) = sketches(load_network(str(tmp_path / "model.onnx")))
+    assert not [op.name for op in integers.operators if op.name.endswith(".copy")]

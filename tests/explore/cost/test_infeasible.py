@@ -23,8 +23,9 @@ from baco.exploration.report.summary import summary
 from baco.exploration.search.base import SearchSetup, make_searcher
 from baco.exploration.shortfall import check_feasible
 from baco.exploration.space import DesignSpace, load_space
-from baco.exploration.studies.engine import FILE_NAME, SearchOutcome, run_exploration, units_may_pay
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.engine import SearchOutcome, run_exploration
+from baco.exploration.studies.preparation import units_may_pay
+from baco.exploration.studies.study import FILE_NAME, Study
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.study_helpers import small_workload
@@ -174,7 +175,7 @@ def first_design(space: DesignSpace, workload: Workload, samples: int) -> int:
     layers = layers_of_tasks(workload.tasks, workload)
     name = default_cost_model(space)
     rest = rest_in_space(workload, space) if name == "instruction" else None
-    if not units_may_pay(space, rest):
+    if rest is None or not units_may_pay(space, rest):
         space, rest = space.without_units(), rest and rest.without_units()
     limits = limits_of(workload.tasks, space, layers if name == "instruction" else None, rest)
     assert impossible(limits) is None

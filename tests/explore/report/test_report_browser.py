@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from baco.exploration.progress import Budget
 from baco.exploration.report import ReportData
 from baco.exploration.report.live import PROGRESS_PAGE, LivePage
 from baco.exploration.report.page import page_html
-from baco.exploration.studies.engine import Budget
 from tests.browser import ATTACK, LOOKS, Browser
 from tests.explore import report_helpers as helpers
 
@@ -118,7 +118,7 @@ def test_extreme_sizes_in_a_browser(browser: Browser, tmp_path: Path, options: d
     assert browser.problems == []
 
 
-@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("width", [1440, 390])
 def test_layout(browser: Browser, tmp_path: Path, width: int) -> None:
     """Nothing is wider than the window, cut off or on top of something else: two networks, long names, designs side by
     side, a design other than the best in view; with everything unfolded; with a layer open; light, dark, printed."""
@@ -131,7 +131,7 @@ def test_layout(browser: Browser, tmp_path: Path, width: int) -> None:
     browser.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     browser.evaluate("document.getElementById('zoom-all').click()")
     for look in LOOKS:
-        browser.look(width, look=look)
+        browser.look(718 if look == "print" else width, look=look)  # A4 between margins
         assert browser.layout_problems() == [], look
         ink = browser.evaluate("getComputedStyle(document.querySelector('#plot-roof .xtitle')).fill")
         assert (min(int(part) for part in re.findall(r"[0-9]+", ink)) > 128) == (look == "dark")
@@ -153,7 +153,7 @@ def test_layout_of_the_page_that_lives(browser: Browser, tmp_path: Path) -> None
         (tmp_path / PROGRESS_PAGE).read_text("utf-8").replace('http-equiv="refresh"', ""), "utf-8"
     )  # or it would be shown anew while it is looked at
     browser.problems.clear()
-    for width in (1400, 420):
+    for width in (1440, 390):
         browser.open(tmp_path / PROGRESS_PAGE)
         browser.wait_for("document.body.dataset.ready")
         for look in LOOKS:
@@ -180,16 +180,112 @@ def test_what_is_wrong_with_a_layout_is_seen(browser: Browser, tmp_path: Path) -
         browser.evaluate(f"{heading}.style.cssText = ''")
 
 
+#: Of every plot: what of it, its axes, legend and ticks included, ends where (pixels from the left).
+EDGES = """[...document.querySelectorAll('.plot')].map((plot) => {
+  const texts = [...plot.querySelectorAll('svg text')].map((text) => text.getBoundingClientRect()).filter((box) => box.width);
+  const frame = plot.getBoundingClientRect(), drawing = plot.querySelector('svg.main-svg').getBoundingClientRect();
+  return { id: plot.id, right: frame.right, left: frame.left, drawing: drawing.right, texts: Math.max(...texts.map((box) => box.right)), first: Math.min(...texts.map((box) => box.left)) };
+})"""
+
+
+def outside(browser: Browser, right: float) -> list[object]:
+    """Plots that are wider than what holds them, or end beyond `right`."""
+    found = browser.evaluate(EDGES)
+    assert len(found) == 4
+    return [
+        one
+        for one in found
+        if max(one["drawing"], one["texts"]) > one["right"] + 1
+        or one["first"] < one["left"] - 1
+        or one["right"] > right
+    ]
+
+
+@pytest.mark.parametrize("bars", [False, True])
+def test_plots_end_before_the_right_edge_of_a_phone(browser: Browser, tmp_path: Path, bars: bool) -> None:
+    """A scroll bar that comes when the page gets long takes room from plots that are drawn by then."""
+    browser.call("Emulation.setScrollbarsHidden", hidden=not bars)
+    try:
+        for width in (390, 1440):
+            browser.look(width, 844)
+            show(browser, helpers.report_data(layers=12, candidates=14), tmp_path)
+            browser.look(390, 844)
+            browser.layout_problems()  # waits for what answers to the window
+            room = browser.evaluate("document.documentElement.clientWidth")
+            assert room == (375 if bars else 390)
+            assert outside(browser, room) == []
+            # something beside the plots makes them narrower, the window as it was
+            browser.evaluate("document.querySelector('main').style.paddingRight = '60px'")
+            browser.layout_problems()
+            assert outside(browser, room - 60) == []
+    finally:
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
+        browser.look(1300)
+
+
+def test_on_a_phone_costs_are_in_view_and_tables_say_that_they_go_on(
+    browser: Browser, tmp_path: Path
+) -> None:
+    browser.look(390, 844)
+    show(browser, helpers.report_data(layers=12, candidates=14), tmp_path)
+    ends = browser.evaluate(
+        "[...document.querySelectorAll('#designs thead th')].slice(0, 4).map((head) => [head.textContent, head.getBoundingClientRect().right])"
+    )
+    assert [title.split(",")[0] for title, _ in ends] == ["Design", "Latency", "Energy", "EDP"]
+    assert max(right for _, right in ends) <= browser.evaluate(
+        "document.querySelector('.scroll').getBoundingClientRect().right"
+    )
+    for heading in ("layers", "host", "networks"):
+        assert browser.evaluate(
+            f"[...document.querySelectorAll('#{heading} thead th')].filter((e) => e.getClientRects().length).slice(0, 3)"
+            ".every((e) => e.getBoundingClientRect().right <= innerWidth)"
+        ), heading
+    # the shade at the right edge, where there is more, is there in both schemes
+    for look in ("light", "dark"):
+        browser.look(390, 844, look=look)
+        assert "rgb" in browser.evaluate(
+            "getComputedStyle(document.querySelector('#designs').parentElement).backgroundImage"
+        )
+    # a window that grows shows the columns in the other order again
+    browser.look(1440)
+    browser.wait_for("document.querySelector('#designs thead th').textContent === 'Compare'")
+    browser.look(1300)
+
+
+def test_paper_shows_every_row_with_its_name(browser: Browser, tmp_path: Path) -> None:
+    browser.look(1440)
+    data = helpers.report_data(candidates=50, layers=60)
+    show(browser, data, tmp_path, "#pin=1,2")
+    browser.look(718, look="print")  # A4 between margins
+    assert browser.layout_problems() == []
+    assert outside(browser, 719) == []
+    cells = browser.evaluate(
+        "[...document.querySelectorAll('#designs tbody tr')].map((row) => [...row.cells].find((cell) => cell.innerText.trim()).innerText.trim())"
+    )
+    heads = {one.accelerator.config_hash for one in data.candidates}
+    assert len(cells) == len(heads) + 1
+    assert sum(bool(re.fullmatch("#[0-9]+", text)) for text in cells) == len(heads)
+    assert browser.evaluate("document.querySelectorAll('#layers tbody tr').length") == len(data.tasks)
+    graph = browser.evaluate(
+        "(() => { const box = document.getElementById('graph'); return [box.querySelectorAll('.unit').length, box.scrollHeight - box.clientHeight]; })()"
+    )
+    assert graph == [len(data.workload.networks[0].operators), 0]
+    browser.look(1440)
+    browser.layout_problems()
+    assert browser.evaluate("document.querySelectorAll('#designs tbody tr:not(.more)').length") == 10
+    browser.look(1300)
+
+
 def test_printing_scales_plots_to_the_paper(browser: Browser, tmp_path: Path) -> None:
     browser.look(1400)
     show(browser, helpers.report_data(), tmp_path)
-    seen = "window.seen = []; addEventListener('beforeprint', () => seen.push(document.querySelector('#plot-roof svg.main-svg').getAttribute('viewBox')))"
+    seen = "window.seen = []; addEventListener('beforeprint', () => seen.push([...document.querySelectorAll('.plot')].map((plot) => plot.querySelector('svg.main-svg').getAttribute('viewBox'))))"
     browser.evaluate(seen)
     assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 50_000
-    (box,) = browser.evaluate("seen")
-    assert float(box.split()[2]) > 600
-    assert (
-        browser.evaluate("document.querySelector('#plot-roof svg.main-svg').getAttribute('viewBox')") is None
+    (boxes,) = browser.evaluate("seen")
+    assert [float(box.split()[2]) for box in boxes] == [680] * 4
+    assert browser.evaluate(
+        "[...document.querySelectorAll('svg.main-svg')].every((one) => !one.hasAttribute('viewBox') && one.getBoundingClientRect().width !== 680)"
     )
 
 

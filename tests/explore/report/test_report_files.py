@@ -22,7 +22,7 @@ from baco.common.errors import StorageError
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.objective import Objective
-from baco.exploration.report import ReportData, SearchRecord, write_report
+from baco.exploration.report import ReportData, SearchRecord, figures, write_report
 from baco.exploration.report.summary import SCHEMA_PATH, summary, summary_text
 from baco.exploration.report.tables import EXTRA_COLUMNS, PUBLISHED_COLUMNS, arch_columns, mappings_csv
 from baco.exploration.report.units import scientific, share, si, significant
@@ -44,7 +44,17 @@ def single(problem: Problem, mapping: Mapping, dim: int, repeat: int = 1) -> Rep
     workload = Workload.of([Network("net", (Tensor("x", (1,)),), (op,))])
     found, layers = helpers.candidate(workload.tasks, (mapping,), dim, 7)
     search = SearchRecord("by hand", 0, "none")
-    return ReportData(workload, Objective(("edp",)), [found], found, [layers], (), search, {}, "baco explore")
+    return ReportData(
+        workload,
+        Objective(("edp",)),
+        [found],
+        found,
+        [helpers.design_costs(workload.tasks, layers)],
+        (),
+        search,
+        {},
+        "baco explore",
+    )
 
 
 def test_a_row_worked_out_by_hand() -> None:
@@ -249,6 +259,34 @@ def test_pictures(tmp_path: Path) -> None:
     assert "date" not in (tmp_path / "pareto.svg").read_text("utf-8").lower()
 
 
+def test_pictures_say_the_unit_that_their_numbers_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ticks are plain numbers, which times the unit in the axis' title are the costs."""
+    data = helpers.report_data(candidates=12, objective="latency,energy")
+    seen: dict[str, Any] = {}
+
+    def look(figure: Any, *_: Any, **__: Any) -> bytes:
+        figure.draw_without_rendering()
+        axes = figure.axes[0]
+        seen["titles"] = [axes.get_xlabel(), axes.get_ylabel()]
+        seen["ticks"] = [
+            text.get_text() for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels()
+        ]
+        *_, seen["best"] = (list(one.get_offsets()[0]) for one in axes.collections)
+        return b""
+
+    monkeypatch.setattr(figures, "figure_bytes", look)
+    figures.pareto_figures(data)
+    sizes = []
+    for title, name, unit in zip(seen["titles"], ("latency", "energy"), ("cycles", "J"), strict=True):
+        found = re.fullmatch(rf"{name}, (.?){unit} \(predicted\)", title)
+        assert found is not None, title
+        sizes.append({"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6}[found[1]])
+    assert seen["best"][0] * sizes[0] == pytest.approx(data.best.cost.latency_cycles)
+    assert seen["best"][1] * sizes[1] == pytest.approx(data.best.cost.energy_pj * 1e-12)
+    assert len(seen["ticks"]) >= 4
+    assert all(re.fullmatch(r"[0-9.]*", text) for text in seen["ticks"])
+
+
 def test_equal_data_give_equal_files(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_report(helpers.report_data(), tmp_path / name)
@@ -275,16 +313,16 @@ def test_output_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_report_data_refuses_parts_that_do_not_fit() -> None:
     data = helpers.report_data()
-    with pytest.raises(ValueError, match="sets of layers"):
-        replace(data, layers=data.layers[:-1])
-    without: list[Any] = list(data.layers)
+    with pytest.raises(ValueError, match="5 costs for 6 candidates"):
+        replace(data, costs=data.costs[:-1])
+    without: list[Any] = list(data.costs)
     without[data.best_index] = None
-    with pytest.raises(ValueError, match="layers are missing"):
-        replace(data, layers=without)
-    short: list[Any] = list(data.layers)
-    short[0] = short[0][:-1]
+    with pytest.raises(ValueError, match="cost are missing"):
+        replace(data, costs=without)
+    short: list[Any] = list(data.costs)
+    short[0] = replace(short[0], layers=short[0].layers[:-1])
     with pytest.raises(ValueError, match="candidate 0 has 4 layers for 5 tasks"):
-        replace(data, layers=short)
+        replace(data, costs=short)
     other = replace(data.candidates[1], tasks=(Task("x", Problem(), 1.0),))
     with pytest.raises(ValueError, match="candidate 1 is for other tasks"):
         replace(data, candidates=[data.candidates[0], other, *data.candidates[2:]])
@@ -304,7 +342,7 @@ def test_summary_text_is_plain_and_complete() -> None:
         "host core",
     ):
         assert part in text
-    shares = [int(value) for value in re.findall(r"(\d+)%", text.split("limited by:")[1].split(".")[0])]
+    shares = [int(value) for value in re.findall(r"(\d+)%", text.split("time goes to:")[1].split(".")[0])]
     assert sum(shares) in range(98, 103)
 
 

@@ -79,7 +79,7 @@ def test_hostile_names_stay_text() -> None:
     plain = Page(page_html(helpers.report_data()))
     hostile = Page(page_html(helpers.hostile(helpers.report_data(), ATTACK)))
     assert hostile.tags == plain.tags  # not one element or attribute more
-    assert len(hostile.scripts) == len(plain.scripts) == 4
+    assert len(hostile.scripts) == len(plain.scripts) == 5
     content = json.loads(hostile.script("data"))
     shown = ATTACK.replace("\u2028", "\\u2028")
     assert content["tasks"][0]["operators"][0] == shown
@@ -98,7 +98,7 @@ def test_packed_layers_hold_every_design() -> None:
             task.count * row[1][0]
             for task, row in zip(candidate.tasks, content["rows"][str(index)], strict=True)
         )
-        assert latency == pytest.approx(candidate.cost.latency_cycles, rel=1e-4)
+        assert latency == pytest.approx(candidate.cost.latency_cycles, rel=1e-12)
         texts = [content["texts"][row[0]][0] for row in content["rows"][str(index)]]
         assert texts == data.mapping_texts[index]
 
@@ -116,8 +116,8 @@ class Engine:
         ids = [a["id"] for _, a in parsed.tags if a.get("id")]
         self.context.eval(f"var IDS = {json.dumps(ids)};")
         self.context.eval((Path(__file__).parents[2] / "fake_page.js").read_text("utf-8"))
-        self.set_text("data", parsed.script("data"))
-        self.set_text("packed", parsed.script("packed"))
+        for name in ("data", "resources", "packed"):
+            self.set_text(name, parsed.script(name))
         unpacked = zlib.decompress(base64.b64decode(parsed.script("packed"))).decode()
         # the engine lacks streams: what they would give is handed over ready
         self.context.eval(
@@ -155,10 +155,17 @@ class Engine:
 
     def rows(self, table: str) -> list[str]:
         found = self.get(
-            f"elements[{json.dumps(table)}].children[1].children.filter((r) => r.getAttribute('class') !== 'more')"
+            f"elements[{json.dumps(table)}].tBodies[0].children.filter((r) => r.getAttribute('class') !== 'more')"
             ".map((r) => r.children.map((c) => c.textContent).join(' | '))"
         )
         return list(found)
+
+
+def size_of_unit(title: str, unit: str) -> float:
+    """What one stands for on an axis, by the prefix before the unit that its title ends in."""
+    prefix = re.fullmatch(rf"(?:.*, )?(.?){unit}", title)
+    assert prefix is not None, title
+    return {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "p": 1e-12}[prefix[1]]
 
 
 def test_script_draws_all_plots() -> None:
@@ -172,8 +179,11 @@ def test_script_draws_all_plots() -> None:
     shown = [i for trace in engine.get("plots['plot-front'].traces") for i in trace.get("customdata", [])]
     assert set(shown) == set(range(10))  # the baseline is the last
     bars = engine.get("plots['plot-layers'].traces")
+    axes = engine.get("plots['plot-layers'].layout")
     cycles = sum(sum(trace["x"]) for trace in bars if trace.get("xaxis") != "x2")
     joules = sum(sum(trace["x"]) for trace in bars if trace.get("xaxis") == "x2")
+    cycles *= size_of_unit(axes["xaxis"]["title"]["text"], "cycles")
+    joules *= size_of_unit(axes["xaxis2"]["title"]["text"], "J")
     assert cycles == pytest.approx(data.best.cost.latency_cycles, rel=1e-4)
     assert joules == pytest.approx(data.best.cost.energy_pj * 1e-12, rel=1e-4)
     roof = engine.get("plots['plot-roof'].traces")
@@ -222,7 +232,7 @@ def test_script_sorts_and_filters() -> None:
         layer.latency_cycles * task.count for task, layer in zip(data.tasks, data.best_layers, strict=True)
     ]
     order = sorted(range(len(expected)), key=lambda i: -expected[i])
-    heads = "elements['layers'].children[0].children[0].children"
+    heads = "elements['layers'].tHead.children[0].children"
     latency = f"{heads}.find((h) => h.textContent.startsWith('Latency'))"
     engine.do(f"{latency}.children[0].fire('click')")
     assert [int(row.split(" | ")[0]) - 1 for row in engine.rows("layers")] == order
@@ -284,7 +294,9 @@ def test_script_shows_hostile_names_as_text() -> None:
 def test_reports_without_bounds_history_or_host() -> None:
     from dataclasses import replace
 
-    data = replace(helpers.report_data(), bounds=(), summaries=(), host=())
+    data = helpers.report_data()
+    alone = [one and replace(one, beside=()) for one in data.costs]
+    data = replace(data, bounds=(), summaries=(), costs=alone)
     engine = Engine(page_html(data))
     assert engine.get("document.body.dataset.ready") == "yes"
     assert "No bound" in engine.text("bounds")

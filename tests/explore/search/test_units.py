@@ -22,6 +22,7 @@ from baco.exploration.hardware import units_of
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.operators import OperatorCost
+from baco.exploration.progress import Budget
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import candidate_block, network_totals
 from baco.exploration.rest import RestOfPrograms, SizedOperators
@@ -30,7 +31,7 @@ from baco.exploration.search.base import SEARCHERS, SearchSetup, make_searcher
 from baco.exploration.search.focus import focuses
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import DesignSpace, load_space
-from baco.exploration.studies.engine import Budget, SearchOutcome, run_exploration
+from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import Study
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
@@ -379,7 +380,7 @@ def test_a_report_names_the_units_and_adds_up(tmp_path: Path, by_hand: RestOfPro
     assert candidate_block(data, data.best_index)["accelerator"]["units"] == "row_functions"
     assert data.baseline is not None
     assert not data.baseline.accelerator.features.row_functions
-    assert [one.on_accelerator for one in data.host] == [True]
+    assert [one.on for one in data.best_costs.beside] == ["accelerator"]
     with Study.open(found.path, read_only=True) as study:
         assert study.rest == by_hand
         assert study.space().search_units

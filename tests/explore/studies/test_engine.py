@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.common.door import at_command_line
+from baco.common.errors import InfeasibleError, InputError, StoppedError, StorageError
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.constraints import Constraints, NetworkConstraints
 from baco.exploration.cost.infeasible import infeasible_error, nearest_details, violation
 from baco.exploration.objective import Objective
+from baco.exploration.progress import Budget
 from baco.exploration.search import base
 from baco.exploration.search.base import BatchResult
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies import engine
-from baco.exploration.studies.engine import Budget, SearchOutcome, run_exploration
+from baco.exploration.studies import engine, preparation
+from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import FILE_NAME, Study
 from baco.workloads.network import Workload
 from tests.explore.fake_searcher import FakeSearch
@@ -191,9 +193,16 @@ def test_signals_are_left_alone_in_other_threads(tmp_path: Path) -> None:
 
 
 def test_an_interruption_before_anything_feasible(tmp_path: Path) -> None:
-    with pytest.raises(InfeasibleError, match="interrupted before") as caught:
+    with pytest.raises(StoppedError, match="interrupted before") as caught:
         explore(tmp_path, space=small_space(latency_cycles=1.0), progress=Recorder(0, interrupt))
-    assert "--resume" in str(caught.value)
+    assert f"out='{tmp_path}', resume=True" in str(caught.value)
+    with at_command_line():
+        with pytest.raises(StoppedError) as caught:
+            explore(
+                tmp_path, space=small_space(latency_cycles=1.0), resume=True, progress=Recorder(1, interrupt)
+            )
+        # words are chosen when an error is shown
+        assert f"continue with --resume --out {tmp_path}" in str(caught.value)
 
 
 # ---------------------------------------------------------------------- resuming
@@ -234,7 +243,7 @@ def test_an_existing_study_is_not_touched_without_resume(tmp_path: Path) -> None
     before = content(explore(tmp_path).path)
     with pytest.raises(StorageError, match="a study is already here") as caught:
         explore(tmp_path)
-    assert "--resume" in str(caught.value)
+    assert "resume=True" in str(caught.value)
     assert content(tmp_path / FILE_NAME) == before
 
 
@@ -278,8 +287,8 @@ def test_names_of_spaces_do_not_matter(tmp_path: Path) -> None:
 
 def test_other_versions_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     explore(tmp_path, progress=Recorder(3, interrupt))
-    now = dict(engine.versions())
-    monkeypatch.setattr(engine, "versions", lambda: {**now, "numpy": "0.1"})
+    now = dict(preparation.versions())
+    monkeypatch.setattr(preparation, "versions", lambda: {**now, "numpy": "0.1"})
     progress = Recorder()
     outcome = explore(tmp_path, resume=True, progress=progress)
     assert outcome.stopped == "budget"
@@ -294,10 +303,10 @@ def test_other_versions_are_a_warning(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"samples": 0}, "--samples must be at least 1"),
-        ({"time_limit": 0.0}, "--time-limit must be a positive"),
-        ({"time_limit": float("nan")}, "--time-limit must be a positive"),
-        ({"time_limit": float("inf")}, "--time-limit must be a positive"),
+        ({"samples": 0}, "samples must be"),
+        ({"time_limit": 0.0}, "time_limit must be a positive"),
+        ({"time_limit": float("nan")}, "time_limit must be a positive"),
+        ({"time_limit": float("inf")}, "time_limit must be a positive"),
         ({"searcher": "fakke"}, "unknown searcher 'fakke'"),
         ({"workload": Workload((), ())}, "no operator that the accelerator could run"),
     ],

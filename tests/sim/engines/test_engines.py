@@ -19,7 +19,7 @@ from baco.accel.elf_note import note_bytes
 from baco.common.errors import InfeasibleError, InputError
 from baco.main import run
 from baco.sim.engines import external
-from baco.sim.engines.base import EXTERNAL_ENGINES, make_engine, run_job
+from baco.sim.engines.base import EXTERNAL_ENGINES, engine_for, run_job
 from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 from tests.sim.test_elf import BASE, elf_bytes
 
@@ -454,7 +454,7 @@ def test_finding_the_simulator(
 ) -> None:
     monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(InputError, match=rf"does not bring along(?s:.*){option} PATH.*{variable}"):
+    with pytest.raises(InputError, match=rf"does not bring along(?s:.*)`simulator`.*{variable}"):
         run_job(Job(GEMMINI, program=program), engine=engine)
     with pytest.raises(InputError, match="no such file"):
         go(engine, tmp_path / "absent", program)
@@ -480,9 +480,9 @@ def test_finding_the_simulator(
 
 def test_unknown_engines_are_told_of_all() -> None:
     with pytest.raises(InputError, match="'spike'"):
-        make_engine("spyke")
-    with pytest.raises(InputError, match="chipyard, functional, rtl, spike"):
-        make_engine("zzzz")
+        engine_for("spyke", None, GEMMINI)
+    with pytest.raises(InputError, match="chipyard, functional, gemmini-model, rtl, spike"):
+        engine_for("zzzz", None, GEMMINI)
 
 
 def call(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
@@ -510,7 +510,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, program
     for words, message in (
         (("--spike", simulator, "-e", "rtl"), "--spike is for the engine spike, not 'rtl'"),
         (("--simulator", simulator, "-e", "spike"), "--simulator is for the engine chipyard"),
-        (("--engine-argument=+x",), "--engine-argument is for the engine chipyard or spike, not 'rtl'"),
+        (("--engine-argument=+x",), "--engine-argument is for the engines spike and chipyard, not 'rtl'"),
         (("-e", "chipyard", "--simulator", tmp_path / "absent"), "no such file"),
     ):
         code, out, err = call(capsys, "simulate", program, *words)

@@ -9,7 +9,7 @@ import pytest
 from baco.accel.elf_note import SECTION
 from baco.api.simulate import simulate
 from baco.common.errors import InfeasibleError, InputError, StorageError
-from baco.sim.engines.base import make_engine, run_job
+from baco.sim.engines.base import engine_for, run_job
 from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 from baco.sim.trace import read_log
 from tests.sim.harness_helpers import BASE, SMALL, command, run_stub
@@ -285,7 +285,7 @@ def test_what_cannot_be_run_is_one_message(tmp_path: Path) -> None:
         with pytest.raises(InfeasibleError, match="input_bits"):
             run_job(Job(SMALL.replace(input_bits=16), stream=stream), engine=engine)
     with pytest.raises(InputError, match="unknown engine 'rlt'"):
-        make_engine("rlt")
+        engine_for("rlt", None, SMALL)
 
 
 def test_disk_full(tmp_path: Path) -> None:

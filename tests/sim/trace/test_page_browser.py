@@ -130,6 +130,7 @@ def network_page(path: Path, names: list[str]) -> None:
         pools={},
         rows={},
         gathers={},
+        groups={},
     )
     built: Any = SimpleNamespace(lowered=lowered, network=SimpleNamespace(name=names[0]))
     run: Any = SimpleNamespace(operators=operators, steps=operators)

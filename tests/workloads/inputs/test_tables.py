@@ -230,3 +230,48 @@ def test_files_that_are_no_layer_tables(tmp_path, text):
 def test_yaml_takes_no_choice(tmp_path):
     with pytest.raises(InputError, match="holds one network"):
         load_network(f"{write(tmp_path, YAML, 'layers.yaml')}:mine")
+
+
+TYPED = """name,type,M,K,N,R,S,P,Q,C,stride,count
+query,gemm,128,768,3072,,,,,,,12
+up,gemv,,4096,11008,,,,,,,
+window,conv,,64,2,3,3,56,28,32,2,
+"""
+
+
+def test_csv_with_a_type_means_what_yaml_means(tmp_path):
+    network = load_network(str(write(tmp_path, TYPED, "mine.csv")))
+    assert network.name == "mine"
+    # M x K times K x N: P = M rows, C = K summed, K = N columns
+    assert [(t.problem, t.count, t.operators) for t in network.tasks] == [
+        (Problem(P=128, C=768, K=3072), 12, ("query",)),
+        (Problem(C=4096, K=11008), 1, ("up",)),
+        (Problem(R=3, S=3, P=56, Q=28, C=32, K=64, N=2, stride_h=2, stride_w=2), 1, ("window",)),
+    ]
+    layers = (
+        "- {name: query, type: gemm, M: 128, K: 768, N: 3072, count: 12}",
+        "- {name: up, type: gemv, K: 4096, N: 11008}",
+        "- {name: window, type: conv, R: 3, S: 3, P: 56, Q: 28, C: 32, K: 64, N: 2, stride: 2}",
+    )
+    yaml = write(tmp_path, "layers:\n" + "".join(f"  {line}\n" for line in layers), "mine.yaml")
+    assert load_network(str(yaml)).tasks == network.tasks
+    several = "network,type,M,K,N\na,gemm,1,2,3\nb,gemm,4,5,6\n"
+    path = write(tmp_path, several, "several.csv")
+    assert load_network(f"{path}:b").tasks[0].problem == Problem(P=4, C=5, K=6)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name,M,K,N\na,1,2,3\n", "a table of products has the columns name,type,M,K,N"),
+        ("name,type,M,K,N\na,gem,1,2,3\n", "2:3: 'type' cannot be 'gem'"),
+        ("name,type,M,K,N\na,gemv,1,2,3\n", "2:8: a layer of type 'gemv' has no 'M'"),
+        ("name,type,M,K,N\na,gemm,1,,3\n", "2: a layer of type 'gemm' needs K"),
+        ("name,type,M,K,N\na,gemm,0,2,3\n", "2:8 (M): M must be"),
+        ("name,type,M,K,L\na,gemm,1,2,3\n", "1:15: unknown column 'L'"),
+    ],
+)
+def test_wrong_rows_with_a_type(tmp_path, text, words):
+    with pytest.raises(InputError) as error:
+        load_network(str(write(tmp_path, text)))
+    assert words in str(error.value)

@@ -1,0 +1,70 @@
+"""The cycles of the original Gemmini, by a model of its units, buses and caches in a Rocket system. No Verilog is simulated."""
+
+from __future__ import annotations
+
+import time
+
+from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError, InputError
+from baco.sim.build import functional_simulator
+from baco.sim.engines.functional import check_functional
+from baco.sim.engines.native import load_program, run_simulator
+from baco.sim.job import Job, MainMemory, Simulation
+from baco.sim.toolchain import toolchain
+
+#: What the original's ExecuteController demands of its queue, and lines of the inclusive cache.
+_VISIBLE_COMMANDS, _LINE_BYTES = 3, 64
+
+
+class OriginalEngine:
+    """Results are the functional model's, cycles those of sim/cpp/gemmini_*.cpp."""
+
+    def check(self, job: Job) -> None:
+        """As `Engine.check`. Refuses recordings and memories that this model has not."""
+        if job.recording.waves is not None:
+            raise InputError(
+                "a model of the original Gemmini has no waveforms",
+                hint="it is a model of the original's units, not Verilog: leave out --timing gemmini",
+            )
+        if job.memory != MainMemory(base=job.memory.base, size_bytes=job.memory.size_bytes):
+            raise InputError(
+                "the model of the original Gemmini has a memory system of its own",
+                hint="leave out --memory-latency, --memory-bandwidth, --memory-burst and the options of --l2-kib",
+            )
+        check_original(job.accelerator)
+        check_functional(job)
+
+    def run(self, job: Job) -> Simulation:
+        """As `Engine.run`."""
+        elf = load_program(job)
+        tools = toolchain(job.tools)
+        start = time.perf_counter()
+        simulator = functional_simulator(tools, job.report)
+        built = time.perf_counter() - start
+        return run_simulator(simulator, "gemmini-model", job, elf, tools, build_seconds=built)
+
+
+def check_original(accelerator: Accelerator) -> None:
+    """Raises InfeasibleError for a machine that the original's generator refuses to build."""
+    if accelerator.features.row_functions:
+        raise InfeasibleError(
+            "the original Gemmini has no row functions: there are no cycles of its to count",
+            hint="leave --timing out, or take an accelerator without row_functions",
+        )
+    if accelerator.features.normalizations:
+        raise InfeasibleError(
+            "the model of the original Gemmini's cycles has no normaliser",
+            hint="leave --timing out, or take an accelerator without normalizations",
+        )
+    if accelerator.execute_queue < _VISIBLE_COMMANDS:
+        raise InfeasibleError(
+            f"the original Gemmini looks at {_VISIBLE_COMMANDS} commands for products at a time: execute_queue ="
+            f" {accelerator.execute_queue} is too short",
+            hint=f"set execute_queue to {_VISIBLE_COMMANDS} or more",
+        )
+    if accelerator.dma_max_bytes > _LINE_BYTES:
+        raise InfeasibleError(
+            f"the original's second-level cache takes requests of at most {_LINE_BYTES} bytes, not of dma_max_bytes ="
+            f" {accelerator.dma_max_bytes}",
+            hint=f"set dma_max_bytes to {_LINE_BYTES} or less",
+        )

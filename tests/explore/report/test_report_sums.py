@@ -1,0 +1,274 @@
+"""All parts of a report add up to its headline, in everything that it writes, whatever was explored and measured."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baco
+import baco.exploration.validate.run as running
+from baco.compiler.network.prediction import predict_steps
+from baco.exploration.breakdown import CostEntry, MeasuredPart
+from baco.exploration.candidate import Cost
+from baco.exploration.measure.job import Measurable, MeasurementJob
+from baco.exploration.measure.measurement import Measurement, OperatorMeasurement
+from baco.exploration.measure.program import ProgramJob, compile_plan
+from baco.exploration.objective import Objective
+from baco.exploration.report.bottlenecks import bottlenecks
+from baco.exploration.report.measured_costs import START_AND_END
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.summary import summary_text
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME
+from baco.exploration.validate.predictions import prediction_change
+from baco.exploration.validate.run import ValidationOptions
+from baco.exploration.validate.session import validate_file
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
+from tests.explore import report_helpers as helpers
+from tests.explore.report_sums import deviations
+from tests.explore.validate_helpers import fake_measuring, made_up, small_space
+
+#: Sums of some hundred numbers, in whatever order.
+ROUNDING = 1e-12
+#: With groups, and with operators on the host.
+IMAGE, TEXT = "mobilenet_v2:image=64", "bert_base:seq=16"
+#: Ten networks that the slow test explores, as small as they may be.
+NETWORKS = (
+    *("resnet18:image=64", "resnet50:image=64", "mobilenet_v2:image=64", "bert_base:seq=32", "gpt2:seq=16"),
+    *("vit_b16:image=64", "tinyllama_1b:seq=8", "unet:image=188", "retinanet:image=64", "deepbench_face"),
+)
+
+
+def search(
+    folder: Path,
+    networks: Sequence[str],
+    objective: str = "edp",
+    *,
+    samples: int = 20,
+    weights: Sequence[float] | None = None,
+    **options: Any,
+) -> None:
+    space = replace(load_space("gemmini"), dim=(16,), scratchpad_kib=(64, 256), accumulator_kib=(32, 64))
+    run_exploration(
+        Workload.of([load_network(name) for name in networks], weights),
+        space,
+        Objective.parse(objective),
+        samples=samples,
+        out=folder,
+        **options,
+    )
+
+
+def check(folder: Path) -> None:
+    found = deviations(folder)
+    assert found
+    assert {name: value for name, value in found.items() if value > ROUNDING} == {}
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders with a study of each network, to copy."""
+    found = {network: tmp_path_factory.mktemp("study") for network in (IMAGE, TEXT)}
+    for network, folder in found.items():
+        search(folder, [network])
+    return found
+
+
+def copied(studies: dict[str, Path], network: str, folder: Path) -> None:
+    for file in studies[network].glob(FILE_NAME + "*"):
+        shutil.copy(file, folder)
+
+
+@pytest.mark.parametrize("network", [IMAGE, TEXT])
+def test_predicted_parts_add_up(tmp_path: Path, studies: dict[str, Path], network: str) -> None:
+    copied(studies, network, tmp_path)
+    check(tmp_path)
+    data = report_data(tmp_path / FILE_NAME)
+    kinds = {(one.kind, one.on) for costs in data.costs if costs for one in costs.entries}
+    assert (("group", "accelerator") if network == IMAGE else ("operator", "host")) in kinds
+    # whoever runs by itself in no program has no time of its own, and says where it runs
+    for costs in filter(None, data.costs):
+        for one in costs.layers:
+            assert one.runs > 0 or one.groups
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy"])
+def test_other_objectives_add_up(tmp_path: Path, objective: str) -> None:
+    search(tmp_path, [IMAGE], objective)
+    check(tmp_path)
+
+
+@pytest.mark.parametrize("options", [{"cost_model": "reference"}, {"whole": False}, {"fusion": False}])
+def test_other_costs_add_up(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Of layers alone, by either model, and of programs without groups."""
+    search(tmp_path, [TEXT], **options)
+    check(tmp_path)
+
+
+def measured_program(job: ProgramJob) -> Measurement:
+    """Made up: every operator takes a third more than predicted, and 321 cycles are before and behind all."""
+    built, _ = compile_plan(job.plan, compare=False)
+    cycles: dict[str, float] = {}
+    host = {step.operator: not step.accelerator for step in built.lowered.steps}
+    for step, cost in zip(built.lowered.steps, predict_steps(built.lowered, job.accelerator), strict=True):
+        cycles[step.operator] = cycles.get(step.operator, 0.0) + cost.cycles
+    operators = tuple(
+        OperatorMeasurement(name, "code", "host" if host[name] else "accelerator", int(4 * taken / 3), taken)
+        for name, taken in cycles.items()
+    )
+    terms = dict.fromkeys(("mac", "registers", "accumulator", "scratchpad", "dram", "host"), 1e6)
+    total = sum(one.cycles for one in operators) + 321
+    return Measurement(
+        "measured", cycles=total, program_cycles=total, energy_pj=6e6, energy_terms_pj=terms,
+        operators=operators, config_hash=job.accelerator.config_hash,
+    )  # fmt: skip
+
+
+def measured(job: Measurable) -> Measurement:
+    if isinstance(job, ProgramJob):
+        return measured_program(job)
+    assert isinstance(job, MeasurementJob)
+    return made_up(job)
+
+
+@pytest.mark.parametrize(
+    ("networks", "weights"), [([IMAGE], None), ([TEXT], None), ([IMAGE, TEXT], [2.0, 1.0])]
+)
+def test_measured_programs_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, networks: list[str], weights: list[float] | None
+) -> None:
+    monkeypatch.setattr(running, "gather", fake_measuring(measured))
+    search(tmp_path, networks, weights=weights)
+    validate_file(tmp_path / FILE_NAME, ValidationOptions(2, 1))
+    check(tmp_path)
+    data = report_data(tmp_path / FILE_NAME)
+    costs = data.best_costs
+    assert costs.measured is not None
+    (validated,) = [one for index, one in data.validated.items() if index == data.best_index]
+    for program in validated.programs:
+        assert program.measured is not None
+        own = [one for one in costs.measured_entries if one.network == program.planned.network]
+        total = sum(one.measured.cycles for one in own if one.measured)
+        assert total == pytest.approx(program.planned.weight * program.measured.cycles, rel=ROUNDING)
+        (start,) = [one for one in own if one.name == START_AND_END]
+        assert start.measured == MeasuredPart(program.planned.weight, program.planned.weight * 321)
+        host = sum(one.measured.cycles for one in own if one.on == "host" and one.measured)
+        assert host == pytest.approx(program.planned.weight * program.measured.host_cycles)
+    # groups that the program runs are those of its plan
+    for program in validated.programs:
+        plan = program.planned.plan
+        assert plan is not None
+        names = {one.name for one in costs.measured_entries if one.kind == "group"}
+        assert {
+            " > ".join(n.partition("[")[0] for n in group.split(" > ")) for group in plan["groups"]
+        } <= names
+    # of a design there is one prediction of the search and one of its programs, and words for what lies between
+    before, after = validated.design.searched, validated.design.predicted
+    assert before is not None
+    assert after is not None
+    assert before == data.prediction(data.best_index)
+    text = prediction_change(validated)
+    if before != after:
+        assert f"predicted {before.latency_cycles:,.0f} cycles" in text
+        assert f"to take {after.latency_cycles:,.0f}." in text
+        layers, *ways = map(
+            int, re.findall(r"(\d+) (?:different|run as the search|as the compiler|in groups)", text)
+        )
+        assert layers == len(data.tasks) == sum(ways)
+        assert sum(len(one.planned.plan["groups"]) for one in validated.programs if one.planned.plan) == int(
+            re.findall(r"(\d+) groups run as one unit", text)[0]
+        )
+    else:
+        assert text == ""
+
+
+def test_layers_measured_one_by_one_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studies: dict[str, Path]
+) -> None:
+    """What programs do besides is part of the headline as predicted."""
+    monkeypatch.setattr(running, "gather", fake_measuring(measured))
+    copied(studies, IMAGE, tmp_path)
+    validate_file(tmp_path / FILE_NAME, ValidationOptions(1, 0, cycle_limit=1e15))
+    check(tmp_path)
+    assert report_data(tmp_path / FILE_NAME).source == "measured"
+
+
+def test_designs_that_break_constraints_add_up(tmp_path: Path) -> None:
+    space = small_space(dim=(16,))
+    strict = replace(space, constraints=space.constraints.model_copy(update={"latency_cycles": 10.0}))
+    with pytest.raises(baco.InfeasibleError):
+        run_exploration(
+            Workload.of([load_network(IMAGE)]), strict, Objective.parse("edp"), samples=20, out=tmp_path
+        )
+    check(tmp_path)
+
+
+def test_a_part_that_is_missing_is_a_mistake() -> None:
+    """Of a headline that is more, or less, than its parts, no report is made."""
+    data = helpers.report_data()
+    costs = data.best_costs
+    wrong = list(data.costs)
+    wrong[data.best_index] = replace(costs, layers=(replace(costs.layers[0], runs=0.0), *costs.layers[1:]))
+    with pytest.raises(ValueError, match="predicted cycles: parts add up to"):
+        replace(data, costs=wrong)
+    wrong[data.best_index] = replace(costs, whole=True)  # the softmax was not part of it
+    with pytest.raises(ValueError, match="predicted cycles: parts add up to"):
+        replace(data, costs=wrong)
+    headline = Cost(100.0, 50.0, 1.0, "measured")
+    part = {(costs.layers[0].network, costs.layers[0].name): MeasuredPart(1.0, 99.0)}
+    with pytest.raises(ValueError, match="measured cycles: parts add up to 99"):
+        costs.with_measured(headline, part, {"tiny": (100.0, 50.0)}).check(None)
+
+
+def test_the_host_comes_first_where_it_dominates() -> None:
+    """As a resource like others: what twice of it gives is of the whole program, and words and tables name it."""
+    data = helpers.report_data()
+    costs = replace(data.best_costs, whole=True)
+    busy = 4 * data.best.cost.latency_cycles
+    host = CostEntry(
+        "tiny", "resize", "operator", "resize", "host", 2.0, busy / 2, {"host": 7.0}, ("resize",)
+    )
+    costs = replace(costs, beside=(host,))
+    whole = Cost(costs.cycles, costs.energy_pj, data.best.cost.area_mm2)
+    best = replace(data.best, cost=whole)
+    data = replace(
+        data,
+        candidates=[best],
+        best=best,
+        costs=[costs],
+        details={0: data.details[data.best_index]},
+        search=replace(data.search, whole=True),
+    )
+    first, *others = bottlenecks(costs, data.details[0])
+    assert (first.name, first.entries, first.cycles) == ("host", 1, busy)
+    assert first.doubled_cycles == pytest.approx(whole.latency_cycles - busy / 2)
+    for one in others:
+        assert one.doubled_cycles is not None
+        assert one.doubled_cycles >= busy
+    text = summary_text(data)
+    assert "Its time goes to: the host core 80%" in text
+    assert "the whole program would be faster with a host core of twice the speed 1.67 times" in text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_ten_networks_and_three_objectives_add_up(tmp_path: Path) -> None:
+    """Prints the largest deviation of every view."""
+    largest: dict[str, tuple[float, str]] = {}
+    for name in NETWORKS:
+        for objective in ("edp", "latency", "energy"):
+            folder = tmp_path / f"{name.replace(':', '-')}-{objective}"
+            baco.explore(name, objective=objective, samples=60, out=folder, progress=False)
+            for view, value in deviations(folder).items():
+                largest[view] = max(largest.get(view, (0.0, "")), (value, f"{name}, {objective}"))
+    for view, (value, where) in sorted(largest.items()):
+        print(f"{view}: {value:.1e} ({where})")
+    assert max(value for value, _ in largest.values()) < ROUNDING
