@@ -18,6 +18,7 @@ from baco import load_study
 from baco.accel.config import Accelerator
 from baco.api.result import Result
 from baco.common.errors import InfeasibleError, InputError
+from baco.exploration.breakdown import MeasuredPart
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.cost.rest import rest_of_programs
@@ -359,16 +360,19 @@ def test_a_measured_best_is_compared_with_like_costs(tmp_path: Path) -> None:
     slow = dataclasses.replace(predicted, latency_cycles=3 * predicted.latency_cycles, source="measured")
     best = dataclasses.replace(data.best, cost=slow)
     candidates = [best if n == place else one for n, one in enumerate(data.candidates)]
-    from baco.exploration.breakdown import MeasuredPart
-
     parts = {
         (one.network, one.name): MeasuredPart(one.runs, 3 * one.total_cycles, one.total_pj)
         for one in costs.entries
     }
-    measured = [costs.with_measured(slow, parts) if n == place else one for n, one in enumerate(data.costs)]
+    totals = {one.name: (3 * one.cycles, one.energy_pj) for one in costs.networks}
+    measured = [
+        costs.with_measured(slow, parts, totals) if n == place else one for n, one in enumerate(data.costs)
+    ]
     before = explanation(data)
     after = explanation(dataclasses.replace(data, candidates=candidates, best=best, costs=measured))
     assert isinstance(before, Explanation)
     assert isinstance(after, Explanation)
-    assert before.alternatives == after.alternatives
+    assert [one.design for one in before.alternatives] == [one.design for one in after.alternatives]
+    for one, other in zip(before.alternatives, after.alternatives, strict=True):
+        assert other.ratios == pytest.approx(dict(one.ratios), rel=1e-9)
     assert {one.source for one in after.alternatives} == {"predicted"}
