@@ -71,13 +71,13 @@ def test_importing_loads_nothing_and_wrong_arguments_load_no_model() -> None:
         "assert not early, early; from baco.main import run; "
         "codes = [run('explore', a) for a in (['--network', 'resnet5'], ['--nonsense'], "
         "['-n', 'unet', '--samples', '0'], ['-n', 'unet', '--search', 'x'], ['-n', 'unet', '--cost-model', 'x'], "
-        "['-n', 'unet', '--constraint', 'x=1'])]; "
-        "assert codes == [2] * 6, codes; "
+        "['-n', 'unet', '--objective', 'speed'], ['-n', 'unet', '--constraint', 'x=1'])]; "
+        "assert codes == [2] * 7, codes; "
         "late = [m for m in ('torch', 'pandas', 'matplotlib', 'plotly', 'xdsl') if m in sys.modules]; assert not late, late"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("error: ") == 6
+    assert done.stderr.count("error: ") == 7
 
 
 def test_every_name_is_there() -> None:
