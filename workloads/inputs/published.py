@@ -22,7 +22,13 @@ from baco.workloads.options import LARGEST
 from baco.workloads.problem import Problem
 from baco.workloads.shapes import window_count
 
-__all__ = ["is_published_csv", "is_published_yaml", "load_maestro", "load_published_csv", "load_published_yaml"]
+__all__ = [
+    "is_published_csv",
+    "is_published_yaml",
+    "load_maestro",
+    "load_published_csv",
+    "load_published_yaml",
+]
 
 _MOST_BYTES = 16 << 20
 
@@ -187,7 +193,12 @@ def is_published_yaml(doc: YamlDoc) -> bool:
     """Whether a YAML document is one of Timeloop's problems or a workload of ZigZag."""
     if isinstance(doc.data, dict):
         return "problem" in doc.data
-    return bool(isinstance(doc.data, list) and doc.data and isinstance(doc.data[0], dict) and "equation" in doc.data[0])
+    return bool(
+        isinstance(doc.data, list)
+        and doc.data
+        and isinstance(doc.data[0], dict)
+        and "equation" in doc.data[0]
+    )
 
 
 def load_published_yaml(path: str, doc: YamlDoc, rest: str | None) -> Network:
@@ -212,7 +223,9 @@ def _timeloop(doc: YamlDoc) -> _Layer:
     problem = doc.data["problem"]
     if not isinstance(problem, dict):
         raise InputError("must be a mapping of keys to values", location=doc.location(("problem",)))
-    at: tuple[str | int, ...] = ("problem", "instance") if isinstance(problem.get("instance"), dict) else ("problem",)
+    at: tuple[str | int, ...] = (
+        ("problem", "instance") if isinstance(problem.get("instance"), dict) else ("problem",)
+    )
     given = problem["instance"] if len(at) == 2 else problem
     shape = problem.get("shape", "")
     name = str(shape.get("name", "") if isinstance(shape, dict) else shape)
@@ -237,7 +250,9 @@ def _timeloop(doc: YamlDoc) -> _Layer:
     return _Layer("", doc.location(at), lambda: Problem(**numbers))
 
 
-_RELATION = re.compile(r"(?P<input>i[xy])=(?:(?P<stride>\d+)\*)?(?P<out>o[xy])\+(?:(?P<dilation>\d+)\*)?f[xy]")
+_RELATION = re.compile(
+    r"(?P<input>i[xy])=(?:(?P<stride>\d+)\*)?(?P<out>o[xy])\+(?:(?P<dilation>\d+)\*)?f[xy]"
+)
 _ZIGZAG = {"B": "N", "K": "K", "C": "C", "OY": "Q", "OX": "P", "FY": "S", "FX": "R", "G": "groups"}
 
 
@@ -259,7 +274,9 @@ def _zigzag(doc: YamlDoc, index: int) -> _Layer:
         own = letters.get(str(key).upper())
         if own is None:
             raise InputError(
-                f"unknown dimension '{key}'", location=doc.location(at), hint=did_you_mean(str(key), [*_ZIGZAG])
+                f"unknown dimension '{key}'",
+                location=doc.location(at),
+                hint=did_you_mean(str(key), [*_ZIGZAG]),
             )
         numbers[own] = numbers.get(own, 1) * _integer(doc, at, value)
     for relation in layer.get("dimension_relations") or []:
@@ -321,7 +338,9 @@ def load_maestro(path: str, rest: str | None = None) -> Network:
         else:
             place += 1
     if not name and not layers:
-        raise InputError("this is no network of MAESTRO: it names no Network and no Layer", location=Location(path))
+        raise InputError(
+            "this is no network of MAESTRO: it names no Network and no Layer", location=Location(path)
+        )
     return _network(path, rest, layers, name or None)
 
 
@@ -366,7 +385,9 @@ def _maestro_layer(path: str, name: str, line: int, tokens: Sequence[tuple[str, 
         if "M" in wanted:
             return Problem(P=v["M"], C=v["K"], K=v["N"])
         if kind == "TRCONV":
-            raise InputError("transposed convolutions have no loops of their own here", hint="write their phases as CONV")
+            raise InputError(
+                "transposed convolutions have no loops of their own here", hint="write their phases as CONV"
+            )
         across, down = stride.get("X", 1), stride.get("Y", 1)
         bounds = {
             "R": v.get("S", 1),
