@@ -70,9 +70,9 @@ def fold_computed_masks(network: Network, ranges: Ranges, strict: bool) -> tuple
         masks[mask.name] = summed
     readers: dict[str, set[str]] = {}
     for op in network.operators:
-        for x in op.semantics.operands if op.semantics else ():
-            if isinstance(x, Tensor):
-                readers.setdefault(x.name, set()).add(op.name)
+        for operand in op.semantics.operands if op.semantics else ():
+            if isinstance(operand, Tensor):
+                readers.setdefault(operand.name, set()).add(op.name)
     large = set(masks) | {summed.name for summed in masks.values()}
     for op in reversed(network.operators):
         if op.name in readers and readers[op.name] <= large:
