@@ -176,6 +176,11 @@ const Baco = (() => {
       show: (test) => { wanted = test; draw(); },
     };
   }
+  /** Take out of a table what it was filled with, and put in other elements; its reader's order is kept for what comes next. */
+  function emptyTable(table, ...content) {
+    if (tables.has(table)) tables.get(table).look = () => {};
+    table.replaceChildren(...content);
+  }
   const classOf = (column) => [column.num ? "num" : "", column.class || ""].join(" ").trim() || null;
   /** Places of keys (numbers or text) in order; equal ones stay in theirs. */
   function sorted(keys, sign) {
@@ -327,6 +332,6 @@ const Baco = (() => {
   }
   return {
     $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton,
-    fillTable, sortTables, theme, plot, narrow, widthOf, onPaper: () => printing, axis, axisUnit, scaled, logTicks, onLook, run,
+    fillTable, emptyTable, sortTables, theme, plot, narrow, widthOf, onPaper: () => printing, axis, axisUnit, scaled, logTicks, onLook, run,
   };
 })();

@@ -46,10 +46,12 @@ class SetupRecord(TypedDict):
 
 class ProgramsRecord(TypedDict):
     """What follows from a set-up before a search begins: `rest`, what programs do beside the tasks
-    (`baco.exploration.rest.RestOfPrograms`), and `units`, whether row functions are searched."""
+    (`baco.exploration.rest.RestOfPrograms`), `units`, whether row functions are searched, and `far`, whether it is known
+    that nothing is near the constraints."""
 
     rest: dict[str, Any]
     units: bool
+    far: bool
 
 
 class ProvenanceRecord(TypedDict):

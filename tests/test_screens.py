@@ -89,5 +89,7 @@ def test_the_command_takes_all_pictures_of_the_study_that_it_is_given(tmp_path: 
         for line in texts["layer"].splitlines()
         if "--mapping" in line and "'" in line
     )
-    commands = [line for line in log.read_text().splitlines() if line.startswith("front,")]
+    commands = [
+        line for line in log.read_text().splitlines() if line.split(",")[0] in ("load", "execute", "store")
+    ]
     assert f"{len(commands):,} commands" in texts["trace"]

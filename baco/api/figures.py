@@ -23,8 +23,6 @@ __all__ = ["front_figure", "history_figure", "layers_figure"]
 
 _BEST, _OTHER = "#d55e00", "#b5bcc6"
 _MOST_BARS = 60
-#: Parts that no single resource is known to bound.
-_OTHERS = ("group", "operator", "host")
 
 
 def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -> Figure:
@@ -82,7 +80,7 @@ def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
     figure = _figure(title + (f" (the {_MOST_BARS} longest, {hidden} more)" if hidden > 0 else ""))
     order = [f"{index}" for index in table.index]
     for bottleneck in dict.fromkeys(table["bottleneck"]):
-        rows = table[table["bottleneck"] == bottleneck]
+        rows, known = table[table["bottleneck"] == bottleneck], RESOURCES[bottleneck]
         figure.add_bar(
             x=[f"{index}" for index in rows.index],
             y=list(rows["latency_cycles"] * rows["count"]),
@@ -95,10 +93,8 @@ def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
                 ]
                 for row in rows.to_dict("records")
             ],
-            name=f"bound by {RESOURCES[bottleneck].label}"
-            if bottleneck not in _OTHERS
-            else RESOURCES[bottleneck].label,
-            marker_color=RESOURCES[bottleneck].color,
+            name=f"bound by {known.label}" if known.binds else known.label,
+            marker_color=known.color,
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]:g} runs, %{y:,.0f} cycles, "
             "%{customdata[3]:.1%}<extra></extra>",
         )

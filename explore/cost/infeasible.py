@@ -54,6 +54,17 @@ def bounds(constraints: Constraints) -> dict[str, float]:
     return found
 
 
+def least_violation(constraints: Constraints, details: Mapping[str, float]) -> float:
+    """Largest relative excess over a bound of the nearest design, as a batch tells it; -1 when it tells of none."""
+    return violation(
+        {
+            path: (details[PREFIX + path], bound)
+            for path, bound in bounds(constraints).items()
+            if PREFIX + path in details
+        }
+    )
+
+
 @dataclass(frozen=True)
 class Impossible:
     """A proof that no design of a space satisfies its constraints.
@@ -78,7 +89,8 @@ def impossible(limits: LeastCosts) -> Impossible | None:
     c = limits.space.constraints
     if not c.any_on_mappings:
         return None
-    energy, cycles = limits.at(limits.points())
+    points = limits.points()
+    energy, cycles = limits.at(points)
     least = {
         "latency_cycles": (limits.workload(cycles), c.latency_cycles),
         "energy_uj": (limits.workload(energy) * 1e-6, c.energy_uj),
@@ -93,7 +105,12 @@ def impossible(limits: LeastCosts) -> Impossible | None:
     if all(bound is not None for bound in each):
         pairs = zip(limits.weights.tolist(), each, strict=True)
         slowest = min(slowest, math.fsum(weight * (bound or 0.0) for weight, bound in pairs))
-    power = limits.workload(energy) / slowest * limits.space.base.clock_mhz * 1e-3
+    # what silicon takes in every cycle is taken in those beyond the least, too
+    idle = limits.space.static_pj_of(
+        np.ones(len(points)), points.dim, points.accumulator_kib, points.scratchpad_kib, points.units
+    )
+    beside = np.maximum(limits.workload(energy) - idle * limits.workload(cycles), 0.0) / slowest
+    power = (beside + idle) * limits.space.base.clock_mhz * 1e-3 * (1 - 1e-9)
     least["power_mw"] = (power, c.power_mw)
     ratios = {path: value / bound for path, (value, bound) in least.items() if bound is not None}
     if not ratios or (np.maximum.reduce(list(ratios.values())) <= 1).any():

@@ -138,13 +138,19 @@ def limits_of(
     space: DesignSpace,
     layers: Sequence[Layer] | None,
     rest: RestOfPrograms | None = None,
+    *,
+    fused: bool = False,
 ) -> LeastCosts:
     """Limits of a workload in a space.
 
     Args:
         layers: what the tasks compute, in their order, for limits of compiled programs; None for the reference model's.
         rest: what programs do beside the tasks, which no mapping changes; None where only the tasks count.
+        fused: limits that hold whichever operators run as one unit, known or not: nothing crosses main memory's channel, and
+            what is beside the tasks takes nothing.
     """
+    if fused:
+        rest = None
     networks = tuple(sorted({task.network for task in tasks}))
     sides = np.array(space.dim, dtype=np.float64)
     shape = (len(tasks), len(sides))
@@ -154,6 +160,8 @@ def limits_of(
         least = [
             _reference(task.problem, sides, space.base.dram_bytes_per_cycle, flow)
             if layers is None
+            else _fused(task.problem, sides, flow)
+            if fused
             else _compiled(layers[index], sides, channel_bytes_per_cycle(space.base), flow)
             for flow in space.dataflows
         ]
@@ -282,15 +290,8 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
     if layer.pooling is not None:
         stored = float(p.N * p.K * p.groups) * layer.pooling.rows * layer.pooling.columns
     moved = weights + inputs + stored * (4 if layer.scale is None else 1)
-    columns, blocks = _up(p.K / sides), _up(p.C / sides)
-    steps = np.full_like(sides, kernel)
-    rows = p.groups * columns * blocks * kernel
-    if weights_stay:
-        steps = p.S * _up(p.R / np.maximum(1.0, np.floor(sides / p.C)))
-        together = np.floor(sides / max(p.C, p.K))
-        packed = np.where(together >= 2, _up(p.groups / np.maximum(together, 1.0)) * kernel, np.inf)
-        rows = np.minimum(p.groups * columns * blocks * steps, packed)
-    passes = blocks * steps if weights_stay else np.ones_like(sides)
+    columns = _up(p.K / sides)
+    rows, passes = _rows(p, sides, weights_stay)
     return _Least(
         macs=float(p.macs),
         a0=p.macs + (weights if weights_stay else 0.0),
@@ -299,3 +300,35 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
         a3=moved,
         cycles=np.maximum(rows * pixels, moved / bandwidth),
     )
+
+
+def _fused(problem: Problem, sides: Floats, flow: Dataflow) -> _Least:
+    """Limits of a layer as a part of any unit (`baco.compiler.styles.fused`): what `_compiled` says of the array, since units
+    pass operands through it in the same ways, and of memories that every row of operands is read. Halos are computed more than once,
+    never less; products of a causal attention leave out what lies behind the diagonal, which is less than half, and may hand on
+    results without the scratchpad.
+    """
+    p = problem
+    product = p.R == p.S == 1
+    share, pixels = 0.5 if product else 1.0, float(p.P * p.Q * p.N)
+    rows, _ = _rows(p, sides, weights_stay=not DATAFLOWS[flow].sums_stay)
+    return _Least(
+        macs=share * p.macs,
+        a0=share * p.macs,
+        a1=np.zeros_like(sides),
+        a2=np.full_like(sides, 0.0 if product else p.groups * pixels * p.R * p.S * p.C),
+        a3=0.0,
+        cycles=share * rows * pixels,
+    )
+
+
+def _rows(p: Problem, sides: Floats, weights_stay: bool) -> tuple[Floats, Floats]:
+    """Rows of operands that the array takes for a pixel at least, and passes over sums."""
+    kernel = float(p.R * p.S)
+    columns, blocks = _up(p.K / sides), _up(p.C / sides)
+    if not weights_stay:
+        return p.groups * columns * blocks * kernel, np.ones_like(sides)
+    steps = p.S * _up(p.R / np.maximum(1.0, np.floor(sides / p.C)))
+    together = np.floor(sides / max(p.C, p.K))
+    packed = np.where(together >= 2, _up(p.groups / np.maximum(together, 1.0)) * kernel, np.inf)
+    return np.minimum(p.groups * columns * blocks * steps, packed), blocks * steps

@@ -186,6 +186,9 @@ class ReportData(Shown):
         cost, costs = self.candidates[index].cost, self.costs[index]
         if cost.source == "predicted" or costs is None:
             return cost
+        validated = self.validated.get(index)
+        if validated is not None and validated.design.prediction is not None:
+            return validated.design.prediction
         return replace(cost, latency_cycles=costs.cycles, energy_pj=costs.energy_pj, source="predicted")
 
     def _headline(self) -> str:

@@ -101,8 +101,8 @@
     const parts = COMPONENTS.map((one, k) => ({ one, value: row.oneParts[k] })).filter((part) => part.value > 0);
     fillTable(table, [
       { title: "Energy goes to", cell: (part) => [dotOf(part.one.color), part.one.label] },
-      { title: "one run", unit: "J", num: true, cell: (part) => joules(part.value) },
-    ], parts);
+      { title: "one run", num: true, cell: (part) => joules(part.value) },
+    ], parts, { caption: "Energy of one run, by component" });
     const members = row.operators.map((name) => {
       const layer = rowsShown.find((one) => one.kind === "layer" && one.network === row.network && one.operators.includes(name));
       return h("li", {}, name, layer ? h("span", { class: "sub2" }, " · " + layer.what) : null);

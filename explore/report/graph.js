@@ -44,7 +44,7 @@
     const groupTime = (unit) => time(rowsShown[unit.entry], runs(rowsShown[unit.entry]));
     const most = Math.max(1, ...times, ...units.filter((unit) => unit.group).map(groupTime));
     const step = 9, left = 8 + width * step;
-    const where = (on, value) => h("div", { class: "where" }, h("span", {}, on + " "), h("b", {}, si(value, "cycles")), barOf(value / most, RESOURCE[on === "host" ? "host" : "array"].color));
+    const where = (on, value) => h("div", { class: "where" }, h("span", {}, on + " "), h("b", {}, si(value, "cycles")), barOf(value / most, RESOURCE[on === "host" ? "host" : "compute"].color));
     let box = null, inside = null;
     const lines = [];
     units.forEach((unit, i) => {
@@ -58,7 +58,7 @@
       for (const lane of rows[i].ends) { if (!rows[i].through.includes(lane)) edge("up", x(lane)); edge("across", x(lane), left - x(lane)); }
       if (rows[i].start >= 0) { edge("down", x(rows[i].start)); edge("across", x(rows[i].start), left - x(rows[i].start)); }
       const knot = h("i", { class: "knot " + unit.on });
-      knot.style.background = RESOURCE[unit.on === "host" ? "host" : "array"].color;
+      knot.style.background = RESOURCE[unit.on === "host" ? "host" : "compute"].color;
       knot.style.left = left - 4 + "px";
       gutter.append(knot);
       const rides = unit.rides.length ? h("div", { class: "sub2" }, "rides along: " + unit.rides.join(", ")) : null;

@@ -22,7 +22,7 @@
     const hover = (row) => "<b>" + esc(cut(layerName(row), 60)) + "</b><br>" + esc(row.what) + ", " + plural(row.runs, "run");
     const busy = (row) => (row.kind === "layer" ? row.busy.map((t, k) => LIMITS[k].label + " busy " + percent(row.one > 0 ? t / row.one : 0)) : [waitOf(row.limit).label]);
     const timeText = shown.map((r) => [hover(r), si(r.latency, "cycles") + " (" + percent(timeShare(r)) + " of the time)", ...busy(r)].join("<br>"));
-    const time = axisUnit(shown.map((r) => r.latency), "cycles"), work = axisUnit(shown.map((r) => r.energy * 1e-12), "J");
+    const time = axisUnit(shown.map((r) => (r.counted ? r.latency : 0)), "cycles"), work = axisUnit(shown.map((r) => (r.counted ? r.energy * 1e-12 : 0)), "J");
     const traces = [];
     const bar = (resource) => ({ type: "bar", orientation: "h", y: ticks, legendgroup: resource.label, name: resource.label, marker: { color: resource.color }, hovertemplate: "%{hovertext}<extra></extra>" });
     const parts = new Set(COMPONENTS.map((one) => one.label));
@@ -65,7 +65,7 @@
       { title: "With twice of it", unit: "whole program", num: true, cell: (b) => (b.key === "" ? si(total, "cycles") : b.doubled === null ? "–" : [si(b.doubled, "cycles"), h("div", { class: "sub2" }, gain(b))]) },
       { title: "Time in what it limits", num: true, cell: (b) => [si(b.cycles, "cycles"), h("div", { class: "sub2" }, percent(b.cycles / (total || 1)))] },
       { title: "Parts", num: true, cell: (b) => String(b.parts) },
-    ], [whole, ...rows.waits], { caption: "What limits the program of the design in view, from the whole down" });
+    ], [whole, ...rows.waits], { caption: "What limits the parts of the program of the design in view" });
   }
 
   /** Of the whole design: energy by component, predicted and measured, and area by block. */
@@ -76,14 +76,14 @@
     const cell = (value, total) => [joules(value), h("div", { class: "sub2" }, percent(value / (total || 1)))];
     fillTable($("components"), [
       { title: "Energy", cell: (row) => (row === whole ? h("b", {}, "all") : [dotOf(row.one.color), row.one.label]) },
-      { title: rows.terms ? "predicted" : c.was ? "predicted" : c.source, unit: "J", num: true, cell: (row) => cell(row.value, whole.value) },
-      ...(rows.terms ? [{ title: "measured", unit: "J", num: true, cell: (row) => cell(row.measured, whole.measured) }] : []),
-    ], [whole, ...energy], { caption: "Energy of the design in view by component" });
+      { title: rows.terms ? "predicted" : c.was ? "predicted" : c.source, num: true, cell: (row) => cell(row.value, whole.value) },
+      ...(rows.terms ? [{ title: "measured", num: true, cell: (row) => cell(row.measured, whole.measured) }] : []),
+    ], [whole, ...energy], { caption: "Energy of the whole design, by component" });
     const blocks = [["", c.area], ...Object.entries(c.blocks)];
     fillTable($("blocks"), [
       { title: "Area", cell: ([name]) => (name ? BLOCKS[name] : h("b", {}, "all")) },
       { title: "predicted", unit: "mm²", num: true, cell: ([, value]) => [sig(value), h("div", { class: "sub2" }, percent(value / c.area))] },
-    ], blocks, { caption: "Area of the design in view by block" });
+    ], blocks, { caption: "Area of the whole design, by block" });
   }
 
   function drawRoof(all) {
@@ -164,8 +164,8 @@
         $(plot).style.height = "";
         $(plot).replaceChildren(h("p", { class: "warn" }, reason));
       }
-      $("layers").replaceChildren(h("tbody", {}, h("tr", {}, h("td", {}, reason))));
-      for (const table of ["bottlenecks", "components", "blocks"]) $(table).replaceChildren();
+      emptyTable($("layers"), h("caption", {}, "Parts of the program of the design in view"), h("tbody", {}, h("tr", {}, h("td", {}, reason))));
+      for (const table of ["bottlenecks", "components", "blocks"]) emptyTable($(table));
       return;
     }
     for (const plot of plots) {

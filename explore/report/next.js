@@ -19,11 +19,13 @@
   function commandsFor(id) {
     const c = D.candidates[id], study = quoted(folder());
     const machine = id === D.best ? study : c.label ? c.label : "accelerator.yaml";
-    const rank = 1 + D.candidates.filter((one) => !one.label && (one.value < c.value || (one.value === c.value && one.id < c.id))).length;
+    // `baco validate` takes the best mappings of each accelerator, the best accelerator first
+    const rank = heads.filter((one) => !D.candidates[one].label).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b).indexOf(id) + 1;
+    const measured = c.label ? [["Measure it on its own Verilog, with the best design", "baco validate " + study + " --best 1 --spread 0 --baseline"]]
+      : rank ? [["Measure it on its own Verilog" + (rank > 1 ? ", with the " + (rank === 2 ? "one" : rank - 1) + " before it" : ""), "baco validate " + study + " --best " + rank + " --spread 0"]] : [];
     return [
       ...networkWords().map((name) => ["Compile the whole network for it, run it, compare every operator's results", "baco run --network " + quoted(name) + " --accelerator " + machine + " --engine timed"]),
-      c.label ? ["Measure it on its own Verilog, with the best design", "baco validate " + study + " --best 1 --spread 0 --baseline"]
-        : ["Measure it on its own Verilog" + (rank > 1 ? ", with the " + (rank === 2 ? "one" : rank - 1) + " before it" : ""), "baco validate " + study + " --best " + rank + " --spread 0"],
+      ...measured,
       ["Write it as Verilog", "baco rtl " + machine + " --out accelerator.v"],
     ];
   }

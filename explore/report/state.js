@@ -1,16 +1,16 @@
   // What the report's page knows: the data, what is chosen, how quantities are called.
   const { $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton } = Baco;
-  const { fillTable, sortTables, theme, plot, narrow, onPaper, axis, axisUnit, scaled, onLook, run } = Baco;
+  const { fillTable, emptyTable, sortTables, theme, plot, narrow, onPaper, axis, axisUnit, scaled, onLook, run } = Baco;
   const D = readJson("data");
 
   const RESOURCE = readJson("resources"); // label and color of what time and energy go to, by name
-  const resourceOf = (key) => ({ key, ...RESOURCE[key] });
+  const resource = (key) => ({ key, ...RESOURCE[key] });
   // What energy goes to, in the order of the numbers of a part.
-  const COMPONENTS = D.components.map((name) => ({ ...resourceOf(name === "array" ? "elements" : name), key: name }));
+  const COMPONENTS = D.components.map(resource);
   // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
-  const LIMITS = D.limits.map(resourceOf);
+  const LIMITS = D.limits.map(resource);
   // What limits a part of a program: a resource, or what the part is where no single resource is known to.
-  const WAITS = [...LIMITS, ...["group", "operator", "host"].map(resourceOf)];
+  const WAITS = [...LIMITS, ...["group", "operator", "host"].map(resource)];
   const waitOf = (key) => WAITS.find((one) => one.key === key);
   const LIMIT_NOTE = {
     compute: "passes of the array", accumulator: "its ports", scratchpad: "its ports", dram: "its bandwidth",

@@ -266,12 +266,19 @@ def _listing(words: list[str]) -> str:
 
 def _time_sentences(data: ReportData) -> list[str]:
     """Where the time goes, most of it first, and what would help."""
-    found = best_bottlenecks(data)
-    whole = data.best_costs.cycles or 1.0
-    shares = sorted(((one.cycles / whole, one.name) for one in found), key=lambda pair: -pair[0])
+    costs, found = data.best_costs, best_bottlenecks(data)
+    whole = costs.cycles or 1.0
+    times = {one.name: one.cycles for one in found}
+    how = " (predicted)" if data.source == "measured" else ""
+    if costs.measured is not None and costs.measured_terms_pj:
+        times, how = {}, " (measured)"
+        for one in costs.measured_entries:
+            if one.measured is not None:
+                times[limit_of(one)] = times.get(limit_of(one), 0.0) + one.measured.cycles
+    total = math.fsum(times.values()) or 1.0
+    shares = sorted(((value / total, name) for name, value in times.items()), key=lambda pair: -pair[0])
     where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for value, name in shares if value >= 0.005)
-    predicted = " (predicted)" if data.source == "measured" else ""
-    sentences = [f"Its time goes to: {where}{predicted}."]
+    sentences = [f"Its time{how} goes to: {where}."]
     gains = [(whole / one.doubled_cycles, one.name) for one in found if one.doubled_cycles]
     helps = [f"{_TWICE[name]} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
     if helps:

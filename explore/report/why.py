@@ -74,15 +74,18 @@ class AgainstBaseline:
     equal_area: int | None
     equal_area_ratios: Mapping[str, float]
 
-    def equal_text(self, metric: str) -> str:
-        """The best design of no more than the baseline's area, in words."""
+    def equal_text(self, metric: str, best: int) -> str:
+        """The best design of no more than the baseline's area, in words.
+
+        Args:
+            metric: that is named.
+            best: number of the best design of all.
+        """
         if self.equal_area is None:
             return f"no design found is as small as {self.name} ({significant(self.area_mm2)} mm²)"
         found = against_words(metric, self.equal_area_ratios)
-        return (
-            f"no larger than {self.name} ({significant(self.area_mm2)} mm²) and {found} than that"
-            f" (#{self.equal_area})"
-        )
+        which = "the best itself" if self.equal_area == best else f"#{self.equal_area}"
+        return f"no larger than {self.name} ({significant(self.area_mm2)} mm²), {found} than that ({which})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,7 +193,7 @@ class Explanation:
     def _instead(self) -> str:
         parts = [alternative_text(one, self.metrics) for one in self.alternatives]
         if self.baseline is not None:
-            parts.append(self.baseline.equal_text(self.metrics[0]))
+            parts.append(self.baseline.equal_text(self.metrics[0], self.design))
         return "; ".join(parts) if parts else "no other design stands out"
 
 

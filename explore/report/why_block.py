@@ -36,7 +36,7 @@ def explanation_block(one: Explanation | None) -> dict[str, Any] | None:
         "neighbours": None if one.neighbours is None else _neighbours(one.neighbours),
         "reason": one.reason,
         "alternatives": [_alternative(other, one) for other in one.alternatives],
-        "baseline": None if one.baseline is None else _baseline(one.baseline, one.metrics[0]),
+        "baseline": None if one.baseline is None else _baseline(one.baseline, one),
     }
 
 
@@ -89,13 +89,13 @@ def _alternative(one: TradeOff, explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _baseline(one: AgainstBaseline, metric: str) -> dict[str, Any]:
+def _baseline(one: AgainstBaseline, explanation: Explanation) -> dict[str, Any]:
     return {
         "name": one.name,
         "area_mm2": one.area_mm2,
         "source": one.source,
         "ratios": dict(one.ratios),
-        "text": one.equal_text(metric),
+        "text": one.equal_text(explanation.metrics[0], explanation.design),
         "equal_area": None
         if one.equal_area is None
         else {"id": one.equal_area, "ratios": dict(one.equal_area_ratios)},

@@ -71,7 +71,7 @@ def _others(one: Explanation, data: ReportData) -> str:
             label = f"#{base.equal_area}, the best no larger than {base.name}"
             rows.append((label, _sizes(candidate.accelerator), candidate.cost.area_mm2, ratios))
         rows.append((data.baseline.name, _sizes(data.baseline.accelerator), base.area_mm2, against))
-        note = f"<p>{_sentence(base.equal_text(one.metrics[0]))}.</p>"
+        note = f"<p>{_sentence(base.equal_text(one.metrics[0], one.design))}.</p>"
     heads = ("Design", "Array, KiB", "mm²", *(f"{metric_word(name)} ×" for name in names))
     table = html_table(
         heads,

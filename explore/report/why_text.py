@@ -60,25 +60,24 @@ def ratio_words(name: str, ratio: float) -> str:
     return f"{share(abs(ratio - 1), 1.0)} {'more' if ratio > 1 else 'less'} {what}"
 
 
-def value_words(step: HardwareStep, value: float) -> str:
-    """A value of a step's parameter with its unit."""
-    if step.parameter == "row_functions":
-        return "yes" if value else "no"
-    if step.parameter == "dim":
+def value_words(parameter: str, value: float) -> str:
+    """A value of a parameter with its unit."""
+    if parameter == "dim":
         return f"{value:g} × {value:g}"
-    unit = PARAMETERS[step.parameter][1]
-    return f"{value:,g} {unit}".strip()
+    return f"{value:,g} {PARAMETERS[parameter][1]}".strip()
 
 
 def step_words(step: HardwareStep) -> str:
-    """A step: `scratchpad 256 KiB to 128 KiB`, with what had to change besides."""
-    if step.parameter == "row_functions":
+    """A step: `scratchpad 256 to 128 KiB`, with what had to change besides."""
+    name = step.parameter
+    if name == "row_functions":
         return "with row functions" if step.way == "up" else "without row functions"
-    words = (
-        f"{PARAMETERS[step.parameter][0]} {value_words(step, step.before)} to {value_words(step, step.after)}"
+    before = f"{step.before:,g}" if name != "dim" else value_words(name, step.before)
+    words = f"{PARAMETERS[name][0]} {before} to {value_words(name, step.after)}"
+    also = ", ".join(
+        f"{PARAMETERS[one][0]} {value_words(one, after)}" for one, (_, after) in step.also.items()
     )
-    also = ", ".join(f"{PARAMETERS[name][0]} {after:g} KiB" for name, (_, after) in step.also.items())
-    return f"{words} (and {also})" if also else words
+    return f"{words} (with {also})" if also else words
 
 
 def best_steps(near: Neighbours) -> str:
@@ -88,7 +87,7 @@ def best_steps(near: Neighbours) -> str:
     if gain is not None and gain.ratios[near.metric] < 1 - _SAME:
         parts.append(_stepped(gain, near))
     if inside is None or inside.ratios[near.metric] >= 1 - _SAME:
-        parts.append(f"none in the space has less {metric_word(near.metric)}")
+        parts.append("none in the space gains")
     elif inside is not gain:
         parts.append(_stepped(inside, near))
     smaller = _smaller(near)
@@ -98,10 +97,10 @@ def best_steps(near: Neighbours) -> str:
 
 
 def _stepped(one: Neighbour, near: Neighbours) -> str:
-    outside = "" if one.step.inside else ", outside the space"
+    remark = f" ({_outside(one)})" if _outside(one) else ""
     names = [near.metric, *(name for name in ("area",) if name != near.metric)]
     costs = " and ".join(ratio_words(name, one.ratios[name]) for name in names)
-    return f"{step_words(one.step)}: {costs}{outside}"
+    return f"{step_words(one.step)}: {costs}{remark}"
 
 
 def _smaller(near: Neighbours) -> Neighbour | None:
@@ -130,7 +129,7 @@ def against_words(name: str, ratios: Mapping[str, float]) -> str:
 
 def step_remark(one: Neighbour) -> str:
     """What else is to be said of a step."""
-    parts = [] if one.step.inside or not one.ratios else ["outside the space"]
+    parts = [part for part in (_outside(one), _free(one)) if part]
     if one.found is not None and one.found.broken:
         broken = (
             f"{path} {value:.4g} {UNITS[path.rsplit('.', 1)[-1]]} (bound {bound:.4g})"
@@ -138,3 +137,16 @@ def step_remark(one: Neighbour) -> str:
         )
         parts.append(f"breaks {', '.join(broken)}")
     return "; ".join([*parts, *([one.reason] if one.reason else [])])
+
+
+def _outside(one: Neighbour) -> str:
+    return "" if one.step.inside or one.found is None else "outside the space"
+
+
+def _free(one: Neighbour) -> str:
+    """Main memory's interface has no area and no energy of its own unless a space says so."""
+    if one.step.parameter != "memory_gb_s" or one.found is None:
+        return ""
+    machine = one.found.accelerator
+    counted = machine.memory_mm2_per_gb_s or machine.energy.memory_mw_per_gb_s
+    return "" if counted else "its interface costs nothing here"

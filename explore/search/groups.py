@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,12 +21,21 @@ from baco.common import portable
 from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_choice import group_options
-from baco.compiler.network.groups import Group, GroupOperators, best_groups, groups_of, product_calls
+from baco.compiler.network.groups import (
+    Group,
+    GroupOperators,
+    GroupSchedule,
+    best_groups,
+    groups_of,
+    product_calls,
+)
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
+from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.rest import no_schedule, sketches
+from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Doing, silent
@@ -39,11 +48,20 @@ from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
-__all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups", "with_possible_groups"]
+__all__ = [
+    "PossibleGroups",
+    "largest_of_side",
+    "leading_schedules",
+    "possible_groups",
+    "with_groups",
+    "with_possible_groups",
+]
 
 Floats = NDArray[np.float64]
 #: Samples of the short search.
 _SAMPLES = 300
+#: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
+_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,7 @@ class _Possible:
         others: names of its other operators.
         needs: (schedules, 2) rows of scratchpad and accumulator.
         costs: (schedules, fields of `StepCost`) of a run of the network.
+        group, schedules: what these are of.
     """
 
     operators: GroupOperators
@@ -63,30 +82,45 @@ class _Possible:
     others: tuple[str, ...]
     needs: Floats
     costs: Floats
+    group: Group | None = None
+    schedules: tuple[GroupSchedule, ...] = ()
 
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
 PossibleGroups = list[tuple[float, list[list[_Possible]]]]
+_Parts = list[tuple[float, QuantisedNetwork]]
 
 
 def with_groups(
     rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
-) -> RestOfPrograms:
-    """The rest of programs in which operators run as one unit where that pays.
+) -> tuple[RestOfPrograms, bool]:
+    """The rest of programs in which operators run as one unit where that pays, and whether a first search finds nothing that is
+    anywhere near the constraints.
+
+    There, groups are not looked at. But they are if power is bounded: they save time more than energy, so that bounds which
+    designs without them keep need not be within the reach of those with them.
 
     Args:
         setup: of the search; its cost model knows of no groups.
         doing: told what is being done.
     """
-    found = _found(workload, setup.tasks, setup.space, doing)
-    if not found:
-        return rest
+    parts = _parts(workload)
+    if not any(groups_of(part) for one in parts.values() for _, part in one):
+        return rest, False
     search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
     while True:
         doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
-        if search.step().done:
+        result = search.step()
+        if result.done:
             break
-    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing)
+    constraints = setup.space.constraints
+    far = least_violation(constraints, result.details) > _FAR
+    if far and constraints.power_mw is None:
+        return rest, True
+    found = _found(workload, parts, setup.tasks, setup.space, doing)
+    if not found:
+        return rest, far
+    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing), far
 
 
 def possible_groups(
@@ -95,14 +129,32 @@ def possible_groups(
     names: Collection[str],
     tasks: Sequence[Task],
     machine: Accelerator,
+    among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> PossibleGroups:
     """What groups of a network, of these names alone, cost on an accelerator.
 
     Args:
         parts: what `sketches` says of the network.
         names: as `Fusion.groups` has them.
+        among: schedules to look at, of groups that are there; of others all are.
     """
-    return [(times, _possible(part, network, tasks, machine, only=names)) for times, part in parts]
+    return [
+        (times, _possible(part, network, tasks, machine, only=names, among=among or {}))
+        for times, part in parts
+    ]
+
+
+def leading_schedules(
+    possible: Iterable[PossibleGroups], machine: Accelerator
+) -> dict[Group, set[GroupSchedule]]:
+    """Of every group the schedules that fit an accelerator and that no other of them is better than in every part of its cost."""
+    found: dict[Group, set[GroupSchedule]] = {}
+    for ones in possible:
+        for one in (one for _, rows in ones for row in rows for one in row):
+            assert one.group is not None
+            fits = np.flatnonzero((one.needs <= (machine.scratchpad_rows, machine.accumulator_rows)).all(1))
+            found[one.group] = {one.schedules[n] for n in fits[nondominated(one.costs[fits])]}
+    return found
 
 
 def with_possible_groups(
@@ -168,17 +220,26 @@ def _decided(
     )
 
 
+def _parts(workload: Workload) -> dict[str, _Parts]:
+    """Integer networks, by the name of the network."""
+    found = {}
+    for network in workload.networks:
+        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
+            found[network.name] = sketches(network)
+    return found
+
+
 def _found(
-    workload: Workload, tasks: Sequence[Task], space: DesignSpace, doing: Doing
+    workload: Workload,
+    parts_of: Mapping[str, _Parts],
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    doing: Doing,
 ) -> dict[tuple[str, int, bool], PossibleGroups]:
     """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
     points = space.hardware()
-    each: list[tuple[Network, list[tuple[float, QuantisedNetwork]]]] = []
-    for network in workload.networks:
-        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
-            each.append((network, sketches(network)))
     sides = np.unique(points.dim).tolist()
-    every = [row for _, parts in each for _, part in parts for row in groups_of(part)]
+    every = [row for parts in parts_of.values() for _, part in parts for row in groups_of(part)]
     total = sum(map(len, every)) * len(sides) * len(space.units)
     priced = 0
 
@@ -188,7 +249,8 @@ def _found(
         priced += 1
 
     found = {}
-    for network, parts in each:
+    for network in workload.networks:
+        parts = parts_of.get(network.name, [])
         if not any(groups_of(part) for _, part in parts):
             continue
         for side in sides:
@@ -216,8 +278,10 @@ def _possible(
     machine: Accelerator,
     one_more: Callable[[], None] = lambda: None,
     only: Collection[str] | None = None,
+    among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all).
+    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all), and some schedules of
+    those in `among`.
 
     `one_more` is called for each that might.
     """
@@ -230,7 +294,7 @@ def _possible(
     places = {
         name: n for n, task in enumerate(tasks) if task.network == network.name for name in task.operators
     }
-    options: dict[Group, list[tuple[int, int, StepCost]]] = {}
+    options: dict[Group, list[tuple[GroupSchedule, int, int, StepCost]]] = {}
     rows = []
     for row in groups_of(part):
         possible = []
@@ -240,7 +304,11 @@ def _possible(
                 continue
             group = known[one.names]
             if group not in options:
-                options[group] = list(group_options(group, machine))
+                few = (among or {}).get(group)
+                # all of them where none of these fits
+                options[group] = list(group_options(group, machine, few)) or (
+                    list(group_options(group, machine)) if few is not None else []
+                )
             if not options[group]:
                 continue
             calls = 1
@@ -253,8 +321,10 @@ def _possible(
                     one,
                     tuple(places[name] for name in names if name in places),
                     tuple(name for name in names if name not in places),
-                    np.array([needs for *needs, _ in options[group]], dtype=np.float64),
+                    np.array([needs for _, *needs, _ in options[group]], dtype=np.float64),
                     calls * np.array([cost for *_, cost in options[group]], dtype=np.float64),
+                    group,
+                    tuple(schedule for schedule, *_ in options[group]),
                 )
             )
         if possible:
@@ -292,6 +362,7 @@ class _Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
+        self._static: dict[int, float] = {}
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)
@@ -310,7 +381,9 @@ class _Judge:
             scratchpad_kib=float(machine.scratchpad_kib),
             dim=float(machine.dim),
         )
-        pj = pj + cycles * machine.static_pj(1.0)
+        if at not in self._static:
+            self._static[at] = machine.static_pj(1.0)
+        pj = pj + cycles * self._static[at]
         return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
 
 

@@ -189,7 +189,9 @@ def run_exploration(
                 study, setup, ended, stop, resumed=True, notes=told.notes, proven_none=proven_none
             )
         engine = make_searcher(searcher, setup)
-        patience = Patience(setup.space.constraints, len(workload.tasks), hopeless=proven_none is not None)
+        patience = Patience(
+            setup.space.constraints, len(workload.tasks), hopeless=proven_none is not None or study.far_off
+        )
         stopped = _search(study, engine, patience, budget, stop, progress, start)
         if stopped is None:
             raise _infeasible(study, setup, proven_none, stop)
@@ -225,14 +227,20 @@ def _prepared(
         raise _no_accelerator(
             short, study.setup["searcher"], SearchSetup(tasks, space, objective, None, seed, roomy)
         )
-    if rest is not None and known is None:
-        if study.fusion:
-            rest = _fused(rest, workload, space, objective, seed, blocks, told.doing)
-        study.keep_programs(rest, units=space.search_units)
-    model = make_cost_model(name, layers, space, rest)
+    compiled = layers if name == "instruction" else None
     proven_none = None
-    if not space.settings:  # limits hold for those of the base alone
-        proven_none = impossible(limits_of(tasks, space, layers if name == "instruction" else None, rest))
+    power_bounded = space.constraints.power_mw is not None
+    if study.fusion and not blocks and not power_bounded:
+        proven_none = impossible(limits_of(tasks, space, compiled, fused=True))
+    if rest is not None and known is None:
+        far = proven_none is not None
+        if study.fusion and not far:
+            rest, far = _fused(rest, workload, space, objective, seed, blocks, told.doing)
+        study.keep_programs(rest, units=space.search_units, far=far)
+    model = make_cost_model(name, layers, space, rest)
+    # limits hold for the settings of the base alone, and for groups that are known
+    if proven_none is None and not space.settings and (power_bounded or not study.far_off):
+        proven_none = impossible(limits_of(tasks, space, compiled, rest))
     return SearchSetup(tasks, space, objective, budget.evaluations, seed, model, tuple(blocks)), proven_none
 
 
@@ -244,12 +252,12 @@ def _fused(
     seed: int,
     blocks: Sequence[tuple[int, int, int]],
     doing: Doing,
-) -> RestOfPrograms:
-    """The programs with operators that run as one unit where that is better."""
+) -> tuple[RestOfPrograms, bool]:
+    """The programs with operators that run as one unit where that is better, and whether nothing is near the constraints."""
     if blocks:
         from baco.exploration.search.kernel_units import with_unit  # loads the compiler
 
-        return with_unit(rest, workload, space, blocks)
+        return with_unit(rest, workload, space, blocks), False
     from baco.exploration.search.groups import with_groups
 
     model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), space, rest)

@@ -126,7 +126,7 @@ class Study(Closing):
         self.best_objective: float | None = None
         self._best_id: int | None = None
         self._rest: RestOfPrograms | None = None
-        self._units = True
+        self._units, self._far = True, False
         self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
             with store.snapshot("opening it"), store.bounded_time():
@@ -287,17 +287,18 @@ class Study(Closing):
                 "INSERT INTO sessions VALUES (?, ?, ?)", (number, text, row_digest(number, text))
             )
 
-    def keep_programs(self, rest: RestOfPrograms, *, units: bool) -> None:
+    def keep_programs(self, rest: RestOfPrograms, *, units: bool, far: bool) -> None:
         """Keep what the programs do beside the tasks, before the first batch: later costs have it in them.
 
         Args:
             units: whether row functions are searched (see `searches_units`).
+            far: whether it is known that nothing is near the constraints (see `far_off`).
         """
-        record: ProgramsRecord = {"rest": rest.to_json(), "units": units}
+        record: ProgramsRecord = {"rest": rest.to_json(), "units": units, "far": far}
         row = (_PROGRAMS, dump(record))
         with self._store.transaction("recording the programs") as connection:
             connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (*row, row_digest(*row)))
-        self._rest, self._units = rest, units
+        self._rest, self._units, self._far = rest, units, far
 
     def discard(self) -> None:
         """Close the study and remove it."""
@@ -466,6 +467,12 @@ class Study(Closing):
         return self._units
 
     @property
+    def far_off(self) -> bool:
+        """Whether it was known before the search that nothing is near the constraints; then `rest` has no groups in it, unless
+        power is bounded."""
+        return self._far
+
+    @property
     def fusion(self) -> bool:
         """Whether operators of the programs may run as one unit."""
         return self.setup["fusion"]
@@ -528,10 +535,11 @@ class Study(Closing):
         self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
         self.objective = Objective.parse(self.setup["objective"])
         self._workload = workload_from_json(self.setup["workload"])
-        self._rest, self._units = None, True
+        self._rest, self._units, self._far = None, True, False
         if _PROGRAMS in meta:
             programs = programs_from_json(meta[_PROGRAMS])
             self._rest, self._units = RestOfPrograms.from_json(programs["rest"]), programs["units"]
+            self._far = programs["far"]
         batches = bool(self._rows("SELECT count(*) FROM batches")[0][0])
         if (self._rest is not None) != self.setup["whole"] and (batches or self._rest is not None):
             raise ValueError("the rest of its programs is missing, or is there though only tasks count")

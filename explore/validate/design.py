@@ -98,8 +98,8 @@ class Design:
 
     @property
     def prediction(self) -> Cost | None:
-        """What the search predicted, whatever its programs were predicted to take since."""
-        return self.searched or self.predicted
+        """What the search predicted, whatever its programs were predicted to take since; None where that was not kept."""
+        return self.searched or (None if self.programs else self.predicted)
 
     @property
     def identity(self) -> str:
@@ -109,7 +109,7 @@ class Design:
 
     def candidate(self, tasks: tuple[Task, ...], objective: Objective) -> Candidate:
         """The design as a search would have found it, on no front. It must have a prediction."""
-        predicted = self.prediction
+        predicted = self.prediction or self.predicted
         assert predicted is not None
         scalar = objective.scalar(predicted)
         return Candidate(self.accelerator, tasks, self.mappings, predicted, self.samples, scalar, front=False)

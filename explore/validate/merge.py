@@ -62,7 +62,7 @@ def merge(
                 continue
             index = len(found)
             found.append(one.design.candidate(found[0].tasks, objective))
-            predictions.append(None if one.design.programs and not one.design.searched else found[-1].cost)
+            predictions.append(one.design.prediction)
         validated[index] = one
         if one.cost is not None:
             found[index] = replace(found[index], cost=one.cost, objective=objective.scalar(one.cost))

@@ -24,7 +24,7 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.report.study_report import write_study_report
 from baco.exploration.studies.study import FILE_NAME, Study
-from tests.explore.report.test_report_page import Engine, Page
+from tests.explore.report.test_report_page import Engine, Page, size_of_unit
 
 
 def off(found: float, expected: float) -> float:
@@ -217,8 +217,12 @@ def _check_script(page: str, plain: Any, result: baco.Result, note: Any) -> None
     traces = [one for one in engine.get("plots['plot-layers'].traces") if one["type"] == "bar"]
     cycles = math.fsum(math.fsum(one["x"]) for one in traces if one.get("xaxis") != "x2")
     joules = math.fsum(math.fsum(one["x"]) for one in traces if one.get("xaxis") == "x2")
-    note("bars", cycles, headline["latency"])
-    note("bars", joules, headline["energy"] * 1e-12)
+    titles = [
+        str(engine.get(f"plots['plot-layers'].layout.{name}.title.text")) for name in ("xaxis", "xaxis2")
+    ]
+    factors = [size_of_unit(title, unit) for title, unit in zip(titles, ("cycles", "J"), strict=True)]
+    note("bars", cycles * factors[0], headline["latency"])
+    note("bars", joules * factors[1], headline["energy"] * 1e-12)
     engine.do(
         "elements['design'].all((e) => e.tag === 'button' && e.textContent === 'layers.csv')[0].fire('click')"
     )

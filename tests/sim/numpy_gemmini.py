@@ -329,7 +329,7 @@ class NumpyGemmini(LoopMacros):
     def mvout(self, address: int, rs2: int) -> None:
         source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
         st, size = self.st, 4 if source.accumulator and source.full else 1
-        if source.accumulator and st.mode == "rows":
+        if self.config.normalizations and source.accumulator and st.mode == "rows":
             for n in range(rows):
                 c = np.arange(cols)
                 self.normaliser.take(

@@ -143,7 +143,7 @@ class LoopMacros:
         if not to_spad:
             self.normaliser.leave()
         if to_spad:
-            self.sp[self.blocked(bits(rs2, 63, 32), M, N, BJ)] = self.narrowed(values)
+            self.sp[self.blocked(bits(rs2, 63, 32), M, N, BJ)] = self.by_table(self.narrowed(values))
         elif full:
             self.write(element(out, out_pitch, M, N, 4), values, 4)
         else:

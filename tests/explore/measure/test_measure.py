@@ -91,7 +91,7 @@ def test_energy_by_hand(measured: Measurement) -> None:
     functions = 3 * look_up + 5 * (4 * 0.5608 + 2 * look_up) + (7 * 9.5 + 2 * 8.5) * 0.5608
     assert counted_energy(a | elements, built) == pytest.approx(wanted | {"functions": functions})
     elements = {f"{name}_elements": 10**n for n, name in enumerate(NORMALISATIONS)}
-    normal = (16 + 10 * 3 * 16 + 100 * 9 + 1000 * 2 * 16 + 10_000 * (3 * 16 + 9)) * 0.5608
+    normal = (16 + 10 * 3 * 16 + 1000 * 2 * 16 + 10_000 * (3 * 16 + 9)) * 0.5608
     built = SMALL.replace(features={"normalizations": True})
     assert counted_energy(a | elements, built) == pytest.approx(wanted | {"normalisations": normal})
 

@@ -29,6 +29,7 @@ from baco.exploration.report.graph import network_units
 from baco.exploration.report.page import page_html
 from baco.exploration.report.payload import payload
 from baco.exploration.report.resources import RESOURCES
+from baco.exploration.validate.choose import choose_candidates
 from baco.main import run
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Workload
@@ -452,9 +453,12 @@ def test_a_table_stays_sorted_while_designs_are_pinned_and_chosen() -> None:
     assert sorted_by(engine, "designs") == [["Area, mm²", "ascending"]]
     # the layers are now another design's, in the order that was asked for
     assert sorted_by(engine, "layers") == [["Energy", "descending"]]
-    of_design = data.layers[int(order[4])] if int(order[4]) < len(data.candidates) else data.baseline.layers
+    place = int(order[4])
+    of_design = data.costs[place] if place < len(data.candidates) else data.baseline.costs
     assert of_design is not None
-    energies = [task.count * one.energy_pj for task, one in zip(data.tasks, of_design, strict=True)]
+    energies = [
+        task.count * one.energy_pj for task, one in zip(data.tasks, of_design.layer_costs, strict=True)
+    ]
     expected = sorted(range(len(energies)), key=lambda i: -energies[i])
     assert [int(row.split(" | ")[0]) - 1 for row in engine.rows("layers")] == expected
 
@@ -474,14 +478,14 @@ def test_on_a_narrow_page_what_a_design_costs_comes_first() -> None:
     for before, after in zip(wide.rows("designs"), narrow.rows("designs"), strict=True):
         assert [after.split(" | ")[place] for place in places] == before.split(" | ")
     layers = narrow.get(f"{HEADS.format('layers')}.map((e) => e.textContent)")
-    assert layers[:3] == ["Layer", "Latency, cycles", "Energy"]
+    assert layers[:3] == ["Part", "Latency, cycles", "Energy"]
 
 
 def test_paper_gets_every_row_and_plots_of_its_width() -> None:
     data = helpers.report_data(candidates=50, layers=280)
     engine = Engine(page_html(data))
     press_heading(engine, "designs", "Area")
-    units = len(network_units(data.workload.networks[0], data.tasks, data.host))
+    units = len(network_units(data.workload.networks[0], data.best_costs))
     on_screen = {table: len(engine.rows(table)) for table in ("designs", "layers")}
     assert on_screen == {"designs": 10, "layers": 200}
     assert len(data.tasks) > 200
@@ -627,6 +631,8 @@ def test_commands_to_go_on_with_the_design_in_view(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert run("baco", lines[-1][1:]) == 0
     assert "module baco_accelerator" in (tmp_path / "accelerator.v").read_text("utf-8")
+    (chosen,) = [one.candidate for one in choose_candidates(data.candidates, data.objective, 3, 0)][2:]
+    assert chosen is data.candidates[ranked[2]]
     # another design is no study's best: its configuration has to be saved
     third = ranked[2]
     engine.do(f"elements['plot-front'].fire('plotly_click', {{points: [{{customdata: {third}}}]}})")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from baco.exploration.report.summary import summary_text
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME
+from baco.exploration.validate.predictions import prediction_change
 from baco.exploration.validate.run import ValidationOptions
 from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
@@ -33,6 +35,8 @@ from baco.workloads.network import Workload
 from tests.explore import report_helpers as helpers
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import fake_measuring, made_up, small_space
+
+pytestmark = pytest.mark.timeout(900)
 
 #: Sums of some hundred numbers, in whatever order.
 ROUNDING = 1e-12
@@ -72,21 +76,26 @@ def check(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders with a study of each network, to copy."""
-    found = {network: tmp_path_factory.mktemp("study") for network in (IMAGE, TEXT)}
-    for network, folder in found.items():
-        search(folder, [network])
-    return found
+def studies(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a study of a network, searched once."""
+    found: dict[str, Path] = {}
+
+    def folder(network: str) -> Path:
+        if network not in found:
+            found[network] = tmp_path_factory.mktemp("study")
+            search(found[network], [network])
+        return found[network]
+
+    return folder
 
 
-def copied(studies: dict[str, Path], network: str, folder: Path) -> None:
-    for file in studies[network].glob(FILE_NAME + "*"):
+def copied(studies: Callable[[str], Path], network: str, folder: Path) -> None:
+    for file in studies(network).glob(FILE_NAME + "*"):
         shutil.copy(file, folder)
 
 
 @pytest.mark.parametrize("network", [IMAGE, TEXT])
-def test_predicted_parts_add_up(tmp_path: Path, studies: dict[str, Path], network: str) -> None:
+def test_predicted_parts_add_up(tmp_path: Path, studies: Callable[[str], Path], network: str) -> None:
     copied(studies, network, tmp_path)
     check(tmp_path)
     data = report_data(tmp_path / FILE_NAME)
@@ -168,10 +177,28 @@ def test_measured_programs_add_up(
         assert {
             " > ".join(n.partition("[")[0] for n in group.split(" > ")) for group in plan["groups"]
         } <= names
+    # of a design there is one prediction of the search and one of its programs, and words for what lies between
+    before, after = validated.design.searched, validated.design.predicted
+    assert before is not None
+    assert after is not None
+    assert before == data.prediction(data.best_index)
+    text = prediction_change(validated)
+    if before != after:
+        assert f"predicted {before.latency_cycles:,.0f} cycles" in text
+        assert f"to take {after.latency_cycles:,.0f}." in text
+        layers, *ways = map(
+            int, re.findall(r"(\d+) (?:different|run as the search|as the compiler|in groups)", text)
+        )
+        assert layers == len(data.tasks) == sum(ways)
+        assert sum(len(one.planned.plan["groups"]) for one in validated.programs if one.planned.plan) == int(
+            re.findall(r"(\d+) groups run as one unit", text)[0]
+        )
+    else:
+        assert text == ""
 
 
 def test_layers_measured_one_by_one_add_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studies: dict[str, Path]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studies: Callable[[str], Path]
 ) -> None:
     """What programs do besides is part of the headline as predicted."""
     monkeypatch.setattr(running, "gather", fake_measuring(measured))

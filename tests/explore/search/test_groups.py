@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -9,14 +10,17 @@ import numpy as np
 import pytest
 
 from baco.accel.presets import load_accelerator
-from baco.common.errors import InputError
+from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.network.groups import GroupOperators
 from baco.compiler.network.program import network_code
 from baco.compiler.network.quantise import sketch
 from baco.compiler.network.steps import StepCost
 from baco.exploration._json import Json
+from baco.exploration.constraints import Constraints
+from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.program import program_cost
 from baco.exploration.fused import FusedPrograms, Fusion
+from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.operators import OperatorCost
 from baco.exploration.report.study_report import report_data
@@ -130,6 +134,46 @@ def test_a_search_with_groups_ends_lower_and_says_what_the_program_costs(
     cycles, energy = planned.cycles / design.cost.latency_cycles, planned.energy_pj / design.cost.energy_pj
     assert 0.85 < cycles * energy < 1.01
     assert max(cycles, energy) < 1.05
+
+
+def test_limits_for_any_groups_are_below_every_design(study: tuple[Path, SearchOutcome]) -> None:
+    """And near enough to be of use: within an order of magnitude of the best design's."""
+    mix = Workload.of([load_network(NETWORK)])
+    limits = limits_of(mix.tasks, small_space(), layers_of_tasks(mix.tasks, mix), fused=True)
+    points = limits.points()
+    energy, cycles = (limits.workload(one) for one in limits.at(points))
+    assert (limits.rest, len(limits.networks)) == (None, 1)
+    with Study.open(study[0] / "study.sqlite", read_only=True) as kept:
+        designs = kept.candidates()
+    for one in designs:
+        here = points.dim == one.accelerator.dim
+        assert cycles[here].min() < one.cost.latency_cycles
+        assert energy[here].min() < one.cost.energy_pj
+    assert cycles.min() > min(one.cost.latency_cycles for one in designs) / 10
+
+
+@pytest.mark.parametrize("bound", [{"latency_cycles": 1e3}, {"energy_uj": 8.0}])
+def test_groups_are_not_priced_where_they_cannot_matter(tmp_path: Path, bound: dict[str, float]) -> None:
+    """Whether that is proven beforehand, or a first search finds nothing near; what is suggested is feasible with groups."""
+    mix = Workload.of([load_network("mobilenet_v2:image=32")])
+    space = dataclasses.replace(small_space(), constraints=Constraints(**bound))
+    told: list[str] = []
+
+    class Told:
+        def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
+            told.append(text)
+
+        def update(self, summary: object, budget: object) -> None: ...
+
+        def note(self, text: str) -> None: ...
+
+    with pytest.raises(InfeasibleError) as caught:
+        run_exploration(mix, space, EDP, samples=5000, out=tmp_path / "wish", progress=Told())
+    assert "fusion groups" not in told
+    (name, _), *_ = bound.items()
+    (value,) = re.findall(rf"{name} ([0-9.e+]+) ", caught.value.hint or "")
+    wider = dataclasses.replace(space, constraints=Constraints(**{name: float(value)}))
+    assert run_exploration(mix, wider, EDP, samples=100, out=tmp_path / "granted").best.cost
 
 
 def test_every_operator_runs_once_alone_or_in_a_group(study: tuple[Path, SearchOutcome]) -> None:

@@ -28,8 +28,8 @@ from tests.explore.study_helpers import content
 STAGES = (
     "reading mobilenet_v2 as a program",
     "operators beside the layers",
-    "fusion groups",
     "samples of a first search without groups",
+    "fusion groups",
     "accelerators that groups are chosen for",
 )
 

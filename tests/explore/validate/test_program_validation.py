@@ -15,6 +15,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.plan import Plan
 from baco.exploration.measure.program import ProgramJob, compile_plan
 from baco.exploration.objective import Objective
+from baco.exploration.report.measured_costs import START_AND_END
 from baco.exploration.report.study_report import report_data, write_study_report
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME, Study
@@ -24,6 +25,7 @@ from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
+from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import small_space
 
 NETWORK = "resnet18:image=32"
@@ -61,6 +63,19 @@ def test_every_operator_is_right_and_the_whole_is_measured(folder: Path) -> None
     assert measured.energy_pj == pytest.approx(sum(measured.energy_terms_pj.values()))
     assert one.cost is not None
     assert (one.cost.latency_cycles, one.cost.energy_pj) == (measured.cycles, measured.energy_pj)
+
+
+def test_parts_of_the_report_add_up(folder: Path) -> None:
+    """Predicted ones to what the search predicted, measured ones to what was measured, start and end of the program included."""
+    assert max(deviations(folder, script=False).values()) < 1e-9
+    costs = report_data(folder / FILE_NAME).best_costs
+    own = {one.name: one.measured for one in costs.measured_entries}
+    start = own.pop(START_AND_END)
+    assert start is not None
+    assert 0 < start.cycles < 0.01 * sum(one.cycles for one in own.values() if one is not None)
+    assert all(
+        one.measured is not None for one in costs.layers
+    )  # none of the groups of so small an image pays
 
 
 def test_the_whole_is_predicted(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
-from baco.sim.cosim.run import random_stream
+from baco.sim.cosim.run import in_place_stream, random_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, MainMemory, Recording, Simulation
 from tests.sim.accel_programs import PROGRAMS, build_program
@@ -56,6 +56,15 @@ def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
     for index in range(12):
         path.write_text(random_stream(machine, 7, index).text().split("\n", 1)[1])
         both(tmp_path, machine, stream=path, memory=memories[index % len(memories)])
+
+
+@pytest.mark.parametrize("machine", [SMALL, plain(SCARCE)], ids=["small", "scarce"])
+def test_products_in_place(machine: Accelerator, tmp_path: Path) -> None:
+    """Some are looked at row by row before it is known that their results overwrite nothing that is still to be read."""
+    path = tmp_path / "stream.txt"
+    for index in range(8):
+        path.write_text(in_place_stream(machine, 3, index).text().split("\n", 1)[1])
+        both(tmp_path, machine, stream=path)
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "counters"])
