@@ -36,6 +36,8 @@ LEAST_ROUNDED_DB = 15.0
 LEAST_EQUAL = 0.9
 #: Share of a tensor's elements beyond its range from which on results are to be doubted.
 MUCH_SATURATED = 0.01
+#: The same of random inputs, whose largest numbers differ from those of the random sample that ranges were taken from.
+MUCH_SATURATED_AT_RANDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Agreement:
         operators: inputs and operators whose results are in memory, against floating point, in order.
         outputs: against the evaluator's, or against floating point without one.
         problems: in words, why results are not those of the model.
+        random: whether the inputs, and the ranges, are.
         doubts: in words, what rounding to 8 bits does not explain on inputs that are random, as the ranges are.
     """
 
@@ -85,6 +88,7 @@ class Agreement:
     operators: tuple[TensorAgreement, ...]
     outputs: tuple[TensorAgreement, ...]
     problems: tuple[str, ...] = ()
+    random: bool = False
     doubts: tuple[str, ...] = ()
 
     @property
@@ -95,7 +99,8 @@ class Agreement:
     @property
     def doubtful(self) -> dict[str, float]:
         """Those of `saturated` of which too much is beyond its range."""
-        return {name: share for name, share in self.saturated.items() if share > MUCH_SATURATED}
+        most = MUCH_SATURATED_AT_RANDOM if self.random else MUCH_SATURATED
+        return {name: share for name, share in self.saturated.items() if share > most}
 
     def summary(self) -> list[str]:
         """Each output in words, with who says so."""
@@ -227,7 +232,7 @@ def agreement(
     )
     if not random:
         problems, doubts = [*problems, *doubts], []
-    return Agreement(judge, reason, tuple(operators), outputs, tuple(problems), tuple(doubts))
+    return Agreement(judge, reason, tuple(operators), outputs, tuple(problems), random, tuple(doubts))
 
 
 def _writes(quantised: QuantisedNetwork, op: IntegerOperator) -> bool:
