@@ -201,7 +201,7 @@ def _imports(path: str) -> str:
     return str(network.unsupported[0]) if network.unsupported else ""
 
 
-def test(case: Any, engine: str, folder: Path) -> Outcome:
+def outcome_of(case: Any, engine: str, folder: Path) -> Outcome:
     """One backend test."""
     model = case.model if case.model is not None else onnx.load(str(Path(case.model_dir) / "model.onnx"))
     data = case.data_sets
@@ -326,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in cases(options.match)[:: options.every]:
-            outcome = test(case, options.engine, Path(folder))
+            outcome = outcome_of(case, options.engine, Path(folder))
             outcomes.append(outcome)
             if outcome.state not in ("right", "outside"):
                 print(f"{outcome.name}: {outcome.state}: {outcome.reason}", flush=True)

@@ -168,7 +168,7 @@ def where(b: IntegerBuilder, op: Operator) -> None:
     parts = [b.value(f"{op.name}.{which}", stored, scale).transposed(inverse) for which in ("true", "false")]
     part(f"{op.name}.true", left, taken, 0.0, parts[0])
     part(f"{op.name}.false", right, ~taken, 0.0, parts[1])
-    b.emit(Addition(b.name(op.name), sources, output, *parts, 1.0, 1.0, 1.0, False))
+    b.emit(Addition(b.name(op.name), sources, output, parts[0], parts[1], 1.0, 1.0, 1.0, False))
 
 
 def _moves(view: View) -> bool:

@@ -251,9 +251,7 @@ class _Masks:
         if isinstance(condition, Parameter):
             return self._negated(condition)
         assert condition is not None
-        return self._binary(
-            "equal", condition, constant("zero", np.float32(0)), condition.shape, f"{name}.not"
-        )
+        return self._binary("equal", condition, constant("zero", 0.0), condition.shape, f"{name}.not")
 
     def _binary(self, function: str, a: Operand, b: Operand, shape: tuple[int, ...], name: str) -> Tensor:
         kind = "add" if function == "add" else "elementwise"

@@ -69,14 +69,15 @@ def fix_dimensions(
     batches |= {d.name for d in open_ if d.named and "batch" in d.name.lower()}
     numbers = _numbers(path, open_, {k: v for k, v in given.items() if k not in shapes}, shapes)
     left: list[_Open] = []
-    has_batch = False
+    has_batch = taken = False
     for one in open_:
         is_batch = one.name in batches or (one.axis == 0 and not one.named)
+        has_batch = has_batch or is_batch
         chosen = next((numbers[option] for option in reversed(one.options) if option in numbers), None)
         if one.tensor in shapes:
             chosen = shapes[one.tensor][one.axis]
         if chosen is None and is_batch:
-            chosen, has_batch = numbers.get("batch", 1), True
+            chosen, taken = numbers.get("batch", 1), True
         if chosen is None:
             left.append(one)
         else:
@@ -90,7 +91,7 @@ def fix_dimensions(
             hint="export it with a dynamic batch",
         )
     result |= numbers
-    if has_batch:
+    if taken:
         result.setdefault("batch", 1)
     return result
 

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -147,7 +148,7 @@ class _Inference:
                 f"the model does not declare the operator set '{domain}' that {node.op_type} is from",
                 location=Location(self.path, node=node.name or node.op_type),
             )
-        return self.opsets[domain]
+        return int(self.opsets[domain])
 
     def _written_out(
         self, node: onnx.NodeProto, version: int
@@ -158,7 +159,8 @@ class _Inference:
         has_graph = any(
             a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute
         )
-        if not has_graph and all(name in self.roots for name in node.input if name):
+        standard = node.domain in STANDARD_DOMAINS
+        if standard and not has_graph and all(name in self.roots for name in node.input if name):
             return None, ""
         types = [self.types.get(name) if name else None for name in node.input]
         return expanded(node, version, self.facts, types, self.has_rule)
@@ -222,11 +224,11 @@ class _Inference:
         nodes: list[onnx.NodeProto] = []
         for index, name in enumerate(node.output):
             shape = known_shape(found[name]) if name in found else None
-            if not name or shape is None or math.prod(shape):
+            if not name or shape is None or 0 not in shape:
                 continue
             kept.output[index] = ""
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(found[name].tensor_type.elem_type or 1)
-            nodes += self._node(_constant("", name, np.zeros(shape, dtype)), version)
+            dtype: Any = onnx.helper.tensor_dtype_to_np_dtype(found[name].tensor_type.elem_type or 1)
+            nodes += self._node(_constant("", name, np.zeros(shape, dtype=dtype)), version)
         return nodes + (self._node(kept, version) if any(kept.output) else [])
 
     def _derived(self, node: onnx.NodeProto, name: str) -> None:

@@ -15,6 +15,7 @@ from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.semantics import Parameter, Semantics
 from baco.workloads.tensor_builder import Trained
 from baco.workloads.torch.node import FixedTensor, Handler, TorchNode
+from baco.workloads.torch.selections import adaptive_average, index_select, mirrored_pad, roll
 from baco.workloads.torch.semantics import ENCODING, cast, meaning, operand_of
 from baco.workloads.torch.views import view_steps
 from baco.workloads.views import Expand, Reshape, Transpose, Unknown
@@ -215,6 +216,28 @@ def _host(imp: TorchNode, kind: str) -> None:
     imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), imp.claim_trained(), imp.name, meaning(imp)))
 
 
+def _average(imp: TorchNode, rank: int) -> None:
+    """An adaptive average, whose windows need not be alike."""
+    if not adaptive_average(imp, rank):
+        _host(imp, "avgpool")
+
+
+def _pad(imp: TorchNode) -> None:
+    """A border of a number, or of elements of the tensor."""
+    modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    mode = imp.args.get("mode")
+    if mode in modes:
+        mirrored_pad(imp, modes[mode])
+    else:
+        _host(imp, "pad")
+
+
+def _indexed(imp: TorchNode) -> None:
+    """Elements at constant or computed positions."""
+    if not index_select(imp):
+        _host(imp, "gather")
+
+
 def _norm(imp: TorchNode, kind: str) -> None:
     """Scale and shift are trained, running statistics are not."""
     x = imp.tensors()[0]
@@ -338,7 +361,7 @@ HANDLERS: dict[str, Handler] = {
     "pixel_unshuffle": view,
     "repeat": view,
     "tile": view,
-    "roll": view,
+    "roll": roll,
     "flip": view,
 }
 
@@ -374,9 +397,7 @@ _register(
     "hardshrink",
     "glu",
 )
-_register(
-    "avgpool", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d"
-)
+_register("avgpool", "adaptive_avg_pool3d")
 _register(
     "reduce",
     "adaptive_max_pool1d",
@@ -402,8 +423,6 @@ _register("lppool", "lp_pool1d", "lp_pool2d")
 _register("embedding", "embedding")
 _register(
     "gather",
-    "index",
-    "index_select",
     "gather",
     "scatter",
     "index_put",
@@ -412,16 +431,22 @@ _register(
     "slice_scatter",
     "masked_select",
     "grid_sampler",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "replication_pad1d",
-    "replication_pad2d",
     "one_hot",
     "take_along_dim",
     "copy",
 )
+HANDLERS |= {
+    "adaptive_avg_pool1d": partial(_average, rank=1),
+    "adaptive_avg_pool2d": partial(_average, rank=2),
+    "_adaptive_avg_pool2d": partial(_average, rank=2),
+    "pad": _pad,
+    "index": _indexed,
+    "index_select": _indexed,
+    **{f"reflection_pad{rank}d": partial(mirrored_pad, mode="reflect") for rank in (1, 2, 3)},
+    **{f"replication_pad{rank}d": partial(mirrored_pad, mode="edge") for rank in (1, 2, 3)},
+}
 _register("concat", "cat", "stack", "hstack", "vstack", "concat")
-_register("pad", "pad", "constant_pad_nd")
+_register("pad", "constant_pad_nd")
 _register(
     "upsample",
     "upsample_nearest1d",

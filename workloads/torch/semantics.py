@@ -132,12 +132,20 @@ def cast(imp: TorchNode) -> Semantics | None:
 
 
 def _where(imp: TorchNode) -> Semantics | None:
-    """`masked_fill` with a constant mask: what a softmax behind it leaves out."""
+    """`masked_fill` with a constant mask: what a softmax behind it leaves out; with a computed one a choice."""
     mask = imp.args.get("mask")
     if not isinstance(mask, Node):
         return None
     value = operand_of(imp, imp.args.get("value"))
+    if mask in imp.values:
+        return Semantics("where", (imp.values[mask], value, _x(imp)))
     return Semantics("masked", (_x(imp), imp.parameter(mask), value))
+
+
+def _choice(imp: TorchNode) -> Semantics:
+    """`where` of a condition and two tensors or numbers."""
+    parts = (operand_of(imp, imp.args.get(name)) for name in ("condition", "self", "other"))
+    return Semantics("where", tuple(parts))
 
 
 # Normalisation and softmax
@@ -334,6 +342,7 @@ RULES: dict[str, Rule] = {
     "logical_xor": partial(_binary, name="xor"),
     "quantize_per_tensor": _quantize,
     "masked_fill": _where,
+    "where": _choice,
     "batch_norm": _batchnorm,
     "_native_batch_norm_legit_no_training": _batchnorm,
     "layer_norm": _layernorm,

@@ -160,7 +160,7 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
         value.name = outer.get(value.name, value.name)
 
 
-def function_body(e: Expansion, schema: onnx.defs.OpSchema, types: Sequence[onnx.TypeProto | None]) -> bool:
+def function_body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None]) -> bool:
     """Write the function by which ONNX defines an operator; False where it defines none for this version and these types."""
     body = _body(e, schema, types)
     if body is None:
@@ -184,9 +184,7 @@ def function_body(e: Expansion, schema: onnx.defs.OpSchema, types: Sequence[onnx
     return all(name in written for name in e.node.output if name)
 
 
-def _body(
-    e: Expansion, schema: onnx.defs.OpSchema, types: Sequence[onnx.TypeProto | None]
-) -> onnx.FunctionProto | None:
+def _body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None]) -> onnx.FunctionProto | None:
     def newest(versions: Sequence[int]) -> int | None:
         return max((v for v in versions if v <= e.version), default=min(versions, default=None))  # type: ignore[type-var]
 
@@ -209,4 +207,5 @@ def _body(
         return None
     if data is None or data == b"":
         return None
-    return onnx.FunctionProto.FromString(data) if isinstance(data, bytes) else data
+    body: onnx.FunctionProto = onnx.FunctionProto.FromString(data) if isinstance(data, bytes) else data
+    return body

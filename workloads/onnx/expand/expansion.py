@@ -116,7 +116,8 @@ class Expansion:
         """Whole numbers from an input or the attribute that older versions have; None without both."""
         if self.has(index):
             return [int(n) for n in self.value(index, what).reshape(-1)]
-        return self.attribute(attribute, None)
+        given: list[int] | None = self.attribute(attribute, None)
+        return given
 
     def attribute(self, name: str, default: Any) -> Any:
         """An attribute."""

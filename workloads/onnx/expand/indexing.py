@@ -147,11 +147,8 @@ def _scattered(e: Expansion, places: np.ndarray) -> None:
     y, given = e.reshape(e.input(0), (size,)), e.reshape(e.input(2), (updates,))
     rounds: list[dict[int, int]] = []
     for number, place in enumerate(places.reshape(-1).tolist()):
-        own = (
-            next((r for r in rounds if place not in r), None)
-            if operators[reduction]
-            else (rounds or [None])[0]
-        )
+        free = (r for r in rounds if not operators[reduction] or place not in r)
+        own = next(free, None)
         if own is None:
             own = {}
             rounds.append(own)
@@ -176,7 +173,7 @@ def scatter_elements(e: Expansion) -> None:
     axis = e.attribute("axis", 0) % len(shape)
     places = list(np.indices(index.shape))
     places[axis] = _positions(index, shape[axis])
-    _scattered(e, np.ravel_multi_index(places, shape))
+    _scattered(e, np.asarray(np.ravel_multi_index(places, shape)))
 
 
 def scatter_nd(e: Expansion) -> None:
@@ -407,7 +404,7 @@ def fourier(e: Expansion) -> None:
     if e.has(1):
         names, given["length"] = ["x", "length"], e.value(1, "length")
     if e.version >= 20:
-        names = [*names, ""][:2] + ["axis"]
+        names = [names[0], names[1] if len(names) > 1 else "", "axis"]
         given["axis"] = np.array(1, np.int64)
     node = onnx.helper.make_node("DFT", names, ["y"])
     node.attribute.extend(e.raw_attributes("axis"))
@@ -446,12 +443,13 @@ def short_fourier(e: Expansion) -> None:
 def without_empty(e: Expansion) -> None:
     """Concat of the parts that hold anything."""
     parts = [e.input(i) for i in range(len(e.node.input)) if math.prod(e.shape(i))]
+    axis = e.attribute("axis", 1)
     if not parts:
         raise RefusedError("its output is empty")
     if len(parts) == 1:
         e.finish("Identity", parts[0])
     else:
-        e.finish("Concat", *parts, axis=e.attribute("axis", 1))
+        e.finish("Concat", *parts, axis=axis)
 
 
 def tensor_scatter(e: Expansion) -> None:

@@ -33,8 +33,8 @@ def batch_normalisation(e: Expansion) -> None:
     rank = len(e.shape(0))
     if all(e.is_constant(i) for i in range(1, 5)):  # of more dimensions than an image has
         flat = e.reshape(e.input(0), (*e.shape(0)[:2], -1))
-        options = {"epsilon": float(e.attribute("epsilon", 1e-5))}
-        y = e.add("BatchNormalization", flat, *(e.input(i) for i in range(1, 5)), **options)
+        epsilon = float(e.attribute("epsilon", 1e-5))
+        y = e.add("BatchNormalization", flat, *(e.input(i) for i in range(1, 5)), epsilon=epsilon)
         e.finish("Reshape", y, e.constant(list(e.shape(0))))
         return
     scale, shift, mean, variance = (_channels(e, i, rank) for i in range(1, 5))

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 import onnx
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
-from baco.workloads.onnx.expand import control, indexing, normalise, pointwise, products, recurrent, windows
+from baco.workloads.onnx.expand import (
+    control,
+    indexing,
+    normalise,
+    pointwise,
+    products,
+    quantisers,
+    recurrent,
+    windows,
+)
 from baco.workloads.onnx.expand.expansion import Expansion, Facts, RefusedError
 from baco.workloads.onnx.reading import passed_over, schema_of
 
@@ -105,8 +115,8 @@ def _irregular(e: Expansion) -> bool:
         return False
     index = e.value(1, "indices").reshape(-1)
     size = e.shape(0)[e.attribute("axis", 0) % len(e.shape(0))]
-    index = [int(i) % size if -size <= i < size else -1 for i in index]
-    steps = {b - a for a, b in zip(index, index[1:], strict=False)}
+    places = [int(i) % size if -size <= i < size else -1 for i in index]
+    steps = {b - a for a, b in pairwise(places)}
     return len(steps) > 1 or 0 in steps
 
 
@@ -124,8 +134,8 @@ def _uncommon_resize(e: Expansion) -> bool:
     if e.attribute("antialias", 0) or e.attribute("exclude_outside", 0):
         return True
     position = 1 if e.node.op_type == "Upsample" or e.version < 11 else 2
-    scales = e.value(position, "scales").reshape(-1) if e.has(position) else []
-    sizes = e.value(3, "sizes").reshape(-1) if e.has(3) else []
+    scales = [float(s) for s in e.value(position, "scales").reshape(-1)] if e.has(position) else []
+    sizes = [int(n) for n in e.value(3, "sizes").reshape(-1)] if e.has(3) else []
     lead = [s for s in scales[:2] if s != 1] + [n for n, m in zip(sizes, shape[:2], strict=False) if n != m]
     return bool(lead)
 
@@ -196,6 +206,11 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Loop": (_always, control.loop),
     "Scan": (_always, control.scan),
 }
+for _domain in ("qonnx.custom_op.general", "onnx.brevitas"):
+    EXPANSIONS |= {
+        f"{_domain}.Quant": (_always, quantisers.quant),
+        f"{_domain}.BipolarQuant": (_always, quantisers.bipolar),
+    }
 EXPANSIONS |= {
     name: (_uncommon_layernorm, partial(normalise.layer_normalisation, operator=name))
     for name in _LAYER_NORMALISATIONS

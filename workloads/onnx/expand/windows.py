@@ -293,7 +293,7 @@ def _dilated_average(e: Expansion, kernel: Sequence[int]) -> None:
     counted, w = w, replace(w, after=tuple(after))
     rank, taps = len(kernel), math.prod(kernel)
     ones = np.full((shape[1], 1, *kernel), 1 / taps, np.float32)
-    options = {
+    options: dict[str, Any] = {
         "strides": list(w.stride),
         "dilations": list(w.dilation),
         "pads": [*w.before, *w.after],
