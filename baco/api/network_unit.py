@@ -198,7 +198,8 @@ class NetworkUnit:
             return None
         parameters = Parameters(self.source.source, self.request.seed)
         network = runnable(self.source, parameters, self.request.layers)
-        return agreement(network, parameters, self.network, self.inputs, values)
+        given = bool(self.request.inputs) or self.request.data is not None
+        return agreement(network, parameters, self.network, self.inputs, values, random=not given)
 
     def code(self) -> NetworkCode:
         """The module, for its text."""

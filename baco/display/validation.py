@@ -141,6 +141,17 @@ def _programs(designs: Sequence[ValidatedDesign]) -> Table:
     return table
 
 
+def _agreements(designs: Sequence[ValidatedDesign]) -> list[str]:
+    """How near the integers of every network are to the user's model; the designs compute the same."""
+    found = {
+        f"{program.planned.network}: {program.measured.agreement}": None
+        for one in designs
+        for program in one.programs
+        if program.measured is not None and program.measured.agreement
+    }
+    return list(found)
+
+
 def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
     from baco.exploration.studies.study import Study
@@ -189,6 +200,8 @@ def print_validation(study: Path) -> None:
             console.print(Text(one_line(f"{one.status.upper()} {one.design.name}: {one.reason}")))
     if any(one.programs for one in designs):
         console.print(_programs(designs))
+        for text in _agreements(designs):
+            console.print(Text(one_line(text)))
     for one in designs:
         change = prediction_change(one)
         if change:

@@ -36,6 +36,8 @@ LEAST_ROUNDED_DB = 15.0
 LEAST_EQUAL = 0.9
 #: Share of a tensor's elements beyond its range from which on results are to be doubted.
 MUCH_SATURATED = 0.01
+#: The same of random inputs, whose largest numbers differ from those of the random sample that ranges were taken from.
+MUCH_SATURATED_AT_RANDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,18 @@ class Agreement:
         reason: why not.
         operators: inputs and operators whose results are in memory, against floating point, in order.
         outputs: against the evaluator's, or against floating point without one.
-        problems: what rounding does not explain, in words: results are not those of the model.
+        problems: in words, why results are not those of the model.
+        random: whether the inputs, and the ranges, are.
+        doubts: in words, what rounding to 8 bits does not explain on inputs that are random, as the ranges are.
     """
 
     judge: str
     reason: str
     operators: tuple[TensorAgreement, ...]
     outputs: tuple[TensorAgreement, ...]
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    random: bool = False
+    doubts: tuple[str, ...] = ()
 
     @property
     def saturated(self) -> dict[str, float]:
@@ -93,7 +99,8 @@ class Agreement:
     @property
     def doubtful(self) -> dict[str, float]:
         """Those of `saturated` of which too much is beyond its range."""
-        return {name: share for name, share in self.saturated.items() if share > MUCH_SATURATED}
+        most = MUCH_SATURATED_AT_RANDOM if self.random else MUCH_SATURATED
+        return {name: share for name, share in self.saturated.items() if share > most}
 
     def summary(self) -> list[str]:
         """Each output in words, with who says so."""
@@ -115,18 +122,22 @@ class Agreement:
             "outputs": [plain(one) for one in self.outputs],
             "operators": [plain(one) for one in self.operators],
             "problems": list(self.problems),
+            "doubts": list(self.doubts),
             "saturated": self.saturated,
             "warning": self.warning(),
         }
 
     def warning(self) -> str | None:
-        """Loud words about what saturated; None where nothing much did."""
+        """Loud words about what saturated and what else is to be doubted; None where nothing is."""
+        words = []
         worst = sorted(self.doubtful.items(), key=lambda item: -item[1])
-        if not worst:
-            return None
-        listed = ", ".join(f"{name} ({100 * share:.3g} % of its elements)" for name, share in worst[:4])
-        more = f" and {len(worst) - 4} more" if len(worst) > 4 else ""
-        return f"SATURATED: beyond the range that it was calibrated for: {listed}{more}"
+        if worst:
+            listed = ", ".join(f"{name} ({100 * share:.3g} % of its elements)" for name, share in worst[:4])
+            more = f" and {len(worst) - 4} more" if len(worst) > 4 else ""
+            words.append(f"SATURATED: beyond the range that it was calibrated for: {listed}{more}")
+        if self.doubts:
+            words.append(f"DOUBTFUL, on random inputs: {'; '.join(self.doubts)}")
+        return ". ".join(words) or None
 
 
 def compare_tensors(
@@ -157,7 +168,13 @@ def compare_tensors(
 
 
 def agreement(
-    network: Network, parameters: Parameters, quantised: QuantisedNetwork, inputs: Arrays, values: Arrays
+    network: Network,
+    parameters: Parameters,
+    quantised: QuantisedNetwork,
+    inputs: Arrays,
+    values: Arrays,
+    *,
+    random: bool = False,
 ) -> Agreement:
     """Compare what a run wrote with the model.
 
@@ -166,6 +183,8 @@ def agreement(
         parameters: elements of its parameters, as it was quantised with.
         inputs: of the run, in real numbers, by the network's names.
         values: elements of all values, the outputs as they were computed.
+        random: the inputs are: what rounding does not explain is then a doubt, for a model may need other ones (a mask of
+            zeros and ones).
     """
     operators: list[TensorAgreement] = []
     written = {op.sources[-1] for op in quantised.operators if _writes(quantised, op)} | set(quantised.inputs)
@@ -188,6 +207,7 @@ def agreement(
     found = [_real(quantised, view, values) for view in quantised.outputs.values()]
     judge, reason, wanted = "", "nothing else evaluates this network", floats
     problems: list[str] = []
+    doubts: list[str] = []
     if quantised.random and network.judge is not None:
         reason = "the model gives no values for some of its weights"
     elif network.judge is not None:
@@ -202,13 +222,17 @@ def agreement(
     if judge:
         least = LEAST_ROUNDED_DB if _rounds(network) else LEAST_FLOAT_DB
         for name, theirs, ours, integers in zip(names, wanted, floats, found, strict=True):
-            problems += _problems(name, judge, theirs, ours, integers, least)
+            mistake, lost = _problems(name, judge, theirs, ours, integers, least)
+            problems += [mistake] if mistake else []
+            doubts += [lost] if lost else []
     outputs = tuple(
         compare_tensors(name, np.asarray(theirs).reshape(integers.shape), integers)
         for name, theirs, integers in zip(names, wanted, found, strict=True)
         if np.asarray(theirs).size == integers.size
     )
-    return Agreement(judge, reason, tuple(operators), outputs, tuple(problems))
+    if not random:
+        problems, doubts = [*problems, *doubts], []
+    return Agreement(judge, reason, tuple(operators), outputs, tuple(problems), random, tuple(doubts))
 
 
 def _writes(quantised: QuantisedNetwork, op: IntegerOperator) -> bool:
@@ -219,19 +243,18 @@ def _writes(quantised: QuantisedNetwork, op: IntegerOperator) -> bool:
 
 def _problems(
     name: str, judge: str, theirs: np.ndarray, ours: np.ndarray, integers: np.ndarray, least: float
-) -> list[str]:
-    """What rounding does not explain about an output."""
+) -> tuple[str, str]:
+    """(How an output differs in floating point, how it does in integers beyond rounding): empty where it does not."""
     if theirs.shape != ours.shape:
-        return [f"output '{name}' has the shape {ours.shape}, by {judge} {theirs.shape}"]
+        return f"output '{name}' has the shape {ours.shape}, by {judge} {theirs.shape}", ""
     in_floats = compare_tensors(name, theirs, ours)
     if _worse(in_floats, least):
-        return [f"output '{name}' is not the model's even in floating point, by {judge}: {in_floats}"]
+        return f"output '{name}' is not the model's even in floating point, by {judge}: {in_floats}", ""
     in_integers = compare_tensors(name, theirs, integers)
-    if _worse(in_integers, LEAST_DB):
-        return [
-            f"output '{name}' is further from the model's, by {judge}, than rounding to 8 bits explains: {in_integers}"
-        ]
-    return []
+    if not _worse(in_integers, LEAST_DB):
+        return "", ""
+    beyond = "is further from the model's than rounding to 8 bits explains"
+    return "", f"output '{name}' {beyond}, by {judge}: {in_integers}"
 
 
 def _worse(found: TensorAgreement, least: float) -> bool:

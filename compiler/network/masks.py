@@ -21,6 +21,10 @@ from baco.workloads.views import Expand
 __all__ = ["MASKED", "fold_computed_masks", "fold_factors", "fold_masks"]
 
 
+#: Part of a mask's least number below which it is one: several may have been added.
+_LEVELS = 64
+
+
 def fold_masks(network: Network, parameters: Parameters) -> Network:
     """The network with each softmax that follows a mask (added or filled in) reading what lies before it, and the mask."""
     return replace(network, operators=tuple(_Masks(network, parameters).operators))
@@ -55,7 +59,9 @@ def fold_computed_masks(network: Network, ranges: Ranges, strict: bool) -> tuple
         name = f"{op.name}.mask"
         seen = Tensor(name, mask.shape)
         attributes = {"name": "greater"}
-        truths = Semantics("binary", (mask, constant("half of minus infinity", MASKED / 2)), attributes)
+        # Far from zero: what rounding leaves of 1 - mask is multiplied by minus infinity, too.
+        end = constant(f"{name}.end", ranges.ends[mask.name][0] / _LEVELS)
+        truths = Semantics("binary", (mask, end), attributes)
         operators.append(Operator(name, "elementwise", (mask.name,), seen, semantics=truths))
         assert op.semantics is not None
         operands = _expanded(x, summed), _expanded(seen, summed)

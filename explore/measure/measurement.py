@@ -56,6 +56,8 @@ class Measurement:
         schedule: as `baco.compiler.schedules.text.schedule_text` writes it.
         config_hash: of the accelerator.
         seconds: wall time, builds included.
+        agreement: of a program: how near its outputs are to the user's model, on random inputs, in words; empty for a network
+            that nothing else evaluates.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -73,6 +75,7 @@ class Measurement:
     config_hash: str = ""
     seconds: Amount = 0.0
     operators: tuple[OperatorMeasurement, ...] = ()
+    agreement: str = ""
 
     @property
     def host_cycles(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,12 +11,14 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.common.provenance import stable_hash
+from baco.compiler.network.agreement import Agreement, agreement
 from baco.compiler.network.calibrate import random_inputs
 from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.prediction import host_energy_pj, predict_steps
 from baco.compiler.network.program import NetworkProgram, compile_network
-from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.quantise import quantise, quantise_inputs, runnable
 from baco.compiler.network.reference import reference
 from baco.exploration.executors.base import Need
 from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
@@ -28,7 +31,7 @@ from baco.workloads.expand import expand
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network
 
-__all__ = ["ProgramJob", "compile_plan", "other_inputs"]
+__all__ = ["ProgramJob", "compile_plan", "other_inputs", "plan_agreement"]
 
 #: Inputs that are run differ from those that ranges were taken from.
 _OTHER_SEED = 1
@@ -54,6 +57,22 @@ def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, A
         quantised, plan.accelerator, schedule=plan, groups=plan.group, data=data, check=False
     )
     return built, reference(quantised, data) if compare else None
+
+
+def plan_agreement(plan: Plan, values: Mapping[str, np.ndarray[Any, Any]]) -> Agreement | None:
+    """How near a run of a plan's program is to the user's model; None for a network that nothing else evaluates.
+
+    Args:
+        values: elements of the outputs, by value.
+    """
+    network = load_network(plan.network)
+    if network.judge is None:
+        return None
+    quantised = quantise(network, seed=plan.seed)
+    inputs = other_inputs(network, quantised, plan.seed)
+    parameters = Parameters(network.source, plan.seed)
+    known = {**quantised.constants, **quantise_inputs(quantised, inputs), **values}
+    return agreement(runnable(network, parameters), parameters, quantised, inputs, known, random=True)
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,9 @@ class ProgramJob:
         check_exit(result)
         if run.wrong:
             raise WrongResultError("; ".join(map(str, run.wrong[:3])))
+        near = plan_agreement(self.plan, run.values)
+        if near is not None and near.problems:
+            raise WrongResultError("; ".join(near.problems[:3]))
         assert result.cycles is not None
         misses = result.counters.get("host_data_misses", 0)
         return counted(
@@ -106,6 +128,7 @@ class ProgramJob:
             self.accelerator,
             result.cycles,
             host_energy_pj(result.instructions or 0, misses, self.accelerator),
+            agreement="" if near is None else "; ".join((*near.summary(), *near.doubts)),
             operators=tuple(
                 OperatorMeasurement(one.operator, one.what, one.on, one.cycles, one.predicted or 0.0)  # type: ignore[arg-type]
                 for one in run.operators

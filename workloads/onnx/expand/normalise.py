@@ -126,7 +126,8 @@ def lp_normalisation(e: Expansion) -> None:
     x, order = _to_end(e, e.input(0), len(shape), [axis])
     # The root of the mean of squares, without its factor of 1 / sqrt(n).
     scale = e.constant(np.full(shape[axis], 1 / math.sqrt(shape[axis]), np.float32))
-    _back(e, e.add("RMSNormalization", x, scale, axis=-1, epsilon=0.0), order)
+    # What is zero stays zero: the least normal number keeps it from being divided by itself.
+    _back(e, e.add("RMSNormalization", x, scale, axis=-1, epsilon=float(np.finfo(np.float32).tiny)), order)
 
 
 def local_response(e: Expansion) -> None:
