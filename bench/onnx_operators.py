@@ -96,9 +96,10 @@ def _row(name: str) -> tuple[str, str]:
     standard = onnx.defs.has(name)
     if name in FUNCTIONS or (standard and name not in HANDLERS and name not in EXPANSIONS):
         how.append("the function that defines it")
-    for rule in (HANDLERS.get(name), RULES.get(name)):
-        if rule is not None:
-            refused |= dict.fromkeys(_refusals(rule, set()))
+    own: tuple[Callable[..., Any] | None, ...] = (HANDLERS.get(name), RULES.get(name))
+    for one in own:
+        if one is not None:
+            refused |= dict.fromkeys(_refusals(one, set()))
     return "; ".join(how) or "explored only", "; ".join(refused)
 
 
