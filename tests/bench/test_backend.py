@@ -25,6 +25,7 @@ RIGHT = (
     "test_attention_4d_attn_mask_4d_causal",
     "test_attention_4d_causal",
     "test_attention_4d_softcap",
+    "test_attention_local_window_ext_cache_rank2_mask",
     "test_attention_4d_with_past_and_present_qk_matmul",
     "test_attention_4d_with_past_and_present_qk_matmul_bias_3d_mask_causal",
     "test_averagepool_2d_dilations",
