@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
+
 __all__ = ["OnnxJudge"]
 
 #: Multiply-accumulates that ONNX's evaluator, which is plain numpy, is asked for: some seconds.
 _MOST_MACS = 2 * 10**9
+#: Oldest operator set that evaluators have.
+_OLDEST = 7
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,12 @@ class OnnxJudge:
         Raises ValueError, with the reason, where no evaluator runs it.
         """
         reasons = []
+        self._check_version()
         with contextlib.suppress(ImportError):
             import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
             try:
-                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, inputs)
+                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, old, inputs)
             except Exception as error:  # whatever its own code raises
                 reasons.append(f"onnxruntime: {_first_line(error)}")
         if self.macs > _MOST_MACS:
@@ -61,6 +66,13 @@ class OnnxJudge:
         except Exception as error:
             reasons.append(f"onnx.reference: {_first_line(error)}")
         raise ValueError("; ".join(reasons))
+
+    def _check_version(self) -> None:
+        """Raises ValueError for operators as they were before opset 7, which evaluators (and ONNX's converter) take for today's."""
+        model = onnx.load(self.path, load_external_data=False)
+        version = max((e.version for e in model.opset_import if e.domain in STANDARD_DOMAINS), default=1)
+        if version < _OLDEST:
+            raise ValueError(f"no evaluator has the operators of opset {version}")
 
     def _onnxruntime(self, onnxruntime: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         options = onnxruntime.SessionOptions()
