@@ -16,6 +16,9 @@ __all__ = ["OnnxJudge"]
 
 #: Multiply-accumulates that ONNX's evaluator, which is plain numpy, is asked for: some seconds.
 _MOST_MACS = 2 * 10**9
+#: Operators that `onnx.reference` computes otherwise than ONNX defines them, below which operator set (LRN: sums over as many
+#: channels as the batch has; softmaxes before 13: along one dimension, not all behind it).
+_FAULTS = {"LRN": 10**6, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13}
 #: Oldest operator set that evaluators have.
 _OLDEST = 7
 
@@ -40,16 +43,24 @@ class OnnxJudge:
         Raises ValueError, with the reason, where no evaluator runs it.
         """
         reasons = []
-        self._check_version()
+        model = onnx.load(self.path, load_external_data=False)
+        version = max((e.version for e in model.opset_import if e.domain in STANDARD_DOMAINS), default=1)
+        if version < _OLDEST:
+            # Evaluators, and ONNX's own converter, take them for today's.
+            raise ValueError(f"no evaluator has the operators of opset {version}")
         with contextlib.suppress(ImportError):
             import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
             try:
-                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, old, inputs)
+                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, inputs)
             except Exception as error:  # whatever its own code raises
                 reasons.append(f"onnxruntime: {_first_line(error)}")
         if self.macs > _MOST_MACS:
             reasons.append(f"onnx.reference: {self.macs:,} multiply-accumulates are too many for it")
+            raise ValueError("; ".join(reasons))
+        faults = {node.op_type for node in model.graph.node if version < _FAULTS.get(node.op_type, 0)}
+        if faults:
+            reasons.append(f"onnx.reference: its {', '.join(sorted(faults))} is not ONNX's")
             raise ValueError("; ".join(reasons))
         try:
             from onnx.reference import ReferenceEvaluator
@@ -66,13 +77,6 @@ class OnnxJudge:
         except Exception as error:
             reasons.append(f"onnx.reference: {_first_line(error)}")
         raise ValueError("; ".join(reasons))
-
-    def _check_version(self) -> None:
-        """Raises ValueError for operators as they were before opset 7, which evaluators (and ONNX's converter) take for today's."""
-        model = onnx.load(self.path, load_external_data=False)
-        version = max((e.version for e in model.opset_import if e.domain in STANDARD_DOMAINS), default=1)
-        if version < _OLDEST:
-            raise ValueError(f"no evaluator has the operators of opset {version}")
 
     def _onnxruntime(self, onnxruntime: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         options = onnxruntime.SessionOptions()
