@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import onnx
@@ -211,3 +212,23 @@ def test_the_ends_of_a_models_own_quantiser_cut_off(tmp_path, zero, low):
     assert run.right
     np.testing.assert_allclose(run.outputs["y"], wanted, atol=0.05 * np.abs(wanted).max() + scale)
     assert low is None or run.outputs["y"].min() >= low
+
+
+@pytest.mark.parametrize(("operator", "opset"), [("LRN", 18), ("Softmax", 11)])
+def test_an_evaluator_that_is_wrong_itself_is_not_asked(tmp_path, monkeypatch, operator, opset):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    x = RANDOM.uniform(-1, 1, (1, 8, 8)).astype(np.float32)
+    attributes = {"size": 5, "alpha": 0.5} if operator == "LRN" else {"axis": 1}
+    nodes = [("MatMul", ["x", "w"], ["t"], {}), (operator, ["t"], ["y"], attributes)]
+    run = baco.run(_model(tmp_path / "m.onnx", nodes, ["y"], {"x": x}, opset=opset), inputs={"x": x})
+    assert run.right
+    assert run.agreement.judge == ""
+    assert f"onnx.reference: its {operator} is not ONNX's" in run.agreement.reason
+
+
+def test_onnx_has_an_evaluator_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    x = RANDOM.uniform(-1, 1, (4, 8)).astype(np.float32)
+    run = baco.run(_product(tmp_path / "m.onnx"), inputs={"x": x})
+    assert run.right
+    assert run.agreement.judge == f"onnx.reference {onnx.__version__}"
