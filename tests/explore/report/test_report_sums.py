@@ -154,7 +154,7 @@ def test_measured_programs_add_up(
 ) -> None:
     monkeypatch.setattr(running, "gather", fake_measuring(measured))
     search(tmp_path, networks, weights=weights)
-    validate_file(tmp_path / FILE_NAME, ValidationOptions(2, 1))
+    validate_file(tmp_path / FILE_NAME, ValidationOptions(2, 0))
     check(tmp_path)
     data = report_data(tmp_path / FILE_NAME)
     costs = data.best_costs
