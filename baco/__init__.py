@@ -79,6 +79,9 @@ if TYPE_CHECKING:
         InputError,
         StorageError,
     )
+    from baco.exploration.report.why import (
+        Explanation,
+    )
     from baco.language import (
         Config,
         KernelError,
@@ -152,6 +155,7 @@ _HOMES = {
     "InfeasibleError": "baco.common.errors",
     "InputError": "baco.common.errors",
     "StorageError": "baco.common.errors",
+    "Explanation": "baco.exploration.report.why",
     "Network": "baco.workloads.network",
 }
 __all__ = [
@@ -159,6 +163,7 @@ __all__ = [
     "BacoError",
     "Compiled",
     "Config",
+    "Explanation",
     "InfeasibleError",
     "InputError",
     "KernelError",

@@ -45,10 +45,13 @@ zeros = PRIMITIVES["zeros"]
 
 def _execute(launch: BoundLaunch) -> Simulation:
     """Compiles a launch, runs it on a simulator, and writes the results into the user's arrays."""
+    from baco.api.unit import check_run
     from baco.compiler.language.compile import buffer_names, compile_launch
     from baco.sim.engines.program import run_program
 
-    program = compile_launch(launch, launch.options.machine())
+    machine = launch.options.machine()
+    check_run(machine, launch.options.engine)
+    program = compile_launch(launch, machine)
     memories = dict(zip(buffer_names(launch), (buffer.memory for buffer in launch.buffers), strict=True))
     inputs = {name: np.ascontiguousarray(memory) for name, memory in memories.items()}
     outputs, result = run_program(program, inputs, launch.options.engine)

@@ -50,7 +50,7 @@ SHOTS = {
     "report": Shot(height=1300),
     "report-dark-390": Shot(width=390, height=1500, look="dark"),
     "compare": Shot(pins=True, at="compare-section"),
-    "bottlenecks": Shot(at="h-layers", height=1080),
+    "bottlenecks": Shot(at="h-layers", height=1300),
     "layer": Shot(press="#layers tbody tr:nth-child(3) button.link", height=1150),
     "graph": Shot(at="h-graph", height=760),
     "trace": Shot(chart=True, height=980),

@@ -133,6 +133,7 @@ module baco_normalizer #(
   wire scale_none = deviation[30:23] == 8'd0;
   wire scale_tiny = scale_none || in_scale[30:23] == 8'd0 || scale_exponent <= 10'd127;
   wire [9:0] scale_biased = scale_exponent - 10'd127;
+  wire _unused_scale = &{1'b0, deviation[31], scale_rounded[23], scale_biased[9:8]};
   assign out_scale = normalised ? normal_scale : in_scale;
   always @(posedge clock) begin
     normalised <= is_result && activation == LAYER_NORM;

@@ -100,7 +100,12 @@ def cosim(
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
-        of_random = {"--streams": streams != _STREAMS, "--illegal": illegal, "--seed": seed != 0}
+        of_random = {
+            "--streams": streams != _STREAMS,
+            "--illegal": illegal,
+            "--in-place": in_place,
+            "--seed": seed != 0,
+        }
         only_with("random streams, without --stream", of_random | of_many)
         _play(load_accelerator(accelerator), stream, minimise, out, report)
         return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from baco.cli.checked import CommandGroup, seed_option
+from baco.cli.checked import CommandGroup, only_with, seed_option
 from baco.commands.root import show_help_if_alone
 
 model = CommandGroup()
@@ -23,6 +23,8 @@ _Programs = Annotated[
         help="Let residuals see how many instructions and commands the compiled programs execute.",
     ),
 ]
+#: Parts of a cross-validation, and measurements of an accelerator that is adapted to.
+_FOLDS, _MEASUREMENTS = 10, 50
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -87,7 +89,7 @@ def evaluate(
             help="With --rows: learn from these; without it the rows are cross-validated by layer shape.",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of a cross-validation.")] = 10,
+    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of a cross-validation.")] = _FOLDS,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ... to average over.")
     ] = 1,
@@ -106,10 +108,13 @@ def evaluate(
         raise InputError(
             "say what to evaluate: --set SET, or --rows FILE", hint="baco model evaluate --set test"
         )
-    if timed and measured is None:
-        raise InputError(
-            "--timed compiles rows of a measured set", hint="add --set SET, or leave --timed out"
-        )
+    if measured is None:
+        only_with("--set", {"--timed": timed, "--weights": weights})
+    else:
+        of_rows = {"--train": train, "--folds": folds != _FOLDS, "--seeds": seeds != 1, "--out": out}
+        only_with("--rows", of_rows)
+    if train is not None:
+        only_with("a cross-validation, without --train", {"--folds": folds != _FOLDS})
     report: PublishedReport | SetReport
     if measured is not None:
         report = evaluate_set(measured, weights or (), timed=timed, progress=stderr().print)
@@ -186,7 +191,7 @@ def transfer(
     residual: _Residual = "trees",
     measurements: Annotated[
         int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
-    ] = 50,
+    ] = _MEASUREMENTS,
     seed: Annotated[int, seed_option("Of models and of what is drawn.")] = 0,
     programs: _Programs = False,
     rows: Annotated[
@@ -218,6 +223,12 @@ def transfer(
     def progress(line: str) -> None:
         stderr().print(line)
 
+    of_sets = {"--set": measured != "train", "--residual": residual != "trees", "--programs": programs}
+    if rows is not None or original is not None:
+        only_with("a transfer from a set, without --rows and --original", of_sets)
+    if original is not None:
+        of_rows = {"--rows": rows, "--measurements": measurements != _MEASUREMENTS}
+        only_with("a transfer to FPGAs or accelerators, without --original", of_rows)
     if original is not None:
         from baco.bench.learned.original_transfer import original_text, transfer_original
 

@@ -113,9 +113,9 @@ class Standing:
         self._doing_since = 0.0
         self._parts_left: str | None = None
 
-    def update(self, summary: BatchSummary, budget: Budget) -> None:
-        """Take in what a batch did."""
-        self._parts_left = None
+    def update(self, summary: BatchSummary, budget: Budget) -> bool:
+        """Take in what a batch did; whether it is the first."""
+        new, self._parts_left = self._first is None, None
         if summary.best_objective is None:
             best = f"no feasible design yet ({self.metric})"
         else:
@@ -138,6 +138,7 @@ class Standing:
         if budget.time_limit is not None:
             shares.append(min(1.0, summary.seconds / budget.time_limit))
         self.share = max(shares, default=None)
+        return new
 
     def doing(self, text: str, done: int = 0, of: int | None = None) -> bool:
         """Take in what is done before the first batch; whether that is something else than before."""
@@ -214,9 +215,9 @@ class PlainProgress:
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
         """Show where the search stands."""
-        self.standing.update(summary, budget)
+        new = self.standing.update(summary, budget)
         now = time.monotonic()
-        if now - self.last_line >= _PLAIN_INTERVAL:
+        if new or now - self.last_line >= _PLAIN_INTERVAL:
             self.last_line = now
             self.console.print(Text(one_line(self.standing.line())))
 

@@ -122,6 +122,7 @@ MODULE_TERMS: dict[str, tuple[str, ...]] = {
         *("1", "first_layer", "max_pool", "WS only", "OS only", "preload_d"),
         *("read_small_width", "read_full_width", "write_to_scratchpad"),
     ),
+    "baco_in_place": ("write_to_scratchpad",),
     "baco_loop_ws": ("loop_ws", "loop_ws dim"),
     "baco_loop_conv": (
         *("loop_conv", "loop_conv dim", "loop_conv training_convs", "loop_conv depthwise_convs"),

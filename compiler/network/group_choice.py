@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from baco.accel.config import Accelerator
@@ -38,19 +38,31 @@ def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     return choose_chain(group, accelerator)
 
 
-def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int, int, StepCost]]:
-    """Of every schedule of a group that fits: rows that it needs of scratchpad and accumulator, and its cost on whatever
-    accelerator of the side holds these."""
+def group_options(
+    group: Group, accelerator: Accelerator, among: Collection[GroupSchedule] | None = None
+) -> Iterator[tuple[GroupSchedule, int, int, StepCost]]:
+    """Of every schedule of a group that fits: the schedule, rows that it needs of scratchpad and accumulator, and its cost on whatever
+    accelerator of the side holds these.
+
+    Args:
+        among: schedules to look at; None for all.
+    """
+
+    def asked(schedule: GroupSchedule) -> bool:
+        return among is None or schedule in among
+
     if isinstance(group, ConvolutionChain):
         schedules = list(strip_schedules(group))
         # `choose_strips` looks at other beginnings of the best; here any may be
         for strips in [*schedules, *(replace(one, begin=one.rows) for one in schedules if one.rows > 1)]:
+            if not asked(strips):
+                continue
             try:
                 memory = place_strips(group, strips, accelerator)
             except InfeasibleError:
                 continue
             cost = group_cost(GroupCode(group, strips), accelerator, memory)
-            yield memory.least_rows, group.least_copies * memory.sums, cost
+            yield strips, memory.least_rows, group.least_copies * memory.sums, cost
         return
     if isinstance(group, MergedProducts):
         try:
@@ -58,17 +70,21 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
         except InfeasibleError:
             return
         for runs, unit in costs:
+            if not asked(runs):
+                continue
             scratchpad, accumulator = merged_rows(group, runs, accelerator)
             needed = max(accumulator, table_rows(accelerator) * any(group.tables))
-            yield scratchpad, needed, unit_cost(group, unit, accelerator)
+            yield runs, scratchpad, needed, unit_cost(group, unit, accelerator)
         return
     for tiles in chain_schedules(group, accelerator):
+        if not asked(tiles):
+            continue
         try:
             cost = group_cost(GroupCode(group, tiles), accelerator)
         except InfeasibleError:
             continue
         scratchpad, accumulator = chain_rows(group, tiles, accelerator)
-        yield scratchpad, max(accumulator, table_rows(accelerator) * group.softmax), cost
+        yield tiles, scratchpad, max(accumulator, table_rows(accelerator) * group.softmax), cost
 
 
 @dataclass(frozen=True)

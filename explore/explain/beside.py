@@ -6,11 +6,18 @@ from functools import cached_property
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
+from baco.compiler.network.groups import Group, GroupSchedule
 from baco.exploration.cost.rest import ProgramsBeside
+from baco.exploration.fused import Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.groups import PossibleGroups, possible_groups, with_possible_groups
+from baco.exploration.search.groups import (
+    PossibleGroups,
+    leading_schedules,
+    possible_groups,
+    with_possible_groups,
+)
 from baco.exploration.space import DesignSpace
 from baco.workloads.inputs.load import load_again
 from baco.workloads.network import Network, Workload
@@ -33,6 +40,7 @@ class BesideLayers:
     ) -> None:
         self._workload, self._space, self._rest, self._best = workload, space, rest, best
         self._possible: dict[object, dict[str, PossibleGroups]] = {}
+        self._leading: dict[Group, set[GroupSchedule]] | None = None
 
     def of(self, accelerator: Accelerator) -> RestOfPrograms:
         """The rest of programs on an accelerator, without groups where these are decided anew (`with_groups`).
@@ -58,7 +66,8 @@ class BesideLayers:
 
     def with_groups(self, rest: RestOfPrograms, archive: Archive, metric: str) -> RestOfPrograms:
         """The rest on the accelerator of an archive with those groups of operators that lower a metric: of groups that the study has
-        there, or, where it has not looked, on its best accelerator."""
+        there, or, where it has not looked, on its best accelerator. Once they were decided on for that, others of its sizes choose
+        among the schedules that lead there."""
         if rest.fused.points or not self._rest.fused.points:
             return rest
         machine, fused = archive.base, self._rest.fused
@@ -66,15 +75,20 @@ class BesideLayers:
         # the queues are the only part of an accelerator that no group's cost depends on
         key = machine.replace(name="any", load_queue=8, execute_queue=8, store_queue=2)
         if key not in self._possible:
+            same = _sizes(machine) == _sizes(self._best)
             found = {}
             for network in self._networks:
-                point = there.dim, there.accumulator_kib, there.scratchpad_kib, there.features.row_functions
-                fusion = fused.at(network.name, point)
+                fusion = fused.at(network.name, _sizes(there))
                 if fusion is not None:
                     names = {one.operator for one in fusion.groups}
                     parts = self._programs.parts(network.name)
-                    found[network.name] = possible_groups(network, parts, names, archive.tasks, machine)
+                    among = self._leading if same else None
+                    found[network.name] = possible_groups(
+                        network, parts, names, archive.tasks, machine, among
+                    )
             self._possible[key] = found
+            if same and self._leading is None:
+                self._leading = leading_schedules(found.values(), machine)
         return with_possible_groups(rest, self._possible[key], archive, metric)
 
     def _known(self, accelerator: Accelerator) -> RestOfPrograms | None:
@@ -114,3 +128,7 @@ class BesideLayers:
     @cached_property
     def _programs(self) -> ProgramsBeside:
         return ProgramsBeside(self._networks)
+
+
+def _sizes(machine: Accelerator) -> Point:
+    return machine.dim, machine.accumulator_kib, machine.scratchpad_kib, machine.features.row_functions

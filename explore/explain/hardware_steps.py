@@ -44,7 +44,7 @@ SIZES = ("dim", "scratchpad_kib", "accumulator_kib")
 _REFERENCE = ("memory_gb_s", "clock_mhz")
 #: A step changes a value by this factor at least, and one beyond the values of a space by the other; of clocks, which are near
 #: the fastest that their supply is known for, by less.
-_LEAST, _FACTOR, _CLOCK_FACTOR = 1.1, 2.0, 1.25
+_LEAST, _FACTOR, _CLOCK_FACTOR = 1.1 - 1e-9, 2.0, 1.25
 #: With fewer, predicted cycles leave out what a single bank holds up.
 _LEAST_BANKS = 2
 

@@ -49,7 +49,7 @@ Pool = tuple[Ints, Genomes]
 #: Evaluations that a search's finish is told of, so that it is due.
 _LATE = 10**12
 #: Layers are polished that take so much of the time of all together.
-_MOST_TIME = 0.9
+_MOST_TIME = 0.8
 #: Mappings of a task that are taken from one accelerator to others of its sizes.
 _MOST = 96
 

@@ -67,5 +67,5 @@
           return [dotOf(color), si(r.latency), k && runs(row.of[0]) ? h("span", { class: "sub2" }, " " + ratio(r.latency, row.of[0].latency)) : null, barOf(r.latency / most(row), color)];
         },
       })),
-    ], rows, { caption: "Their layers, all runs of each" });
+    ], rows, { caption: "Parts of their programs, all runs of each" });
   }

@@ -68,11 +68,12 @@ def value_words(parameter: str, value: float) -> str:
 
 
 def step_words(step: HardwareStep) -> str:
-    """A step: `scratchpad 256 KiB to 128 KiB`, with what had to change besides."""
+    """A step: `scratchpad 256 to 128 KiB`, with what had to change besides."""
     name = step.parameter
     if name == "row_functions":
         return "with row functions" if step.way == "up" else "without row functions"
-    words = f"{PARAMETERS[name][0]} {value_words(name, step.before)} to {value_words(name, step.after)}"
+    before = f"{step.before:,g}" if name != "dim" else value_words(name, step.before)
+    words = f"{PARAMETERS[name][0]} {before} to {value_words(name, step.after)}"
     also = ", ".join(
         f"{PARAMETERS[one][0]} {value_words(one, after)}" for one, (_, after) in step.also.items()
     )
@@ -86,7 +87,7 @@ def best_steps(near: Neighbours) -> str:
     if gain is not None and gain.ratios[near.metric] < 1 - _SAME:
         parts.append(_stepped(gain, near))
     if inside is None or inside.ratios[near.metric] >= 1 - _SAME:
-        parts.append(f"none in the space has less {metric_word(near.metric)}")
+        parts.append("none in the space gains")
     elif inside is not gain:
         parts.append(_stepped(inside, near))
     smaller = _smaller(near)
@@ -96,7 +97,7 @@ def best_steps(near: Neighbours) -> str:
 
 
 def _stepped(one: Neighbour, near: Neighbours) -> str:
-    remark = "".join(f", {part}" for part in (_outside(one), _free(one)) if part)
+    remark = f" ({_outside(one)})" if _outside(one) else ""
     names = [near.metric, *(name for name in ("area",) if name != near.metric)]
     costs = " and ".join(ratio_words(name, one.ratios[name]) for name in names)
     return f"{step_words(one.step)}: {costs}{remark}"

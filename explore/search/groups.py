@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,13 +21,21 @@ from baco.common import portable
 from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_choice import group_options
-from baco.compiler.network.groups import Group, GroupOperators, best_groups, groups_of, product_calls
+from baco.compiler.network.groups import (
+    Group,
+    GroupOperators,
+    GroupSchedule,
+    best_groups,
+    groups_of,
+    product_calls,
+)
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.rest import no_schedule, sketches
+from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Doing, silent
@@ -40,7 +48,14 @@ from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
-__all__ = ["PossibleGroups", "largest_of_side", "possible_groups", "with_groups", "with_possible_groups"]
+__all__ = [
+    "PossibleGroups",
+    "largest_of_side",
+    "leading_schedules",
+    "possible_groups",
+    "with_groups",
+    "with_possible_groups",
+]
 
 Floats = NDArray[np.float64]
 #: Samples of the short search.
@@ -59,6 +74,7 @@ class _Possible:
         others: names of its other operators.
         needs: (schedules, 2) rows of scratchpad and accumulator.
         costs: (schedules, fields of `StepCost`) of a run of the network.
+        group, schedules: what these are of.
     """
 
     operators: GroupOperators
@@ -66,6 +82,8 @@ class _Possible:
     others: tuple[str, ...]
     needs: Floats
     costs: Floats
+    group: Group | None = None
+    schedules: tuple[GroupSchedule, ...] = ()
 
 
 #: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
@@ -111,14 +129,32 @@ def possible_groups(
     names: Collection[str],
     tasks: Sequence[Task],
     machine: Accelerator,
+    among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> PossibleGroups:
     """What groups of a network, of these names alone, cost on an accelerator.
 
     Args:
         parts: what `sketches` says of the network.
         names: as `Fusion.groups` has them.
+        among: schedules to look at, of groups that are there; of others all are.
     """
-    return [(times, _possible(part, network, tasks, machine, only=names)) for times, part in parts]
+    return [
+        (times, _possible(part, network, tasks, machine, only=names, among=among or {}))
+        for times, part in parts
+    ]
+
+
+def leading_schedules(
+    possible: Iterable[PossibleGroups], machine: Accelerator
+) -> dict[Group, set[GroupSchedule]]:
+    """Of every group the schedules that fit an accelerator and that no other of them is better than in every part of its cost."""
+    found: dict[Group, set[GroupSchedule]] = {}
+    for ones in possible:
+        for one in (one for _, rows in ones for row in rows for one in row):
+            assert one.group is not None
+            fits = np.flatnonzero((one.needs <= (machine.scratchpad_rows, machine.accumulator_rows)).all(1))
+            found[one.group] = {one.schedules[n] for n in fits[nondominated(one.costs[fits])]}
+    return found
 
 
 def with_possible_groups(
@@ -242,8 +278,10 @@ def _possible(
     machine: Accelerator,
     one_more: Callable[[], None] = lambda: None,
     only: Collection[str] | None = None,
+    among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> list[list[_Possible]]:
-    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all).
+    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all), and some schedules of
+    those in `among`.
 
     `one_more` is called for each that might.
     """
@@ -256,7 +294,7 @@ def _possible(
     places = {
         name: n for n, task in enumerate(tasks) if task.network == network.name for name in task.operators
     }
-    options: dict[Group, list[tuple[int, int, StepCost]]] = {}
+    options: dict[Group, list[tuple[GroupSchedule, int, int, StepCost]]] = {}
     rows = []
     for row in groups_of(part):
         possible = []
@@ -266,7 +304,11 @@ def _possible(
                 continue
             group = known[one.names]
             if group not in options:
-                options[group] = list(group_options(group, machine))
+                few = (among or {}).get(group)
+                # all of them where none of these fits
+                options[group] = list(group_options(group, machine, few)) or (
+                    list(group_options(group, machine)) if few is not None else []
+                )
             if not options[group]:
                 continue
             calls = 1
@@ -279,8 +321,10 @@ def _possible(
                     one,
                     tuple(places[name] for name in names if name in places),
                     tuple(name for name in names if name not in places),
-                    np.array([needs for *needs, _ in options[group]], dtype=np.float64),
+                    np.array([needs for _, *needs, _ in options[group]], dtype=np.float64),
                     calls * np.array([cost for *_, cost in options[group]], dtype=np.float64),
+                    group,
+                    tuple(schedule for schedule, *_ in options[group]),
                 )
             )
         if possible:

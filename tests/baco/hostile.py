@@ -1,5 +1,6 @@
 """Malformed and extreme inputs, and what every one of them must end with: one message, exit code 2, a clean terminal."""
 
+import re
 import signal
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -97,8 +98,12 @@ def write(case: Case, folder: Path) -> list[str]:
 
 
 def check_message(code: int, out: str, err: str) -> None:
-    """Exactly one message on standard error, exit code 2, nothing that a terminal obeys."""
+    """Exactly one message on standard error, exit code 2, nothing that a terminal obeys.
+
+    What was being done when it failed may be said before it, in one line.
+    """
     assert code == 2, f"exit code {code}: {err[-2000:]}"
+    err = re.sub(r"\Areading [^\n]*\n", "", err)
     assert err.startswith("error: "), err[:2000]
     assert [line for line in err.split("\n") if line.startswith("error:")] == [err.split("\n")[0]], err[:2000]
     assert all(line.startswith("  ") for line in err.rstrip("\n").split("\n")[1:]), err[:2000]

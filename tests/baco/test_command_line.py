@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import baco.main
+from baco.display import progress
 from baco.display.console import amount, duration
-from baco.display.progress import PlainProgress, Standing, bar, make_progress
+from baco.display.progress import PlainProgress, Standing, bar, make_progress, waiting
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.progress import Budget
 from baco.main import run
@@ -262,7 +263,7 @@ def test_where_a_search_stands_in_words() -> None:
     )
     standing, budget = Standing(10, "edp"), Budget(500, 5000, None)
     standing.update(summary(0, 1000, 2.0, None), budget)
-    assert standing.line() == "descent: no feasible design yet (edp) | 100 of 500 samples | 50 samples/s"
+    assert standing.line() == "descent: no feasible design yet (edp) | 100 of 500 samples"
     standing.update(summary(1, 2000, 3.0, 7.1e10), budget)
     standing.update(summary(2, 3000, 4.0, 7.1e10), budget)
     assert standing.line() == (
@@ -273,10 +274,45 @@ def test_where_a_search_stands_in_words() -> None:
     assert standing.line(since=1.6).endswith("| nearly done")
 
 
+def test_what_comes_before_the_search_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far it is, and how long the rest of this takes at the pace so far; what comes next has a pace of its own."""
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    standing = Standing(10, "edp")
+    assert standing.doing("operators beside the layers", 3)
+    assert standing.line() == "operators beside the layers: 3"
+    assert standing.doing("fusion groups", 0, 500)
+    assert standing.line() == "fusion groups: 0 of 500"
+    clock[0] += 12
+    assert not standing.doing("fusion groups", 120, 500)
+    assert standing.line() == "fusion groups: 120 of 500 | about 40 s of this left"
+    assert standing.doing("accelerators", 1, 500)
+    assert standing.line() == "accelerators: 1 of 500"
+    standing.update(summary(0, 1000, 30.0, None), Budget(500, 5000, None))
+    assert standing.line() == "descent: no feasible design yet (edp) | 100 of 500 samples"
+
+
+def test_plain_lines_come_with_every_new_thing_that_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    with waiting("reading a network", True):
+        pass
+    display = make_progress(10, "edp")
+    assert isinstance(display, PlainProgress)
+    for done in range(50):
+        display.doing("fusion groups", done, 50)
+    display.doing("accelerators", 0, 9)
+    with waiting("nobody looks", None):
+        pass
+    assert capsys.readouterr().err.splitlines() == [
+        "reading a network",
+        "fusion groups: 0 of 50",
+        "accelerators: 0 of 9",
+    ]
+
+
 def test_a_time_limit_is_time_left() -> None:
     standing, budget = Standing(10, "edp"), Budget(None, None, 64.0)
     standing.update(summary(0, 1000, 4.0, 7.1e10), budget)
-    assert standing.line().endswith("| 100 samples | 25 samples/s | about 1 min 0 s left")
+    assert standing.line().endswith("| 100 samples | about 1 min 0 s left")
     assert standing.line(since=50).endswith("about 10 s left")
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).parents[2] / "docs" / "tutorial-python.ipynb"
+from tests import notebook
 
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
-    folder = tmp_path_factory.mktemp("notebook")
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    # cells tagged `raises-exception` may fail, any other ends the execution
-    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(folder)}}).execute()
-    return notebook
+    return notebook.executed(tmp_path_factory.mktemp("notebook"))
 
 
 def texts(cell: nbformat.NotebookNode) -> str:
@@ -31,12 +27,18 @@ def cell(notebook: nbformat.NotebookNode, words: str) -> nbformat.NotebookNode:
     return found
 
 
-def test_the_notebook_is_kept_without_outputs() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    nbformat.validate(notebook)
-    assert all(
-        not one.outputs and one.execution_count is None for one in notebook.cells if one.cell_type == "code"
-    )
+def test_the_notebook_is_kept_with_what_its_cells_show(executed: nbformat.NotebookNode) -> None:
+    """After changing it, or what searches find: python -m tests.notebook."""
+    kept = nbformat.read(notebook.NOTEBOOK, as_version=4)
+    nbformat.validate(kept)
+    cells = [one for one in kept.cells if one.cell_type == "code"]
+    assert [one.execution_count for one in cells] == list(range(1, len(cells) + 1))
+    assert notebook.shown(kept) == notebook.shown(notebook.tidy(copy.deepcopy(executed)))
+    assert sum(bool(text) for text in notebook.shown(kept)) >= len(cells) - 1
+    text = notebook.NOTEBOOK.read_text("utf-8")
+    assert "/tmp" not in text
+    assert str(Path.home()) not in text
+    assert len(text) < 100_000
 
 
 def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode) -> None:

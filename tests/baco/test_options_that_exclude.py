@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import baco
@@ -93,7 +94,6 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("simulate", "x.elf", "--engine", "functional", "--trace", "x.fst"), "has no waveforms"),
         (("explore", "-n", "resnet18", "--search", "gradiant"), "did you mean 'gradient'"),
-        (("explore", "-n", "resnet18", "--out", "nowhere", "--resume"), "there is no study to resume here"),
         (("explore", "-n", "resnet18", "--workers", "3"), "--workers goes with --validate or --measure"),
         (
             ("explore", "-n", "deepbench_face", "--measure", "1M", "--cost-model", "reference"),
@@ -110,6 +110,13 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("fuse", "--chain", "attention:heads=1,seq=16,dim=16", "-a", "gemmini-lean"), "goes with --network"),
         (("cosim", "--minimise"), "--minimise goes with --stream"),
+        (("model", "evaluate", "--set", "test", "--folds", "5"), "--folds goes with --rows"),
+        (("model", "evaluate", "--rows", "x.csv", "--timed"), "--timed goes with --set"),
+        (
+            ("model", "transfer", "--rows", "x.csv", "--programs"),
+            "--programs goes with a transfer from a set",
+        ),
+        (("model", "transfer", "--rows", "x.csv", "--original", "y"), "--rows goes with a transfer to FPGAs"),
         (("cosim", "-a", "gemmini-lean", "--first", "2"), "--first goes with random configurations"),
         (("cosim", "--first", "9"), "there is no configuration from --first 9 to --configurations 4"),
         (("cosim", "-a", "gemmini-lean", "--stream", "x", "--illegal"), "--illegal goes with random streams"),
@@ -196,3 +203,21 @@ def test_compile_takes_a_timing(capsys: pytest.CaptureFixture[str], tmp_path: An
         cycles = baco.compile(baco.gemm(128, 128, 128), timing=timing).predicted_cycles
         assert f" {cycles:,.0f} cycles" in said[timing]
     assert said["baco"] != said["gemmini"]
+
+
+@baco.jit
+def copied(x, y, n, BLOCK: baco.const = 16):
+    i = baco.program_id(0) * BLOCK + baco.arange(0, BLOCK)
+    baco.store(y + i, baco.load(x + i))
+
+
+def test_a_launch_says_so_before_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(*_: Any, **__: Any) -> None:
+        raise AssertionError("compiled before the options were checked")
+
+    monkeypatch.setattr("baco.compiler.language.compile.compile_launch", work)
+    x, y = np.ones(16, np.int8), np.zeros(16, np.int8)
+    with pytest.raises(baco.InputError, match="did you mean 'rtl'"):
+        copied[1].options(engine="rtll")(x, y, 16)
+    with pytest.raises(baco.BacoError, match="the timed model has no functions of rows"):
+        copied[1].options(engine="timed", accelerator="gemmini-transformer")(x, y, 16)

@@ -20,7 +20,16 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "exploring": (
         "Exploring",
         "Searching a design space, and what was found.",
-        ("explore", "load_study", "Result", "KernelVerdict", "compare", "evaluate", "evaluate_tiles"),
+        (
+            "explore",
+            "load_study",
+            "Result",
+            "Explanation",
+            "KernelVerdict",
+            "compare",
+            "evaluate",
+            "evaluate_tiles",
+        ),
     ),
     "measuring": (
         "Measuring",

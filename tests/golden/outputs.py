@@ -34,7 +34,9 @@ SPACE = "name: tiny\ndim: [4, 8]\nscratchpad_kib: [16, 32]\naccumulator_kib: [8]
 
 
 #: Lines of consoles that depend on the clock, or on what has been built before.
-_CIRCUMSTANCES = "samples/s|simulated in|^building the|^compiling |^translating the"
+_CIRCUMSTANCES = (
+    "samples/s|: [0-9,]+ of [0-9,]+$|of this left|simulated in|^building the|^compiling |^translating the"
+)
 
 
 def outputs() -> dict[str, list[str]]:
@@ -89,7 +91,18 @@ CONSOLES = (
     ("rtl", "study", "--out", "accelerator.v"),
     ("report", "study"),
     ("explore", "--network", "resnet5"),
-    ("explore", "--network", "table.yaml", "--out", "nowhere", "--resume"),
+    (
+        "explore",
+        "--network",
+        "table.yaml",
+        "--space",
+        "space.yaml",
+        "--samples",
+        "20",
+        "--out",
+        "later",
+        "--resume",
+    ),
     ("run", "--conv", "6x6"),
 )
 DOCUMENTS = (

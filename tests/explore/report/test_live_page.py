@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,38 @@ def test_it_shows_where_the_search_stands(tmp_path: Path, monkeypatch: pytest.Mo
     assert refresh(ended) == "2; url=report.html"
     assert [a.get("href") for tag, a in ended.tags if tag == "a"] == ["report.html"]
     assert len((tmp_path / PROGRESS_PAGE).read_bytes()) < 100_000  # no plotting library
+
+
+def test_it_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first word on, in a folder that nobody has made yet; without a curve, which comes with the batches."""
+    monkeypatch.setattr(live, "_INTERVAL", 0.0)
+    listener = Listener()
+    page = LivePage(tmp_path / "new", "resnet50", Objective.parse("edp"), 24, listener)
+    page.doing("fusion groups", 120, 500)
+    found = page_of(tmp_path / "new")
+    assert refresh(found) == "3"
+    assert "fusion groups: 120 of 500" in found.text
+    assert "preparing" in found.text
+    assert json.loads(found.script("data"))["history"] == {"samples": [], "best": []}
+    page.update(summaries(4)[3], Budget(5000, None, None))
+    assert "fusion groups" not in page_of(tmp_path / "new").text
+    assert "searching" in page_of(tmp_path / "new").text
+
+
+def test_the_page_and_the_words_load_neither_models_nor_tables(tmp_path: Path) -> None:
+    """They are there at once: what takes seconds to load comes after them."""
+    code = f"""
+import sys
+from pathlib import Path
+from baco.display.progress import waiting
+from baco.exploration.objective import Objective
+from baco.exploration.report.live import LivePage
+LivePage(Path({str(tmp_path)!r}), "net", Objective.parse("edp"), 1).doing("loading")
+print(*sorted({{"torch", "pandas", "scipy", "matplotlib", "xdsl"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+    assert (tmp_path / PROGRESS_PAGE).exists()
 
 
 def test_it_is_written_every_few_seconds_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
