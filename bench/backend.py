@@ -54,7 +54,7 @@ _KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BackendOutcome:
     """What became of one test.
 
     Attributes:
@@ -201,7 +201,7 @@ def _imports(path: str) -> str:
     return str(network.unsupported[0]) if network.unsupported else ""
 
 
-def outcome_of(case: Any, engine: str, folder: Path) -> Outcome:
+def outcome_of(case: Any, engine: str, folder: Path) -> BackendOutcome:
     """One backend test."""
     model = case.model if case.model is not None else onnx.load(str(Path(case.model_dir) / "model.onnx"))
     data = case.data_sets
@@ -211,11 +211,11 @@ def outcome_of(case: Any, engine: str, folder: Path) -> Outcome:
     control = any(node.op_type in _CONTROL for node in _all_nodes(model.graph.node))
     outside = _outside(model, arrays, wanted)
     if outside:
-        return Outcome(case.name, "outside", outside, control=control)
+        return BackendOutcome(case.name, "outside", outside, control=control)
     inputs = _values(model, arrays)
     model = with_product(model)
     path = str(folder / "model.onnx")
-    outcome = Outcome(case.name, "refused", "", control=control)
+    outcome = BackendOutcome(case.name, "refused", "", control=control)
     for candidate in (model, with_constants(model, inputs), with_constants(model, inputs, reals=True)):
         if candidate is None:
             continue
@@ -229,7 +229,7 @@ def outcome_of(case: Any, engine: str, folder: Path) -> Outcome:
         except BacoError as error:
             reason = str(error).replace(path, "model.onnx").replace("\n", " | ")
             state = "outside" if "does not depend on the inputs" in reason else "refused"
-            outcome = Outcome(
+            outcome = BackendOutcome(
                 case.name,
                 state,
                 reason if state == "refused" else "its outputs are constants",
@@ -239,19 +239,19 @@ def outcome_of(case: Any, engine: str, folder: Path) -> Outcome:
             )
             continue
         except Exception as error:  # what no user should see
-            return Outcome(
+            return BackendOutcome(
                 case.name, "crashed", f"{type(error).__name__}: {error}"[:300], imported, ran, control
             )
         if wrong:
-            return Outcome(
+            return BackendOutcome(
                 case.name, "wrong", f"differs from the integers: {wrong}"[:300], True, True, control
             )
         if len(given) != len(wanted):
             reason = f"{len(given)} outputs, not {len(wanted)}"
-            return Outcome(case.name, "wrong", reason, True, True, control)
+            return BackendOutcome(case.name, "wrong", reason, True, True, control)
         worst = max(deviation(y, np.asarray(w)) for y, w in zip(given, wanted, strict=True))
         state = "right" if worst <= TOLERANCE else "wrong"
-        return Outcome(
+        return BackendOutcome(
             case.name, state, "" if state == "right" else f"off by {worst:.2f}", True, True, control
         )
     return outcome
@@ -286,7 +286,7 @@ def cases(match: str = "*") -> list[Any]:
     return [case for case in found if fnmatch.fnmatch(case.name, match)]
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[BackendOutcome]) -> str:
     """The shares, and why the others are refused."""
     lines = []
     for title, chosen in (

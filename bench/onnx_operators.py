@@ -15,7 +15,7 @@ from typing import Any
 
 import onnx.defs
 
-from baco.workloads.onnx.expand.table import EXPANSIONS, FUNCTIONS
+from baco.workloads.onnx.expansions import EXPANSIONS, FUNCTIONS
 from baco.workloads.onnx.operators import HANDLERS
 from baco.workloads.onnx.semantics import RULES
 from baco.workloads.onnx.views import view_rules

@@ -9,7 +9,7 @@ from onnx import helper
 
 from baco.bench.backend import (
     TOLERANCE,
-    Outcome,
+    BackendOutcome,
     cases,
     deviation,
     outcome_of,
@@ -141,11 +141,11 @@ def test_deviation_is_a_share_of_the_range():
 
 def test_the_summary_counts_every_state_once():
     outcomes = [
-        Outcome("a", "right", imported=True, ran=True),
-        Outcome("b", "refused", "why", imported=True),
-        Outcome("c", "wrong", "off", True, True),
-        Outcome("d", "outside", "texts"),
-        Outcome("e", "right", imported=True, ran=True, control=True),
+        BackendOutcome("a", "right", imported=True, ran=True),
+        BackendOutcome("b", "refused", "why", imported=True),
+        BackendOutcome("c", "wrong", "off", True, True),
+        BackendOutcome("d", "outside", "texts"),
+        BackendOutcome("e", "right", imported=True, ran=True, control=True),
     ]
     text = summary(outcomes)
     assert "3 models: imported 3 (100.0%), run 2 (66.7%), right 1 (33.3%), wrong 1 (33.3%)" in text

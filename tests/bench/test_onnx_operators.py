@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from baco.bench.onnx_operators import operator_names, operators_page
-from baco.workloads.onnx.expand.table import EXPANSIONS
+from baco.workloads.onnx.expansions import EXPANSIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx-operators.md"
 

@@ -15,8 +15,8 @@ import onnx.shape_inference
 
 from baco.common.errors import InputError, Location
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
-from baco.workloads.onnx.expand.expansion import Facts
-from baco.workloads.onnx.expand.table import expanded
+from baco.workloads.onnx.expansion import Facts
+from baco.workloads.onnx.expansions import expanded
 from baco.workloads.onnx.fold import (
     RANDOM,
     FoldedTensor,
@@ -68,7 +68,7 @@ def infer_shapes(
     """Shapes and types of all values, node by node.
 
     The inputs of the graph must have fixed shapes. Results of small constants and of shapes are evaluated and replaced by
-    constants in the graph; operators of `baco.workloads.onnx.expand` are written out in simpler ones. Where an operator is
+    constants in the graph; operators of `baco.workloads.onnx.expansions` are written out in simpler ones. Where an operator is
     not defined by ONNX and its output not declared, the output is assumed to have the shape of the operator's first
     activation, so that what follows can still be explored.
 

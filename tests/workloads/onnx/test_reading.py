@@ -13,8 +13,8 @@ from baco.compiler.network.calibrate import needed
 from baco.compiler.network.float_graph import FloatGraph
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import runnable
-from baco.workloads.onnx.expand.expansion import Expansion
-from baco.workloads.onnx.expand.table import EXPANSIONS, FUNCTIONS
+from baco.workloads.onnx.expansion import Expansion
+from baco.workloads.onnx.expansions import EXPANSIONS, FUNCTIONS
 from baco.workloads.onnx.graph import DOMAINS, walk
 from baco.workloads.onnx.load import load_model
 from baco.workloads.onnx.node import OnnxNode

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 __all__ = ["branch", "function_body", "loop", "scan"]
 

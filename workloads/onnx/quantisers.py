@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 __all__ = ["bipolar", "quant"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
-from baco.workloads.onnx.expand.indexing import along
+from baco.workloads.onnx.expansion import Expansion, RefusedError
+from baco.workloads.onnx.indexing import along
 
 __all__ = ["activated", "cast_like", "clip", "hardmax", "several", "softmax"]
 

@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 import onnx
 
-from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
-from baco.workloads.onnx.expand import (
+from baco.workloads.onnx import (
     control,
     indexing,
     normalise,
@@ -21,7 +20,8 @@ from baco.workloads.onnx.expand import (
     recurrent,
     windows,
 )
-from baco.workloads.onnx.expand.expansion import Expansion, Facts, RefusedError
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
+from baco.workloads.onnx.expansion import Expansion, Facts, RefusedError
 from baco.workloads.onnx.reading import passed_over, schema_of
 
 __all__ = ["EXPANSIONS", "FUNCTIONS", "expanded"]

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 __all__ = ["einsum", "fused_matmul", "gemm"]
 
 
 def gemm(e: Expansion) -> None:
     """alpha * A' * B' + beta * C for a C that is not one of columns, and onnxruntime's FusedGemm."""
-    from baco.workloads.onnx.expand.pointwise import activated
+    from baco.workloads.onnx.pointwise import activated
 
     options = {
         name: e.attribute(name, None)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
-from baco.workloads.onnx.expand.pointwise import activated
+from baco.workloads.onnx.expansion import Expansion, RefusedError
+from baco.workloads.onnx.pointwise import activated
 
 __all__ = ["gru", "lstm", "rnn"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 __all__ = [
     "batch_normalisation",

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from baco.workloads.onnx.evaluate import evaluate_node
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 __all__ = [
     "compress",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baco.workloads.onnx.expand.expansion import Expansion, RefusedError
+from baco.workloads.onnx.expansion import Expansion, RefusedError
 
 __all__ = ["convolution", "fused_convolution", "pool", "transposed_convolution"]
 
@@ -317,7 +317,7 @@ def _dilated_average(e: Expansion, kernel: Sequence[int]) -> None:
 
 def fused_convolution(e: Expansion) -> None:
     """onnxruntime's convolution with an addition and an activation."""
-    from baco.workloads.onnx.expand.pointwise import activated
+    from baco.workloads.onnx.pointwise import activated
 
     options = {
         name: e.attribute(name, None)

@@ -1,1 +1,0 @@
-"""ONNX operators written out in simpler ones, before a graph is imported."""
