@@ -12,13 +12,11 @@ Names are loaded when they are first used, so that importing baco takes no time.
 `BacoError`s.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
 # `python -m baco` looks for modules in the current folder first, where anything may lie. This is the first file of ours
-# that it reads, and both modules above are loaded by then. Started from a source tree, that is the folder it needs.
+# that it reads, and both modules above are loaded by then (`__future__` need not be). Started from a source tree, that is the folder it needs.
 _own_folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and os.path.realpath(sys.path[0]) != _own_folder:
     del sys.path[0]

@@ -111,6 +111,11 @@ class CostEntry:
     measured: MeasuredPart | None = None
 
     @property
+    def key(self) -> tuple[str, str, bool]:
+        """Network, name, and whether it is a group: a group of one operator is called as the layer that it replaces."""
+        return self.network, self.name, self.kind == "group"
+
+    @property
     def energy_pj(self) -> float:
         """Of one run."""
         return math.fsum(self.energy_terms_pj.values())
@@ -281,7 +286,7 @@ class DesignCosts:
     def with_measured(
         self,
         cost: Cost,
-        parts: Mapping[tuple[str, str], MeasuredPart],
+        parts: Mapping[tuple[str, str, bool], MeasuredPart],
         networks: Mapping[str, tuple[float, float]],
         more: Iterable[CostEntry] = (),
         terms_pj: Mapping[str, float] | None = None,
@@ -290,14 +295,17 @@ class DesignCosts:
 
         Args:
             cost: of the whole.
-            parts: by network and name of the entry.
+            parts: by `CostEntry.key`.
             networks: cycles and energy (pJ) of each.
             more: entries that only the measured program has.
             terms_pj: energy of the whole by component.
         """
 
+        left = dict(parts)
+
         def joined(ones: Iterable[CostEntry]) -> tuple[CostEntry, ...]:
-            return tuple(replace(one, measured=parts.get((one.network, one.name))) for one in ones)
+            # an operator that takes several kinds of steps has as many entries: what was measured of it stands in the first
+            return tuple(replace(one, measured=left.pop(one.key, None)) for one in ones)
 
         return replace(
             self,

@@ -145,7 +145,9 @@ class RestOfPrograms:
             place = [n for n, task in enumerate(tasks) if task.network == network]
             count, weight = np.array([(tasks[n].count, tasks[n].weight) for n in place]).T
             grouped = self.fused.grouped(network, dim, accumulator_kib, scratchpad_kib, units)
-            found[..., place] = np.maximum(0.0, count - weight * grouped) if self.fused.choices else count
+            found[..., place] = (
+                np.maximum(0.0, count - weight * grouped) if network in self.fused.choices else count
+            )
         return found
 
     def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]:

@@ -20,7 +20,16 @@ from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
 
-__all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales", "part_of", "rounded", "semantics_of", "spatial_pair"]
+__all__ = [
+    "CHANNELS_LAST",
+    "IntegerBuilder",
+    "Scales",
+    "numbers_of",
+    "part_of",
+    "rounded",
+    "semantics_of",
+    "spatial_pair",
+]
 
 #: How scales are chosen: any float32, or powers of two only.
 Scales: TypeAlias = Literal["float", "power-of-two"]
@@ -90,6 +99,18 @@ class IntegerBuilder:
             return float32(ideal)
         return math.ldexp(1.0, math.ceil(math.log2(ideal)))
 
+    def scale_of(self, name: str) -> float:
+        """That of a tensor's range; whole numbers are exact in it where they can be, so that they compare as they are."""
+        largest = self.ranges[name]
+        if self.ranges.counts(name) and 1 <= largest <= 127:
+            return self._whole_scale(largest)
+        return self.scale_for(largest)
+
+    def _whole_scale(self, largest: float) -> float:
+        if self.scales == "float":
+            return float32(1 / math.floor(127 / largest))
+        return self.scale_for(largest)  # a power of two, and at most 1
+
     # Values
 
     def value(
@@ -126,7 +147,11 @@ class IntegerBuilder:
     def quantised(self, name: str, array: np.ndarray) -> View:
         """A real constant as int8 with a scale of its own."""
         numbers = distinct(array).astype(np.float64)
-        scale = self.scale_for(float(np.abs(numbers).max(initial=0.0)) or 1.0)
+        # Infinite numbers (of masks) have no part in the scale, and become its ends.
+        finite = numbers[np.isfinite(numbers)]
+        largest = float(np.abs(finite).max(initial=0.0)) or 1.0
+        whole = 1 <= largest <= 127 and bool((finite == np.rint(finite)).all())
+        scale = self._whole_scale(largest) if whole else self.scale_for(largest)
         return self.constant(name, np.broadcast_to(saturate8(np.rint(numbers / scale)), array.shape), scale)
 
     def tensor(
@@ -151,7 +176,7 @@ class IntegerBuilder:
             if part is not None and part.shape == tuple(shape):
                 self.tensors[name] = part
                 return part
-            scale = self.scale_for(self.ranges[name])
+            scale = self.scale_of(name)
         view = self.value(name, [shape[a] for a in order], 1.0 if scale is None else scale, dtype)
         inverse = sorted(range(len(order)), key=lambda i: order[i])
         self.tensors[name] = view.transposed(inverse)
@@ -257,7 +282,7 @@ class IntegerBuilder:
         self, name: str, function: Callable[[np.ndarray], np.ndarray], source: float, target: float
     ) -> View:
         """int8 constant [256]: function of the real number of every int8, in the scale `target`."""
-        real = function(np.arange(-128, 128, dtype=np.float64) * source)
+        real = function(numbers_of(source))
         return self.constant(name, rounded(real / target))
 
     def finish(self, name: str, seed: int) -> QuantisedNetwork:
@@ -282,6 +307,13 @@ class IntegerBuilder:
             self.parameters.random,
             seed,
         )
+
+
+def numbers_of(scale: float) -> np.ndarray:
+    """The real numbers [256] of every int8 in a scale; in one of whole numbers these are exact."""
+    q = np.arange(-128, 128, dtype=np.float64)
+    parts = round(1 / scale) if 0 < scale <= 1 else 0
+    return q / parts if parts and float32(1 / parts) == scale else q * scale
 
 
 def _free_name(wanted: str, taken: Container[str]) -> str:

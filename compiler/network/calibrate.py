@@ -41,11 +41,13 @@ class Ranges:
         largest: magnitude.
         ends: least and largest number.
         finite: largest magnitude of what is above `MASKED`, of tensors that hold such numbers.
+        broken: tensors that hold other than whole numbers.
     """
 
     largest: dict[str, float] = field(default_factory=dict)
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     finite: dict[str, float] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
 
     def observe(self, name: str, value: np.ndarray) -> None:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
@@ -57,10 +59,16 @@ class Ranges:
         if (finite <= MASKED).any():
             kept = np.abs(finite[finite > MASKED]).max(initial=0.0)
             self.finite[name] = max(self.finite.get(name, 0.0), float(kept))
+        if name not in self.broken and (finite != np.rint(finite)).any():
+            self.broken.add(name)
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
         least, most = self.ends.get(name, (low, high))
         self.ends[name] = min(least, low), max(most, high)
+
+    def counts(self, name: str) -> bool:
+        """Whether a tensor holds whole numbers alone."""
+        return name in self.ends and name not in self.broken
 
     def __getitem__(self, name: str) -> float:
         """Largest magnitude, 1 for a tensor of zeros, to 12 bits.

@@ -12,6 +12,7 @@ from baco.compiler.network.arithmetic import fixed_point, float32
 from baco.compiler.network.builder import (
     CHANNELS_LAST,
     IntegerBuilder,
+    numbers_of,
     part_of,
     rounded,
     semantics_of,
@@ -112,8 +113,7 @@ def two_operands(b: IntegerBuilder, op: Operator) -> None:
             rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output), PRODUCT_BITS)
             b.emit(Multiplication(b.name(op.name), (op.name,), output, left, right, rescale))
         else:
-            q = np.arange(-128, 128, dtype=np.float64)
-            real = binary(name, q[:, None] * b.scale(left), q[None, :] * b.scale(right))
+            real = binary(name, numbers_of(b.scale(left))[:, None], numbers_of(b.scale(right))[None, :])
             entries = b.constant(f"{op.name}.table", rounded(real / b.scale(output)))
             b.emit(BinaryTable(b.name(op.name), (op.name,), output, left, right, entries))
 

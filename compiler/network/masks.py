@@ -206,7 +206,7 @@ class _Masks:
                 finite = self._binary("add", first, second, shape, f"{name}.finite")
             truth = other if own is None else own
             if own is not None and other is not None:
-                truth = self._binary("and", own, other, shape, name)
+                truth = self._both(own, other, shape, name)
         elif op.semantics.function == "pad" and attributes["value"] <= MASKED:
             source = operands[0]
             shape = source.shape if source is not None else ()
@@ -252,6 +252,12 @@ class _Masks:
             return self._negated(condition)
         assert condition is not None
         return self._binary("equal", condition, constant("zero", 0.0), condition.shape, f"{name}.not")
+
+    def _both(self, a: Operand, b: Operand, shape: tuple[int, ...], name: str) -> Operand:
+        """Truths where both are."""
+        if isinstance(a, Parameter) and isinstance(b, Parameter):
+            return constant(name, np.logical_and(self.parameters(a), self.parameters(b)))
+        return self._binary("and", a, b, shape, name)
 
     def _binary(self, function: str, a: Operand, b: Operand, shape: tuple[int, ...], name: str) -> Tensor:
         kind = "add" if function == "add" else "elementwise"

@@ -33,7 +33,11 @@ def softmax(b: IntegerBuilder, op: Operator) -> None:
     if mask is not None:
         if isinstance(mask, Parameter):
             view, flags = _masked(b, op, view, b.parameters(mask), mask.name)
-        else:  # truths, as they are computed
+        elif not a.get("truths"):
+            raise b.error(
+                op, "a mask that is computed cannot be run", "make the mask a constant of the model"
+            )
+        else:
             flags = b.operand(mask, op).expanded(view.shape)
     order = b.order_like(view)
     output = b.tensor(op.name, op.output.shape, order)

@@ -134,9 +134,7 @@ def _integers(
         if x.name in indices:
             view = b.tensor(x.name, x.shape, dtype="int32")
         else:
-            view = b.joined_input(x) or b.tensor(
-                x.name, x.shape, _input_order(b, x), b.scale_for(ranges[x.name])
-            )
+            view = b.joined_input(x) or b.tensor(x.name, x.shape, _input_order(b, x), b.scale_of(x.name))
         b.mark_input(view)
     for op in network.operators:
         if op.name not in b.done:

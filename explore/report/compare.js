@@ -50,7 +50,7 @@
     const missing = layers.some((one) => one === null);
     $("compare-note").textContent = missing ? "The parts of some of these designs are not in the page." : "Predicted cycles of all runs of a part; the dot is what limits it.";
     const known = layers.map((one, k) => ({ rows: one, k })).filter((one) => one.rows);
-    const key = (r) => JSON.stringify([r.network, r.name]);
+    const key = (r) => JSON.stringify([r.network, r.name, r.kind === "group"]);
     const places = layers.map((one) => new Map((one || []).filter((r) => r.counted || r.groups.length).map((r) => [key(r), r])));
     const keys = [...new Set(places.flatMap((one) => [...one.values()]).sort((a, b) => (a.kind === "layer" && b.kind === "layer" ? a.i - b.i : (b.kind === "layer") - (a.kind === "layer"))).map(key))];
     const rows = keys.map((name) => { const of = places.map((one) => one.get(name)); return { one: of.find((r) => r), of }; });

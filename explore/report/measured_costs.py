@@ -22,11 +22,11 @@ def with_measurements(costs: DesignCosts, validated: ValidatedDesign | None) -> 
         return costs
     if not validated.programs:
         return _with_layers(costs, validated, validated.cost)
-    parts: dict[tuple[str, str], MeasuredPart] = {}
-    more: dict[tuple[str, str], CostEntry] = {}
+    parts: dict[tuple[str, str, bool], MeasuredPart] = {}
+    more: dict[tuple[str, str, bool], CostEntry] = {}
     terms: dict[str, float] = {}
     networks: dict[str, tuple[float, float]] = {}
-    known = {(one.network, one.name) for one in (*costs.layers, *costs.beside)}
+    known = {one.key for one in (*costs.layers, *costs.beside)}
     names = {(one.network, name): one.name for one in costs.layers for name in one.operators}
     for program in validated.programs:
         assert program.measured is not None  # the cost is known
@@ -35,7 +35,7 @@ def with_measurements(costs: DesignCosts, validated: ValidatedDesign | None) -> 
         for name, value in measured.energy_terms_pj.items():
             terms[name] = terms.get(name, 0.0) + weight * value
         for entry, part in _program_parts(program, names):
-            key = (entry.network, entry.name)
+            key = entry.key
             parts[key] = parts[key].plus(part) if key in parts else part
             if key not in known:
                 more.setdefault(key, entry)
@@ -49,17 +49,17 @@ def _with_part(entry: CostEntry, part: MeasuredPart) -> CostEntry:
 
 def _with_layers(costs: DesignCosts, validated: ValidatedDesign, cost: Cost) -> DesignCosts:
     """With layers measured one by one; what programs do besides counts as predicted."""
-    parts: dict[tuple[str, str], MeasuredPart] = {}
+    parts: dict[tuple[str, str, bool], MeasuredPart] = {}
     for entry, result, count in zip(costs.layers, validated.layers, validated.counts, strict=True):
         if count > 0 and result.measured is not None:
             one = result.measured
-            parts[entry.network, entry.name] = MeasuredPart(count, count * one.cycles, count * one.energy_pj)
+            parts[entry.key] = MeasuredPart(count, count * one.cycles, count * one.energy_pj)
     for entry in costs.beside if costs.whole else ():
-        parts[entry.network, entry.name] = MeasuredPart(
-            entry.runs, entry.total_cycles, entry.total_pj, assumed=True
-        )
+        part = MeasuredPart(entry.runs, entry.total_cycles, entry.total_pj, assumed=True)
+        key = entry.key
+        parts[key] = parts[key].plus(part) if key in parts else part
     networks: dict[str, tuple[float, float]] = {}
-    for (network, _), part in parts.items():
+    for (network, *_), part in parts.items():
         cycles, energy = networks.get(network, (0.0, 0.0))
         networks[network] = cycles + part.cycles, energy + (part.energy_pj or 0.0)
     return costs.with_measured(cost, parts, networks)

@@ -128,7 +128,7 @@ def test_configurations_and_arrays_of_ones_own(tmp_path: Path, space: Path) -> N
         ({"grid": (0, 1)}, "has no programs"),
         ({"network": "resnet18"}, "kernel: explore a network or a kernel, not both"),
         ({"kernel": None}, "shape: only a kernel has arguments"),
-        ({"kernel": "layer.py:layer"}, "kernel: str is no kernel"),
+        ({"kernel": "layer.py:layer"}, "kernel must be a kernel (@baco.jit), not 'layer.py:layer' (str)"),
         ({"search": "local"}, "have a search of their own"),
         ({"whole": False}, "a kernel is a whole program"),
         ({"cost_model": "reference", "space": "reference"}, "predicted by the instruction-aware model"),

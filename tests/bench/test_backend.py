@@ -22,9 +22,12 @@ from baco.bench.backend import (
 RIGHT = (
     "test_attention_3d_gqa_causal",
     "test_attention_4d_attn_mask_bool_4d",
+    "test_attention_4d_attn_mask_4d_causal",
     "test_attention_4d_causal",
     "test_attention_4d_softcap",
+    "test_attention_local_window_ext_cache_rank2_mask",
     "test_attention_4d_with_past_and_present_qk_matmul",
+    "test_attention_4d_with_past_and_present_qk_matmul_bias_3d_mask_causal",
     "test_averagepool_2d_dilations",
     "test_averagepool_3d_default",
     "test_batchnorm_epsilon",

@@ -111,7 +111,7 @@ def is_published_csv(text: str) -> bool:
     keys = [_key(field) for field in first.split(",")]
     if "type" in keys or "network" in keys:
         return False
-    return "ifmapheight" in keys or (keys[:1] != [""] and keys[0] in _NAMES and {"m", "n", "k"} <= set(keys))
+    return "ifmapheight" in keys or (keys[0] in _NAMES - {"name"} and {"m", "n", "k"} <= set(keys))
 
 
 def load_published_csv(path: str, text: str, rest: str | None) -> Network:

@@ -176,7 +176,6 @@ HANDLERS: dict[str, Handler] = {
         partial(_unary, kind="elementwise"),
     ),
     "Conv": partial(conv, weight=1, bias=2),
-    "FusedConv": partial(conv, weight=1, bias=2),
     "ConvInteger": partial(conv, weight=1, bias=None),
     "QLinearConv": partial(conv, weight=3, bias=8),
     "ConvTranspose": conv_transpose,

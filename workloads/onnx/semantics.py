@@ -329,6 +329,10 @@ def _pad(imp: OnnxNode) -> Semantics | None:
     return Semantics("pad", (imp.tensor(0),), attributes)
 
 
+def _not(imp: OnnxNode) -> Semantics:
+    return Semantics("binary", (imp.tensor(0), constant("false", 0.0)), {"name": "equal"})
+
+
 def _where(imp: OnnxNode) -> Semantics:
     return Semantics("where", tuple(operand(imp, i) for i in range(3)))
 
@@ -388,6 +392,7 @@ RULES: dict[str, Rule] = {
     "Upsample": _resize,
     "Concat": _concat,
     "Gather": _embedding,
+    "Not": _not,
     "Pad": _pad,
     "Where": _where,
 }

@@ -37,6 +37,11 @@ def view_steps(imp: OnnxNode, output: int = 0) -> tuple[Step, ...]:
     return steps if fits(source, target, steps) else ()
 
 
+def view_rules() -> frozenset[str]:
+    """Operators whose views are recorded."""
+    return frozenset(_RULES)
+
+
 def _numbers(imp: OnnxNode, index: int, attribute: str) -> list[int] | None:
     """Integers from a constant input, or from the attribute that older operator sets have."""
     if imp.has(index):

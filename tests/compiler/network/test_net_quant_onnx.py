@@ -280,16 +280,16 @@ def test_declared_outputs_are_the_outputs(tmp_path):
 @pytest.mark.parametrize(
     ("op", "attributes", "says"),
     [
-        ("CumSum", {}, "cumsum: running sum"),
-        ("LRN", {"size": 3}, "lrn: local response"),
+        ("CumSum", {"strange": 1}, "CumSum: strange=1 is not supported"),
+        ("LRN", {"size": 0}, "LRN: size=0"),
         ("LogSoftmax", {}, "logarithm of a softmax of 100"),
-        ("Hardmax", {}, "activation: another"),
+        ("TopK", {}, "TopK"),
     ],
 )
 def test_what_cannot_be_run_is_named(tmp_path, op, attributes, says):
     m = Model()
     x = m("Conv", "x", m.weight(4, 3, 1, 1))
-    more = [m.constant(np.array(1))] if op == "CumSum" else []
+    more = [m.constant(np.array(1).reshape((1,) * (op == "TopK")))] if op in ("CumSum", "TopK") else []
     y = m(op, x, *more, **attributes)
     path = tmp_path / "model.onnx"
     onnx.save(m.build({"x": np.zeros((1, 3, 4, 100), np.float32)}, [y], 18), path)

@@ -146,15 +146,18 @@ def measured(job: Measurable) -> Measurement:
     return made_up(job)
 
 
-@pytest.mark.parametrize(
-    ("networks", "weights"), [([IMAGE], None), ([TEXT], None), ([IMAGE, TEXT], [2.0, 1.0])]
-)
+@pytest.mark.parametrize("network", [IMAGE, ""])
 def test_measured_programs_add_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, networks: list[str], weights: list[float] | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studies: Callable[[str], Path], network: str
 ) -> None:
+    """Of one network, and of a mix of two with weights."""
     monkeypatch.setattr(running, "gather", fake_measuring(measured))
-    search(tmp_path, networks, weights=weights)
-    validate_file(tmp_path / FILE_NAME, ValidationOptions(2, 1))
+    if network:
+        copied(studies, network, tmp_path)
+    else:
+        search(tmp_path, ["resnet18:image=32", IMAGE], weights=[3.0, 0.5])
+        check(tmp_path)
+    validate_file(tmp_path / FILE_NAME, ValidationOptions(2, 0))
     check(tmp_path)
     data = report_data(tmp_path / FILE_NAME)
     costs = data.best_costs
@@ -230,7 +233,7 @@ def test_a_part_that_is_missing_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="predicted cycles: parts add up to"):
         replace(data, costs=wrong)
     headline = Cost(100.0, 50.0, 1.0, "measured")
-    part = {(costs.layers[0].network, costs.layers[0].name): MeasuredPart(1.0, 99.0)}
+    part = {costs.layers[0].key: MeasuredPart(1.0, 99.0)}
     with pytest.raises(ValueError, match="measured cycles: parts add up to 99"):
         costs.with_measured(headline, part, {"tiny": (100.0, 50.0)}).check(None)
 

@@ -89,7 +89,7 @@ def test_the_groups_taken_gain_most_of_all_that_do_not_overlap(seed: int) -> Non
         if stop - start > 1 and random.random() < 0.6:
             count = int(random.integers(1, 4))
             needs = np.stack([random.integers(1, 2 * size, count) for size in sizes], 1).astype(float)
-            costs = np.zeros((count, 4))
+            costs = np.zeros((count, len(StepCost._fields)))
             costs[:, 0] = random.integers(1, 150, count)
             operators = GroupOperators(tuple(ops[start:stop]))  # type: ignore[arg-type]
             row.append(_Possible(operators, tuple(range(start, stop)), (), needs, costs))

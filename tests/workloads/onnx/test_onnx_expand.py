@@ -400,3 +400,12 @@ def test_the_first_cause_is_said_and_the_rest_counted(tmp_path):
     z = m("Relu", m("Concat", y, m.x, axis=0))
     with pytest.raises(InputError, match=r"some\.where\.Strange .*\(and .*that read their results\)"):
         _run(tmp_path, m.model(z), m.values)
+
+
+def test_whole_numbers_compare_exactly(tmp_path):
+    m = Small(f(3, 8))
+    count = m.input("count", np.array([[3.0], [7.0], [0.0]], np.float32))
+    before = m("Less", np.arange(8, dtype=np.float32), count)
+    y = m("Where", before, m.x, np.float32(0))
+    x, counts = m.values["x"], m.values["count"]
+    _agrees(tmp_path, m, y, wanted=[np.where(np.arange(8) < counts, x, 0)], tolerance=0.02)
