@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from baco.accel.config import Accelerator
 from baco.accel.energy import SUPPLY_CLOCKS
+from baco.common import portable
 from baco.common.errors import InputError
 from baco.exploration.candidate import CostModelName
 from baco.exploration.constraints import Constraints
@@ -165,7 +165,7 @@ def _in_space(accelerator: Accelerator, space: DesignSpace, name: str, way: Way)
 
     def distance(sizes: Mapping[str, int]) -> tuple[float, int]:
         others = [one for one in SIZES if one != name]
-        away = sum(abs(math.log2(sizes[one] / own[one])) for one in others)
+        away = sum(abs(portable.log2(sizes[one] / own[one])) for one in others)
         return round(away, 6), -sum(sizes[one] for one in others)
 
     return min(rows, key=distance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -79,4 +78,4 @@ def _worst(ratios: Mapping[str, float], gained: str) -> str:
 
 def _price(ratios: Mapping[str, float], gained: str) -> float:
     worst = max(ratios[_worst(ratios, gained)], 1 + _LEAST_LOSS)
-    return math.log(worst) / math.log(1 / ratios[gained]) if ratios[gained] > 0 else 0.0
+    return portable.log(worst) / portable.log(1 / ratios[gained]) if ratios[gained] > 0 else 0.0
