@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from baco.common import portable
+
 __all__ = ["LEAST_GAIN", "TradeOff", "trade_offs"]
 
 #: What is gained must be so much of the best design's, at least.
