@@ -355,7 +355,7 @@ def _machine(source: ProgramSource, accelerator: AcceleratorSource | None, timin
     if accelerator is None and isinstance(source, BoundLaunch):
         machine = source.options.machine()
     else:
-        machine = load_accelerator(accelerator or "gemmini-default")
+        machine = load_accelerator("gemmini-default" if accelerator is None else accelerator)
     return machine if timing is None else with_timing(machine, timing)
 
 

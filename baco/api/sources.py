@@ -68,8 +68,8 @@ def network(
             raise InputError("example inputs go with a torch.nn.Module, not with a name or a file")
         from baco.workloads.inputs.load import load_network, with_shapes
 
-        return load_network(with_shapes(str(source), shapes) if shapes else str(source))
-    if shapes:
+        return load_network(with_shapes(str(source), shapes) if shapes is not None else str(source))
+    if shapes is not None:
         raise InputError("`shapes` go with an ONNX model")
     if callable(source) and hasattr(source, "named_parameters"):  # without loading PyTorch for anything else
         if inputs is None:
@@ -197,7 +197,9 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(inner) for key, inner in value.items()}
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a number of numpy's
         return value.item()
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise InputError(f"{type(value).__name__} is no value of a configuration")
 
 
 def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
