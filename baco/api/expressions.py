@@ -23,7 +23,7 @@ __all__ = ["expression", "expression_unit"]
 def expression(
     text: str,
     *,
-    constants: Mapping[str, np.ndarray[Any, Any] | None] | Sequence[str] = (),
+    constants: Mapping[str, np.ndarray[Any, Any] | None] | Sequence[str] | str = (),
     shapes: Mapping[str, Sequence[int]] | None = None,
     scale: float | None = None,
     relu: bool = False,
@@ -39,7 +39,7 @@ def expression(
 
     Args:
         sizes: how often each iteration runs, outermost first.
-        constants: tensors that are known while compiling: trained weights, say. Random without an array.
+        constants: tensors that are known while compiling: trained weights, say; names, or arrays by name. Random without an array.
         shapes: of tensors of which the indices do not reach everything, or from which they reach out.
         scale: of the requantisation; by default one that leaves most results of random operands within int8.
         relu: negative sums become 0.
@@ -56,7 +56,8 @@ def expression(
             raise InputError(f"an iteration runs a whole number of times, at least once, not {size!r}")
     contraction = parse_contraction(text, {one: int(size) for one, size in sizes.items()}, name)
     given: dict[str, np.ndarray[Any, Any] | None]
-    given = dict(constants) if isinstance(constants, Mapping) else dict.fromkeys(constants)
+    names = [constants] if isinstance(constants, str) else constants
+    given = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
     for one, array in given.items():
         if array is not None and not isinstance(array, np.ndarray):
             raise InputError(f"constant {one} must be a numpy array, not of type {type(array).__name__}")
