@@ -22,12 +22,17 @@ class FunctionalEngine:
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`."""
-        elf = load_program(job)
-        tools = toolchain(job.tools)
-        start = time.perf_counter()
-        simulator = functional_simulator(tools, job.report)
-        built = time.perf_counter() - start
-        return run_simulator(simulator, "functional", job, elf, tools, build_seconds=built)
+        return run_functional(job, "functional")
+
+
+def run_functional(job: Job, engine: str) -> Simulation:
+    """What `Engine.run` gives of one of the engines that are a way of the functional simulator."""
+    elf = load_program(job)
+    tools = toolchain(job.tools)
+    start = time.perf_counter()
+    simulator = functional_simulator(tools, job.report)
+    built = time.perf_counter() - start
+    return run_simulator(simulator, engine, job, elf, tools, build_seconds=built)
 
 
 def check_functional(job: Job) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
-from baco.sim.build import functional_simulator
-from baco.sim.engines.functional import check_functional
-from baco.sim.engines.native import load_program, run_simulator
+from baco.sim.engines.functional import check_functional, run_functional
 from baco.sim.job import Job, MainMemory, Simulation
-from baco.sim.toolchain import toolchain
 
 #: What the original's ExecuteController demands of its queue, and lines of the inclusive cache.
 _VISIBLE_COMMANDS, _LINE_BYTES = 3, 64
@@ -36,12 +31,7 @@ class OriginalEngine:
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`."""
-        elf = load_program(job)
-        tools = toolchain(job.tools)
-        start = time.perf_counter()
-        simulator = functional_simulator(tools, job.report)
-        built = time.perf_counter() - start
-        return run_simulator(simulator, "gemmini-model", job, elf, tools, build_seconds=built)
+        return run_functional(job, "gemmini-model")
 
 
 def check_original(accelerator: Accelerator) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
-from baco.sim.build import functional_simulator
-from baco.sim.engines.functional import check_functional
-from baco.sim.engines.native import load_program, run_simulator
+from baco.sim.engines.functional import check_functional, run_functional
 from baco.sim.job import Job, Simulation
-from baco.sim.toolchain import toolchain
 
 
 class TimedEngine:
@@ -25,12 +20,7 @@ class TimedEngine:
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`."""
-        elf = load_program(job)
-        tools = toolchain(job.tools)
-        start = time.perf_counter()
-        simulator = functional_simulator(tools, job.report)
-        built = time.perf_counter() - start
-        return run_simulator(simulator, "timed", job, elf, tools, build_seconds=built)
+        return run_functional(job, "timed")
 
 
 def check_timed(accelerator: Accelerator) -> None:
