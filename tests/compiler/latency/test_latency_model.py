@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +226,7 @@ def test_committed_constants_are_legal_and_name_their_sets() -> None:
     found = constants()
     assert min(found.host.values()) >= 0
     assert min(found.timing.values()) > 0
-    text = Path(str(__import__("baco.compiler").__path__[0]), "latency", "constants.json").read_text()
+    text = resources.files("baco.compiler.latency").joinpath("constants.json").read_text("utf-8")
     assert "test" not in json.loads(text)["baco"]["sets"]
 
 
