@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from importlib import resources
 from pathlib import Path
 
 from baco.common.errors import OWN_PACKAGE
@@ -11,8 +12,8 @@ from baco.common.provenance import stable_hash
 
 __all__ = ["code_hash", "modules_behind"]
 
-#: Above the package, through which everything of ours is found (`baco/bench` leads to this folder, too).
-_ROOT = Path(__file__).resolve().parents[1]
+#: Above the package, through which everything of ours is found.
+_ROOT = Path(str(resources.files("baco"))).parent
 
 
 @functools.cache

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1] / "baco"
 #: Files that a search, its proof, its measurements and its compiler consist of.
 FILES = (
-    "explore/**/*.py",
+    "exploration/**/*.py",
     *(
         f"compiler/{name}/**/*.py"
         for name in ("analysis", "choice", "latency", "layers", "mapping", "schedules", "styles")
@@ -23,19 +23,19 @@ FILES = (
 #: is made of.
 OTHERS = (
     "common/tensors.py",
-    "explore/report/*.py",
+    "exploration/report/*.py",
     "workloads/semantics.py",
 )
 #: Functions of the others that may do what they like, and why.
 ALLOWED = {
     ("compiler/layers/reference.py", "_sums"): "whole numbers",
-    ("explore/search/exact_factors.py", "_shares"): "whole numbers",
-    ("explore/search/exact_factors.py", "divisors"): "whole numbers",
-    ("explore/cost/evaluate.py", "spearman"): "statistics for people",
-    ("explore/cost/evaluate.py", "total"): "statistics for people",
-    ("explore/cost/infeasible.py", "_round_up"): "a number in a message",
-    ("explore/shortfall.py", "_ceil"): "a number in a message",
-    ("explore/space.py", "_no_legal_pair"): "a number in a message",
+    ("exploration/search/exact_factors.py", "_shares"): "whole numbers",
+    ("exploration/search/exact_factors.py", "divisors"): "whole numbers",
+    ("exploration/cost/evaluate.py", "spearman"): "statistics for people",
+    ("exploration/cost/evaluate.py", "total"): "statistics for people",
+    ("exploration/cost/infeasible.py", "_round_up"): "a number in a message",
+    ("exploration/shortfall.py", "_ceil"): "a number in a message",
+    ("exploration/space.py", "_no_legal_pair"): "a number in a message",
 }
 #: Functions and methods whose last bits, or whose order of equal elements, are not the same everywhere.
 DIFFER = frozenset(
