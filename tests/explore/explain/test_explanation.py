@@ -360,10 +360,7 @@ def test_a_measured_best_is_compared_with_like_costs(tmp_path: Path) -> None:
     slow = dataclasses.replace(predicted, latency_cycles=3 * predicted.latency_cycles, source="measured")
     best = dataclasses.replace(data.best, cost=slow)
     candidates = [best if n == place else one for n, one in enumerate(data.candidates)]
-    parts = {
-        (one.network, one.name): MeasuredPart(one.runs, 3 * one.total_cycles, one.total_pj)
-        for one in costs.entries
-    }
+    parts = {one.key: MeasuredPart(one.runs, 3 * one.total_cycles, one.total_pj) for one in costs.entries}
     totals = {one.name: (3 * one.cycles, one.energy_pj) for one in costs.networks}
     measured = [
         costs.with_measured(slow, parts, totals) if n == place else one for n, one in enumerate(data.costs)
