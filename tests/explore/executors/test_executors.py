@@ -206,4 +206,6 @@ def test_an_address_where_no_cluster_is(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert "BacoError: --address: there is no Ray cluster at '127.0.0.1:1'" in done.stderr
+    assert "there is no Ray cluster at '127.0.0.1:1'" in done.stderr
+    assert "or leave `address` out" in done.stderr
+    assert "--address" not in done.stderr.rpartition("BacoError")[2]

@@ -213,7 +213,7 @@ def test_full_disk_is_a_clear_error_and_leaves_the_study_intact(tmp_path: Path) 
         for _ in range(3):
             with pytest.raises(StorageError, match="the disk is full") as caught:
                 study.record(summary, found, large)
-        assert "`resume=True`" in str(caught.value)
+        assert "resume the study" in str(caught.value)
         assert study.batches == 5
         assert content(path) == expected[5]
         connection.execute("PRAGMA max_page_count=1000000")

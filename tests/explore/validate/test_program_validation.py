@@ -168,7 +168,11 @@ def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> N
             NetworkOptions(spec),
             "the plan is for the accelerator",
         ),
-        (ProgramOptions(), NetworkOptions(spec, mappings="compiler"), "--mappings"),
+        (
+            ProgramOptions(),
+            NetworkOptions(spec, mappings="compiler"),
+            "`mappings` and a plan exclude each other",
+        ),
     ):
         with pytest.raises(InputError, match=why):
             network_request(program, LayerOptions(), network)

@@ -31,7 +31,7 @@ from baco.exploration.validate.run import STORE_NAME, ValidationOptions, validat
 from baco.exploration.validate.session import validate_file
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
-from tests.explore.report.test_report_page import Engine
+from tests.explore.report.test_report_page import Engine, size_of_unit
 from tests.explore.report_helpers import report_data as random_report
 from tests.explore.study_helpers import new_study
 from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
@@ -411,11 +411,15 @@ def test_the_page_draws_lines_from_predictions_to_measurements(
     monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path, samples=60, scratchpad_kib=(8, 16, 32), accumulator_kib=(4, 8))
     designs = validate_file(study, ValidationOptions(2, 0)).designs
-    traces = Engine(page_html(report_data(study))).get("plots['plot-front']")["traces"]
+    plot = Engine(page_html(report_data(study))).get("plots['plot-front']")
+    traces = plot["traces"]
     named = {one["name"]: one for one in traces if "name" in one}
     axes = [
         (sorted(named["measured"][axis]), sorted(named["predicted before"][axis]), scale, what)
-        for axis, scale, what in (("x", 1.0, "latency_cycles"), ("y", 1e-12, "energy_pj"))
+        for axis, scale, what in (
+            ("x", 1 / size_of_unit(plot["layout"]["xaxis"]["title"]["text"], "cycles"), "latency_cycles"),
+            ("y", 1e-12 / size_of_unit(plot["layout"]["yaxis"]["title"]["text"], "J"), "energy_pj"),
+        )
     ]
     for measured, predicted, scale, what in axes:
         costs = sorted(getattr(one.cost, what) * scale for one in designs)
