@@ -294,6 +294,7 @@ def _check_kernel_options(measure: str | None, validate: int, *, baseline: bool)
 
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
     """Search, with a display, and with a page that shows how the search stands."""
+    from baco.common.errors import BacoError
     from baco.display.progress import shown
     from baco.exploration.report.live import LivePage
 
@@ -301,7 +302,11 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
     with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
         live = LivePage(made.folder, names, made.objective, len(made.workload.tasks), display)
         live.doing("loading the cost models")
-        return made.run(live, command), live
+        try:
+            return made.run(live, command), live
+        except BacoError:
+            live.withdraw()
+            raise
 
 
 def cycles_of(text: str, option: str) -> float:

@@ -38,6 +38,7 @@ class LivePage:
         self, folder: Path, networks: str, objective: Objective, tasks: int, inner: Progress | None = None
     ) -> None:
         self._path = folder / PROGRESS_PAGE
+        self._new = not self._path.exists()
         self._networks, self._objective, self._tasks, self._inner = networks, objective, tasks, inner
         self._summaries: list[BatchSummary] = []
         self._notes: list[str] = []
@@ -73,6 +74,11 @@ class LivePage:
         self._notes.append(text)
         if self._inner is not None:
             self._inner.note(text)
+
+    def withdraw(self) -> None:
+        """The search was refused: a page that has shown nothing yet goes again."""
+        if self._new and not self._summaries:
+            self._path.unlink(missing_ok=True)
 
     def finish(self) -> None:
         """The report has been written: the page leads there. Raises StorageError when the page cannot be written."""
