@@ -15,8 +15,7 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.codegen.program import Buffer, Program, build_program
 from baco.compiler.ir.emit import Emitter
-from baco.sim.engines.base import run_job
-from baco.sim.engines.external import load_for
+from baco.sim.engines.base import check_job, run_job
 from baco.sim.job import Job, Watchpoint
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
@@ -110,7 +109,7 @@ def test_what_cannot_be_watched(program: Program, job: Job, tmp_path: Path) -> N
     with pytest.raises(InputError, match=r"the copy of a mark of .* is outside memory"):
         run_job(replace(job, watches=(Watchpoint(here.address, ((0, 8),)),)), engine="functional")
     with pytest.raises(InputError, match="watches no instructions"):
-        load_for("spike", replace(job, watches=(here,)))
+        check_job(replace(job, watches=(here,)), engine="spike")
     stream = tmp_path / "stream.txt"
     stream.write_text("")
     with pytest.raises(InputError, match="no instructions to watch"):

@@ -12,8 +12,7 @@ from baco.common.errors import InputError
 from baco.compiler.codegen.program import Buffer, build_program
 from baco.compiler.ir.emit import Emitter
 from baco.sim.elf import symbol_range
-from baco.sim.engines.base import run_job
-from baco.sim.engines.external import load_for
+from baco.sim.engines.base import check_job, run_job
 from baco.sim.job import Job
 
 GEMMINI = load_accelerator("gemmini-default")
@@ -59,7 +58,7 @@ def test_ranges_outside_memory(job: Job, address: int, count: int) -> None:
 
 def test_who_cannot_do_it(job: Job, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither fills nor dumps memory"):
-        load_for("spike", replace(job, dumps=((0x80000000, 4),)))
+        check_job(replace(job, dumps=((0x80000000, 4),)), engine="spike")
     stream = tmp_path / "stream"
     stream.write_text("")
     with pytest.raises(InputError, match="by its own lines"):

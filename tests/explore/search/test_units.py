@@ -345,7 +345,7 @@ class Killer:
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> RestOfPrograms:
     """The rest of programs of every search in this test."""
     rest = lopsided()
-    monkeypatch.setattr(rest_module, "rest_in_space", lambda workload, space: rest)
+    monkeypatch.setattr(rest_module, "rest_in_space", lambda workload, space, doing: rest)
     return rest
 
 
@@ -397,10 +397,17 @@ def test_without_any_use_for_them_the_search_is_one_without_the_choice(
         },
     )
     known = {True: useless, False: rest.without_units()}
-    monkeypatch.setattr(rest_module, "rest_in_space", lambda workload, space: known[space.search_units])
+    monkeypatch.setattr(
+        rest_module, "rest_in_space", lambda workload, space, doing: known[space.search_units]
+    )
     one = explore(tmp_path / "choice")
     other = explore(tmp_path / "none", SPACE.without_units())
-    assert content(one.path) == content(other.path)
+    asked, without = content(one.path), content(other.path)
+    # what was asked for is kept as it was; what came of it is the same
+    assert asked.pop("setup") != without.pop("setup")
+    assert asked == without
+    with Study.open(one.path, read_only=True) as study:
+        assert not study.space().search_units
     layers = explore(tmp_path / "layers", whole=False)
     assert not layers.best.accelerator.features.row_functions
 

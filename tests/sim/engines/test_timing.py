@@ -200,7 +200,8 @@ def test_what_the_timing_has_not_is_refused(tmp_path: Path) -> None:
     stream = tmp_path / "stream.txt"
     stream.write_text("fence\n")
     with pytest.raises(
-        InputError, match="the timing 'gemmini' is one of the engine 'rtl', not of 'functional'"
+        InputError,
+        match="the timing 'gemmini' is that of a model of the original Gemmini, not of the engine 'functional'",
     ):
         run_job(Job(DEFAULT, stream=stream, timing="gemmini"), engine="functional")
     with pytest.raises(InputError, match="there is no timing 'gemini'"):
