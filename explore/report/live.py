@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ class LivePage:
         self, folder: Path, networks: str, objective: Objective, tasks: int, inner: Progress | None = None
     ) -> None:
         self._path = folder / PROGRESS_PAGE
-        self._new = not self._path.exists()
+        self._new = not os.path.exists(self._path)
         self._networks, self._objective, self._tasks, self._inner = networks, objective, tasks, inner
         self._summaries: list[BatchSummary] = []
         self._notes: list[str] = []

@@ -29,9 +29,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "baco.cli.compile_input.layer_unit",
         "baco.cli.compile_input.schedule_for",
         "baco.sim.engines.functional.load_program",
-        "baco.sim.engines.original.load_program",
         "baco.sim.engines.rtl.load_program",
-        "baco.sim.engines.timed.load_program",
     ):
         monkeypatch.setattr(place, work)
 

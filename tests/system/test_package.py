@@ -169,7 +169,7 @@ def test_files_of_the_users_beside_a_script_change_nothing(installed: Installed,
     [
         ("baco", ("networks",)),
         ("python", ("-m", "baco", "networks")),
-        ("explore", ("-n", "table.yaml", "--samples", "20", "--workers", "2", "--out", "study")),
+        ("explore", ("-n", "table.yaml", "--samples", "20", "--out", "study")),
         ("baco", ("run", "kernel.py:matmul_relu", "--engine", "functional", "--help")),
         ("baco", ("doctor",)),
     ],
