@@ -146,13 +146,16 @@ def _load(state: int) -> tuple[Step, ...]:
     )
 
 
+#: Of every store.
+_STORE_CONFIGURED = Refuse(
+    "NOT_CONFIGURED",
+    "a CONFIG_ST has come before",
+    "not st_configured",
+    original=NO_CONFIG_ST,
+)
+
 MVOUT: tuple[Step, ...] = (
-    Refuse(
-        "NOT_CONFIGURED",
-        "a CONFIG_ST has come before",
-        "not st_configured",
-        original=NO_CONFIG_ST,
-    ),
+    _STORE_CONFIGURED,
     Refuse(
         "BAD_FLAGS",
         "what is pooled is not raw",
@@ -287,12 +290,7 @@ LOAD_TABLE: tuple[Step, ...] = (
 )
 
 MVOUT_SPAD: tuple[Step, ...] = (
-    Refuse(
-        "NOT_CONFIGURED",
-        "a CONFIG_ST has come before",
-        "not st_configured",
-        original=NO_CONFIG_ST,
-    ),
+    _STORE_CONFIGURED,
     Refuse(
         "BAD_FLAGS",
         "the destination is in the scratchpad",
