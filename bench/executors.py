@@ -23,7 +23,7 @@ from baco.exploration.executors.engine import HERE, ExecutorChoice
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
@@ -235,12 +235,12 @@ def recorded() -> dict[str, Any]:
             out=folder / "made",
             cost_model="reference",
         )
-        with Study.open(folder / "made" / FILE_NAME, read_only=True) as made:
+        with StudyRecord.open(folder / "made" / FILE_NAME, read_only=True) as made:
             candidate, summary, state = made.candidates()[0], made.summaries()[-1], made.state()
             setup, tasks, provenance = made.setup, made.tasks, made.provenance
         assert state is not None
         found = [_traded(candidate, number, objective) for number in range(_RECORDED)]
-        with Study.create(folder / FILE_NAME, setup, tasks, provenance) as study:
+        with StudyRecord.create(folder / FILE_NAME, setup, tasks, provenance) as study:
             begun, used = time.perf_counter(), time.process_time()
             for batch in range(_RECORDED // _BATCH):
                 part = found[batch * _BATCH : (batch + 1) * _BATCH]

@@ -32,7 +32,7 @@ from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.validate.run import STORE_NAME, ValidationOptions, validated_designs
 from baco.exploration.validate.session import validate_file
 from baco.workloads.network import Network, Operator, Tensor, Workload
@@ -271,7 +271,7 @@ class _Runs:
     def check(self) -> None:
         """Count what was acknowledged and is not there, or is something else. Raises StorageError for a study that is none."""
         told = {(words[1], words[2]) for words in self.lines("acknowledged")}
-        with Study.open(self.study, read_only=True) as study:
+        with StudyRecord.open(self.study, read_only=True) as study:
             kept = study.measurements()
         with MeasurementStore(self.study.with_name(STORE_NAME)) as store:
             for key, seconds in told:
@@ -351,7 +351,7 @@ def kill_runs(
         note(f"{executor}: {drivers} drivers and {workers} workers killed, {runs.acknowledged} measurements")
     runs.finish()
     ended = Counter(words[1] for words in runs.lines("end"))
-    with Study.open(expected, read_only=True) as one, Study.open(study, read_only=True) as other:
+    with StudyRecord.open(expected, read_only=True) as one, StudyRecord.open(study, read_only=True) as other:
         pairs = list(zip(validated_designs(one), validated_designs(other), strict=True))
     return KillResult(
         executor=executor,

@@ -275,10 +275,10 @@ def load_study(folder: str | Path) -> Result:
 
     Raises InputError where there is no study, StorageError for a damaged one.
     """
-    from baco.exploration.studies.study import Study
+    from baco.exploration.studies.study import StudyRecord
 
     result = Result(folder)
-    with Study.open(result.path, read_only=True):
+    with StudyRecord.open(result.path, read_only=True):
         pass  # verified here, so that a damaged one is not found out about later
     return result
 

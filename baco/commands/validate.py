@@ -111,12 +111,12 @@ def validate(
 
 def _write_programs(path: Path) -> None:
     from baco.common.errors import InfeasibleError, Location
-    from baco.exploration.studies.study import Study
+    from baco.exploration.studies.study import StudyRecord
     from baco.exploration.validate.compare import best_measured
     from baco.exploration.validate.programs import write_programs
     from baco.exploration.validate.run import validated_designs
 
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         best = best_measured(validated_designs(study), study.objective)
         tasks = study.tasks
     if best is None:

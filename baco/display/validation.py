@@ -154,13 +154,13 @@ def _agreements(designs: Sequence[ValidatedDesign]) -> list[str]:
 
 def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
-    from baco.exploration.studies.study import Study
+    from baco.exploration.studies.study import StudyRecord
     from baco.exploration.validate.compare import comparisons
     from baco.exploration.validate.predictions import prediction_change
     from baco.exploration.validate.result import model_error
     from baco.exploration.validate.run import validated_designs
 
-    with Study.open(study, read_only=True) as opened:
+    with StudyRecord.open(study, read_only=True) as opened:
         designs, objective = validated_designs(opened), opened.objective
     console = stdout()
     table = Table(box=None, pad_edge=False)

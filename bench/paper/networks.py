@@ -32,7 +32,7 @@ from baco.common.errors import BacoError, InputError, Location
 from baco.exploration.candidate import CostModelName
 from baco.exploration.executors.engine import ExecutorChoice
 from baco.exploration.measure.store import MeasurementStore
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.validate.compare import best_measured
 from baco.exploration.validate.design import Design
 from baco.exploration.validate.run import validated_designs
@@ -228,7 +228,7 @@ def rows_of_study(folder: Path) -> list[NetworkRow]:
     what is no study, InputError for one without measured designs.
     """
     path = folder / FILE_NAME if folder.is_dir() else folder
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         designs = validated_designs(study)
         best = best_measured(designs, study.objective)
         name = study.tasks[0].network

@@ -26,7 +26,7 @@ from baco.exploration.measured.alternatives import Alternative, MachineAlternati
 from baco.exploration.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.choose import by_accelerator
 from baco.exploration.validate.design import design_of_candidate
 from baco.exploration.validate.run import (
@@ -104,7 +104,7 @@ def measure_study(
     Raises InputError for a study of the reference model, whose designs are not programs, InfeasibleError for one
     without any design that can be compiled, StorageError for one that is missing, damaged or being written.
     """
-    with Study.open(path) as study:
+    with StudyRecord.open(path) as study:
         workload = study.workload()
         space = study.space()
         layers = layers_of_tasks(study.tasks, workload)
@@ -228,7 +228,7 @@ def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | N
     return allowed
 
 
-def _candidate(found: MeasuredDesign, study: Study) -> Candidate:
+def _candidate(found: MeasuredDesign, study: StudyRecord) -> Candidate:
     return Candidate(
         found.accelerator,
         study.tasks,

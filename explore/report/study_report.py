@@ -30,7 +30,7 @@ from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecor
 from baco.exploration.report.measured_costs import with_measurements
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.baseline import baseline_schedules
 from baco.exploration.validate.merge import merge
 from baco.exploration.validate.result import ValidatedDesign
@@ -68,7 +68,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
 
     Raises as `write_study_report` does.
     """
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         nearest = [replace(one, front=True) for one in study.nearest()]
         if study.best() is None and not nearest:
             raise InfeasibleError(

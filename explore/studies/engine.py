@@ -45,7 +45,7 @@ from baco.exploration.shortfall import Shortfall, shortfall
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.interruption import StopRequest
 from baco.exploration.studies.preparation import describe_setup, made_now, opened_study, programs_beside
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.workloads.network import Workload
 
@@ -203,7 +203,7 @@ def run_exploration(
 
 
 def _prepared(
-    study: Study,
+    study: StudyRecord,
     workload: Workload,
     space: DesignSpace,
     budget: Budget,
@@ -271,7 +271,7 @@ def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> Cos
         return check_cost_model(name, space)
     if study is None or not study.exists():
         return default_cost_model(space)
-    with Study.open(study, read_only=True) as earlier:
+    with StudyRecord.open(study, read_only=True) as earlier:
         return earlier.cost_model
 
 
@@ -300,7 +300,7 @@ def _completed(evaluations: int, budget: Budget) -> Stopped:
 
 
 def _search(
-    study: Study,
+    study: StudyRecord,
     searcher: Searcher,
     patience: Patience,
     budget: Budget,
@@ -347,7 +347,7 @@ def _search(
 
 
 @contextlib.contextmanager
-def _from_snapshot(study: Study, restored: bool) -> Iterator[None]:
+def _from_snapshot(study: StudyRecord, restored: bool) -> Iterator[None]:
     """A searcher that began from a snapshot believes its arrays; what it trips over may be what somebody wrote there."""
     try:
         yield
@@ -365,7 +365,7 @@ def _from_snapshot(study: Study, restored: bool) -> Iterator[None]:
 
 
 def _prove(
-    study: Study,
+    study: StudyRecord,
     space: DesignSpace,
     stop: StopRequest,
     budget: Budget,
@@ -392,7 +392,7 @@ def _prove(
     return True
 
 
-def _summary(study: Study, result: BatchResult, seconds: float) -> BatchSummary:
+def _summary(study: StudyRecord, result: BatchResult, seconds: float) -> BatchSummary:
     scores = [study.objective.scalar(candidate.cost) for candidate in result.candidates]
     if study.best_objective is not None:
         scores.append(study.best_objective)
@@ -407,7 +407,7 @@ def _summary(study: Study, result: BatchResult, seconds: float) -> BatchSummary:
 
 
 def _outcome(
-    study: Study,
+    study: StudyRecord,
     setup: SearchSetup,
     stopped: Stopped,
     stop: StopRequest,
@@ -445,7 +445,7 @@ def _no_accelerator(short: Shortfall, searcher: str, setup: SearchSetup) -> Infe
 
 
 def _infeasible(
-    study: Study, setup: SearchSetup, proven_none: Impossible | None, stop: StopRequest
+    study: StudyRecord, setup: SearchSetup, proven_none: Impossible | None, stop: StopRequest
 ) -> InfeasibleError:
     """The error of a study without a feasible design: about its nearest one, and bounds to put in place."""
     constraints = setup.space.constraints

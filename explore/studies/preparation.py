@@ -18,7 +18,7 @@ from baco.exploration.records import ProvenanceRecord, SetupRecord, provenance_r
 from baco.exploration.rest import RestBySettings, RestOfPrograms
 from baco.exploration.serialize import workload_to_json
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies.study import FILE_NAME, Study, already_there
+from baco.exploration.studies.study import FILE_NAME, StudyRecord, already_there
 from baco.workloads.network import Task, Workload
 
 __all__ = ["describe_setup", "made_now", "opened_study", "programs_beside", "units_may_pay"]
@@ -72,7 +72,7 @@ def opened_study(
     *,
     resume: bool,
     note: Callable[[str], None],
-) -> Iterator[Study]:
+) -> Iterator[StudyRecord]:
     """The study in `out`, new or resumed, for a block that searches.
 
     A new one whose search turns out to be refused before it has done anything leaves nothing behind.
@@ -85,11 +85,11 @@ def opened_study(
     if new:
         if resume:
             note(f"there is no study in {path.parent} yet: starting one")
-        study = Study.create(path, record, tasks, made)
+        study = StudyRecord.create(path, record, tasks, made)
     elif not resume:
         raise already_there(path)
     else:
-        study = Study.open(path)
+        study = StudyRecord.open(path)
     with study:
         if not new:
             _check_same(study, record, tasks, note)
@@ -102,7 +102,7 @@ def opened_study(
 
 
 def _check_same(
-    study: Study, record: SetupRecord, tasks: Sequence[Task], note: Callable[[str], None]
+    study: StudyRecord, record: SetupRecord, tasks: Sequence[Task], note: Callable[[str], None]
 ) -> None:
     """Raises InputError for a study that was made with other settings."""
     differences = _differences(study, record, tasks)
@@ -126,7 +126,7 @@ def _check_same(
         )
 
 
-def _differences(study: Study, record: SetupRecord, tasks: Sequence[Task]) -> list[str]:
+def _differences(study: StudyRecord, record: SetupRecord, tasks: Sequence[Task]) -> list[str]:
     """What keeps a study from being resumed with the settings of `record`, in words."""
     found = []
     if study.tasks != tuple(tasks):
@@ -155,7 +155,7 @@ def _differences(study: Study, record: SetupRecord, tasks: Sequence[Task]) -> li
 
 
 def programs_beside(
-    study: Study, workload: Workload, space: DesignSpace, note: Callable[[str], None], doing: Doing
+    study: StudyRecord, workload: Workload, space: DesignSpace, note: Callable[[str], None], doing: Doing
 ) -> tuple[DesignSpace, RestOfPrograms]:
     """What the programs of a study's networks do beside the tasks, as it was found before, or found now and without groups; and
     the space, without row functions where these cannot pay.

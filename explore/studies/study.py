@@ -1,7 +1,7 @@
 """The study: the persistent, resumable record of one search, in one SQLite file.
 
 Every batch is one transaction: its summary, the candidates worth keeping and the searcher's snapshot. When
-`Study.record` has returned, the batch is on the disk; a process killed later loses none of it.
+`StudyRecord.record` has returned, the batch is on the disk; a process killed later loses none of it.
 
 What is kept of the candidates: the best of a batch that improved the objective, and the members of the
 Pareto front in `Objective.front_metrics`. A front member dominated later loses its flag, and goes unless it
@@ -104,7 +104,7 @@ def _accelerator_columns(accelerator: Accelerator) -> tuple[str, str]:
     return accelerator.config_hash, dump(to_json(accelerator))
 
 
-class Study(Closing):
+class StudyRecord(Closing):
     """The record of one search. Use `create` or `open`; a study is also a context manager.
 
     Attributes:
@@ -140,7 +140,7 @@ class Study(Closing):
     @classmethod
     def create(
         cls, path: Path, setup: SetupRecord, tasks: Sequence[Task], provenance: ProvenanceRecord
-    ) -> Study:
+    ) -> StudyRecord:
         """A new, empty study in the (existing) folder of `path`; complete or not there at all.
 
         Args:
@@ -157,7 +157,7 @@ class Study(Closing):
         return cls(StudyFile.create(Path(path), rows))
 
     @classmethod
-    def open(cls, path: Path, *, read_only: bool = False) -> Study:
+    def open(cls, path: Path, *, read_only: bool = False) -> StudyRecord:
         """The study at `path`, verified.
 
         With `read_only` nothing is written and another process may go on exploring. Raises StorageError when

@@ -13,7 +13,7 @@ from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.network.plan import Plan
 from baco.compiler.schedules.text import parse_layer, parse_schedule
 from baco.exploration.measure.program import compile_plan
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.compare import best_measured
 from baco.exploration.validate.design import Design
 from baco.exploration.validate.run import validated_designs
@@ -25,7 +25,7 @@ __all__ = ["write_best", "write_programs"]
 _NAME = r"\d{3,}-[A-Za-z0-9._-]{1,60}\.elf"
 
 
-def write_best(study: Study, out: Path) -> list[Path]:
+def write_best(study: StudyRecord, out: Path) -> list[Path]:
     """Write the whole programs of the best measured design into `out`/best, each with its plan; nothing where the best one
     was measured layer by layer, or not at all.
 

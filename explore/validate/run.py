@@ -24,7 +24,7 @@ from baco.exploration.measure.job import Measurable
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.studies._store import STUDY
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.design import Design, jobs_of, programs_of
 from baco.exploration.validate.result import ValidatedDesign
 from baco.workloads.network import Task
@@ -118,7 +118,7 @@ def no_design(path: Path) -> InfeasibleError:
 
 
 def validate_designs(
-    study: Study,
+    study: StudyRecord,
     designs: Sequence[Design],
     options: ValidationOptions,
     progress: ValidationProgress | None = None,
@@ -177,7 +177,7 @@ def validate_designs(
     )
 
 
-def _keep(study: Study, designs: Sequence[Design]) -> None:
+def _keep(study: StudyRecord, designs: Sequence[Design]) -> None:
     """Write the designs to the study; one chosen earlier gives its name away and is called `earlier` from now on."""
     identities = {design.identity for design in designs}
     names = {design.name for design in designs}
@@ -191,7 +191,7 @@ def _keep(study: Study, designs: Sequence[Design]) -> None:
         study.keep_validation(design.identity, to_json(design))
 
 
-def validated_designs(study: Study) -> list[ValidatedDesign]:
+def validated_designs(study: StudyRecord) -> list[ValidatedDesign]:
     """All designs of a study that were chosen to be measured, with the measurements there are, in that order.
 
     Raises StorageError for records that are damaged.

@@ -14,7 +14,7 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.reference_machine import reference_machine, reference_space
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.baseline import baseline_design
 from baco.exploration.validate.choose import choose_candidates
 from baco.exploration.validate.design import Design, as_programs, design_of_candidate
@@ -52,7 +52,7 @@ def validate_file(
     Raises InfeasibleError for a study without any feasible design, StorageError for one that is missing, damaged or
     being written, and as `baco.exploration.validate.run.validate_designs` does.
     """
-    with Study.open(path) as study:
+    with StudyRecord.open(path) as study:
         workload = study.workload()
         space = study.space()
         layers = layers_of_tasks(study.tasks, workload)
@@ -72,7 +72,7 @@ def validate_file(
 
 
 def _as_programs(
-    designs: Sequence[Design], study: Study, progress: ValidationProgress | None, *, fusion: bool
+    designs: Sequence[Design], study: StudyRecord, progress: ValidationProgress | None, *, fusion: bool
 ) -> list[Design]:
     """The designs as whole programs; layer by layer where these cannot be, or would take too long."""
     note: Callable[[str], None] = progress.note if progress else lambda _: None
@@ -99,7 +99,7 @@ def _as_programs(
 
 
 def _baselines(
-    study: Study,
+    study: StudyRecord,
     space: DesignSpace,
     layers: Sequence[Layer],
     model: CostModel,

@@ -18,7 +18,7 @@ from baco.cli.kernel_exploration import kernel_arguments
 from baco.common.errors import InfeasibleError
 from baco.compiler.language.cost import predicted_cycles
 from baco.exploration.space import load_space
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.main import run
 
 KERNEL = '''
@@ -94,7 +94,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     record = json.loads((out / "best" / "kernel.json").read_text())
     assert record["accelerator"] == machine.config_hash
     # 1 is 1: the kernel on its best design is all that was measured, and there is one number
-    with Study.open(out / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(out / "study.sqlite", read_only=True) as study:
         assert (study.validations(), study.measurements()) == ([], {})
     assert re.findall(r"([\d,]+) measured", text) == [f"{record['measured_cycles']:,}"]
     assert "cycles (measured)" not in text

@@ -23,7 +23,7 @@ from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.report.study_report import write_study_report
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from tests.explore.report.test_report_page import Engine, Page, size_of_unit
 
 
@@ -32,7 +32,7 @@ def off(found: float, expected: float) -> float:
     return abs(found - expected) / abs(expected) if expected else abs(found)
 
 
-def raw_headline(study: Study, candidate: Candidate) -> tuple[float, float]:
+def raw_headline(study: StudyRecord, candidate: Candidate) -> tuple[float, float]:
     """Cycles and pJ of a design, from rows of numbers."""
     machine, workload = candidate.accelerator, study.workload()
     layers = layers_of_tasks(candidate.tasks, workload)
@@ -101,7 +101,7 @@ def deviations(folder: Path, *, script: bool = True) -> dict[str, float]:
     def note(name: str, value: float, expected: float) -> None:
         found[name] = max(found.get(name, 0.0), off(value, expected))
 
-    with Study.open(folder / FILE_NAME, read_only=True) as study:
+    with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
         kept = study.candidates() or study.nearest()
         for index, candidate in enumerate(kept):
             cycles, energy = raw_headline(study, candidate)

@@ -22,7 +22,7 @@ from baco.exploration.search import base, finish, gradient, tiling_finish
 from baco.exploration.search.base import SearchSetup
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.preparation import describe_setup
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.fake_searcher import FakeSearch
@@ -111,17 +111,17 @@ PROVENANCE: ProvenanceRecord = {
 }
 
 
-def new_study(path: Path, objective: str = "edp") -> Study:
+def new_study(path: Path, objective: str = "edp") -> StudyRecord:
     """An empty study of the small workload."""
     workload = small_workload()
     setup = describe_setup(workload, small_space(), Objective.parse(objective), "fake", 0)
-    return Study.create(path, setup, workload.tasks, PROVENANCE)
+    return StudyRecord.create(path, setup, workload.tasks, PROVENANCE)
 
 
 def batches(
     count: int, seed: int = 0, objective: str = "edp"
 ) -> list[tuple[BatchSummary, list[Candidate], Any]]:
-    """The first `count` batches of the fake searcher, as `Study.record` takes them."""
+    """The first `count` batches of the fake searcher, as `StudyRecord.record` takes them."""
     searcher = FakeSearch(setup(seed, None, objective))
     found, best = [], None
     for number in range(count):

@@ -20,7 +20,7 @@ from baco.exploration.report.summary import network_totals
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.run import ValidationOptions
 from baco.exploration.validate.session import validate_file
 from baco.sim.network.run import run_network
@@ -139,13 +139,13 @@ def test_a_search_minimises_the_whole_program(tmp_path: Path) -> None:
     found = run_exploration(mix, space, Objective.parse("edp"), samples=60, out=tmp_path / "whole")
     part = run_exploration(mix, space, Objective.parse("edp"), samples=60, out=tmp_path / "part", whole=False)
     rest = rest_in_space(mix, space)
-    with Study.open(tmp_path / "whole" / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(tmp_path / "whole" / "study.sqlite", read_only=True) as study:
         assert study.rest is not None
         assert dataclasses.replace(study.rest, fused=rest.fused) == rest
         cycles, energy = study.rest.whole(found.best.accelerator)
         assert found.best.cost.latency_cycles > cycles
         assert found.best.cost.energy_pj > energy
-    with Study.open(tmp_path / "part" / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(tmp_path / "part" / "study.sqlite", read_only=True) as study:
         assert study.rest is None
     host, _ = rest.whole(with_units(part.best.accelerator, False))
     assert part.best.cost.latency_cycles < host

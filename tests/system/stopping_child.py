@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.main import run
 
 NUMBERS = {"stop": signal.SIGINT, "kill": signal.SIGKILL}
@@ -24,9 +24,9 @@ NUMBERS = {"stop": signal.SIGINT, "kill": signal.SIGKILL}
 
 def main() -> int:
     how, batch, seconds, *arguments = sys.argv[1:]
-    record = Study.record
+    record = StudyRecord.record
 
-    def recorded(study: Study, summary: Any, *rest: Any, **named: Any) -> None:
+    def recorded(study: StudyRecord, summary: Any, *rest: Any, **named: Any) -> None:
         record(study, summary, *rest, **named)
         if how in NUMBERS and summary.batch == int(batch):
             end = threading.Timer(float(seconds), os.kill, (os.getpid(), NUMBERS[how]))
@@ -35,7 +35,7 @@ def main() -> int:
             if float(seconds) == 0:
                 end.join()
 
-    Study.record = recorded  # type: ignore[method-assign]
+    StudyRecord.record = recorded  # type: ignore[method-assign]
     return run("explore", arguments)
 
 

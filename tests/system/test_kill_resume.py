@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from tests.explore.study_helpers import content
 
 CHILD = Path(__file__).with_name("explore_child.py")
@@ -88,7 +88,7 @@ class Runs:
         if not self.study.exists():
             assert not numbers
             return 0
-        with Study.open(self.study) as study:
+        with StudyRecord.open(self.study) as study:
             recorded = study.batches
             # A batch may have been recorded when the kill came before its acknowledgement.
             assert numbers == sorted(set(numbers)), "an acknowledged batch was repeated"

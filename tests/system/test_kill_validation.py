@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from baco.exploration.measure.store import MeasurementStore
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.run import STORE_NAME, validated_designs
 from tests.explore.validate_helpers import explored, products
 
@@ -75,7 +75,7 @@ class Runs:
                 found = store.get(key)
                 assert found is not None
                 assert repr(found.seconds) == seconds
-        with Study.open(self.study, read_only=True) as study:
+        with StudyRecord.open(self.study, read_only=True) as study:
             kept = study.measurements()
         assert acknowledged.keys() <= kept.keys()
 
@@ -96,7 +96,7 @@ def kill_and_resume(tmp_path: Path, kills: int, layers: int) -> None:
     assert done >= 0.7 * kills, "the validation is too short for so many kills"
     assert runs.finish().startswith("done measured measured")
     runs.check()
-    with Study.open(expected, read_only=True) as one, Study.open(study, read_only=True) as other:
+    with StudyRecord.open(expected, read_only=True) as one, StudyRecord.open(study, read_only=True) as other:
         pairs = list(zip(validated_designs(one), validated_designs(other), strict=True))
     assert pairs
     for first, second in pairs:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from baco.exploration.measure.store import MeasurementStore
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.validate.run import STORE_NAME
 from tests.baco.test_validate_command import SPACE, TABLE
 from tests.explore.study_helpers import content
@@ -69,7 +69,7 @@ def assert_same(folder: Path, expected: Path) -> None:
 
 def batches(folder: Path) -> int:
     """How many were recorded."""
-    with Study.open(folder / FILE_NAME, read_only=True) as study:
+    with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
         return study.batches
 
 

@@ -25,7 +25,7 @@ from baco.exploration.shortfall import check_feasible
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.preparation import units_may_pay
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.study_helpers import small_workload
@@ -88,7 +88,7 @@ def test_an_impossible_wish_is_answered_with_bounds_that_are_feasible(tmp_path: 
         explore(tmp_path / "wish", space, samples=100_000)
     message, hint = caught.value.message, caught.value.hint or ""
     assert message.startswith("no design can satisfy the constraints")
-    with Study.open(tmp_path / "wish" / FILE_NAME, read_only=True) as study:
+    with StudyRecord.open(tmp_path / "wish" / FILE_NAME, read_only=True) as study:
         last, nearest = study.summaries()[-1], study.nearest()
     assert last.evaluations < 3 * infeasible._HOPELESS * len(SMALL.tasks), "an answer in seconds"
     # every bound that the nearest design breaks is named with what it reaches, and so is what would do
@@ -136,7 +136,7 @@ def test_what_cannot_be_proven_ends_when_it_comes_no_nearer(tmp_path: Path) -> N
     with pytest.raises(InfeasibleError, match="no design satisfies the constraints") as caught:
         explore(tmp_path, space, samples=budget)
     path = tmp_path / FILE_NAME
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         summaries, nearest = study.summaries(), study.nearest()
         assert study.best() is None
         assert not study.candidates()
@@ -164,7 +164,7 @@ def test_the_nearest_designs_go_when_there_is_a_feasible_one(tmp_path: Path) -> 
     free = explore(tmp_path / "free", GEMMINI, samples=100).best.cost.latency_cycles
     space = dataclasses.replace(GEMMINI, constraints=Constraints(latency_cycles=free * 1.02, sram_kib=100))
     found = explore(tmp_path / "bound", space, samples=100)
-    with Study.open(tmp_path / "bound" / FILE_NAME, read_only=True) as study:
+    with StudyRecord.open(tmp_path / "bound" / FILE_NAME, read_only=True) as study:
         assert not study.nearest()
         assert study.best() is not None
     assert found.best.cost.latency_cycles <= free * 1.02

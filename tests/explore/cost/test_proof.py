@@ -17,7 +17,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.study_helpers import small_space, small_workload
@@ -48,7 +48,7 @@ def explore(out: Path, workload: Workload, space: DesignSpace, samples: int, **o
 
 
 def last_details(folder: Path) -> tuple[str, dict[str, float]]:
-    with Study.open(folder / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(folder / "study.sqlite", read_only=True) as study:
         last = study.summaries()[-1]
     return last.phase, dict(last.details)
 
@@ -86,7 +86,7 @@ def test_is_made_once_and_shown(tmp_path: Path) -> None:
         cost_model="reference",
     )
     assert again.best == best
-    with Study.open(tmp_path / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(tmp_path / "study.sqlite", read_only=True) as study:
         assert [s.phase for s in study.summaries()].count(PHASE) == 1
     bounds = {bound.name: bound.edp for bound in report_data(tmp_path / "study.sqlite").bounds}
     cheap = capacity_bound(best.tasks, small_space()).edp

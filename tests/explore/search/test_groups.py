@@ -30,7 +30,7 @@ from baco.exploration.search.groups import _Possible, _taken
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.plan import SearchedSchedules
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
@@ -58,7 +58,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SearchOutcome
 
 
 def rest_of(folder: Path) -> RestOfPrograms:
-    with Study.open(folder / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(folder / "study.sqlite", read_only=True) as study:
         assert study.rest is not None
         return study.rest
 
@@ -143,7 +143,7 @@ def test_limits_for_any_groups_are_below_every_design(study: tuple[Path, SearchO
     points = limits.points()
     energy, cycles = (limits.workload(one) for one in limits.at(points))
     assert (limits.rest, len(limits.networks)) == (None, 1)
-    with Study.open(study[0] / "study.sqlite", read_only=True) as kept:
+    with StudyRecord.open(study[0] / "study.sqlite", read_only=True) as kept:
         designs = kept.candidates()
     for one in designs:
         here = points.dim == one.accelerator.dim

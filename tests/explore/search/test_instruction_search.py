@@ -46,7 +46,7 @@ from baco.exploration.search.base import SearchSetup, make_searcher
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Task, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.genome_helpers import random_rows
@@ -313,7 +313,7 @@ def test_the_model_is_part_of_a_study(tmp_path: Path) -> None:
         ).path  # fmt: skip
 
     path = explore(cost_model="instruction")
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         assert study.cost_model == "instruction"
     data = report_data(path)
     costs = data.costs[data.best_index]

@@ -25,7 +25,7 @@ from baco.exploration.search.archive import Archive, Hardware
 from baco.exploration.search.base import SearchSetup, make_searcher
 from baco.exploration.space import DesignSpace, load_space, read_space
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.search.test_instruction_search import every_row
@@ -202,7 +202,7 @@ def test_a_study_keeps_what_its_designs_need(tmp_path: Path) -> None:
     run_exploration(*arguments, samples=200, out=tmp_path / "one")
     run_exploration(*arguments, samples=80, out=tmp_path / "other")
     run_exploration(*arguments, samples=200, out=tmp_path / "other", resume=True)
-    with Study.open(tmp_path / "one" / "study.sqlite", read_only=True) as study:
+    with StudyRecord.open(tmp_path / "one" / "study.sqlite", read_only=True) as study:
         assert isinstance(study.rest, RestBySettings)
         assert study.rest.find is None
         layers = layers_of_tasks(study.tasks, study.workload())

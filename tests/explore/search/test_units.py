@@ -32,7 +32,7 @@ from baco.exploration.search.focus import focuses
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.search.test_instruction_search import every_row
@@ -358,7 +358,7 @@ def explore(out: Path, space: DesignSpace = SPACE, **changes: Any) -> SearchOutc
 def test_killed_after_any_batch_and_resumed_is_the_same_study(tmp_path: Path) -> None:
     with early_phases():
         straight = explore(tmp_path / "straight")
-        with Study.open(straight.path, read_only=True) as study:
+        with StudyRecord.open(straight.path, read_only=True) as study:
             number = study.batches
         assert number > 4
         for batch in range(number):
@@ -381,7 +381,7 @@ def test_a_report_names_the_units_and_adds_up(tmp_path: Path, by_hand: RestOfPro
     assert data.baseline is not None
     assert not data.baseline.accelerator.features.row_functions
     assert [one.on for one in data.best_costs.beside] == ["accelerator"]
-    with Study.open(found.path, read_only=True) as study:
+    with StudyRecord.open(found.path, read_only=True) as study:
         assert study.rest == by_hand
         assert study.space().search_units
 
@@ -406,7 +406,7 @@ def test_without_any_use_for_them_the_search_is_one_without_the_choice(
     # what was asked for is kept as it was; what came of it is the same
     assert asked.pop("setup") != without.pop("setup")
     assert asked == without
-    with Study.open(one.path, read_only=True) as study:
+    with StudyRecord.open(one.path, read_only=True) as study:
         assert not study.space().search_units
     layers = explore(tmp_path / "layers", whole=False)
     assert not layers.best.accelerator.features.row_functions

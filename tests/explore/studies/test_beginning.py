@@ -19,7 +19,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.study_helpers import content
@@ -96,7 +96,7 @@ def test_killed_in_its_first_seconds_a_search_goes_on(
         child.start()
         child.join(120)
         assert child.exitcode == -signal.SIGKILL, stage
-        with Study.open(tmp_path / FILE_NAME) as study:
+        with StudyRecord.open(tmp_path / FILE_NAME) as study:
             assert study.batches == (stage == "batch")
             assert (study.rest is not None) == (stage == "batch")
     outcome = search(tmp_path, samples=None)

@@ -25,7 +25,7 @@ from baco.exploration.search.base import BatchResult
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies import engine, preparation
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Workload
 from tests.explore.fake_searcher import FakeSearch
 from tests.explore.study_helpers import FAKE, content, small_space, small_workload
@@ -83,7 +83,7 @@ def test_a_search_uses_its_budget_and_keeps_everything(tmp_path: Path) -> None:
     assert {budget for _, budget in progress.seen} == {Budget(60, 120, None)}
     bests = [summary.best_objective for summary, _ in progress.seen]
     assert bests == sorted(bests, reverse=True)  # type: ignore[type-var]
-    with Study.open(outcome.path) as study:
+    with StudyRecord.open(outcome.path) as study:
         assert study.summaries() == [summary for summary, _ in progress.seen]
         assert study.best() == outcome.best
         assert tuple(study.front()) == outcome.front
@@ -115,7 +115,7 @@ def test_interrupted_anywhere_and_resumed_equals_uninterrupted(tmp_path: Path, n
             part = explore(out, resume=True, progress=Recorder(stop, lambda: interrupt(number)))
             assert part.interrupted
             assert part.best.cost.edp >= expected.best.cost.edp
-            with Study.open(part.path) as study:
+            with StudyRecord.open(part.path) as study:
                 assert study.batches == stop + 1
         whole = explore(out, resume=True)
         assert whole.resumed
@@ -130,7 +130,7 @@ def test_seconds_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(engine.time, "monotonic", lambda: float(next(ticks)))
     explore(tmp_path, progress=Recorder(4, interrupt))
     outcome = explore(tmp_path, resume=True)
-    with Study.open(outcome.path) as study:
+    with StudyRecord.open(outcome.path) as study:
         seconds = [summary.seconds for summary in study.summaries()]
     assert seconds == sorted(seconds)
     # Two clock readings a batch and one at each start; the pause between the sessions is not counted.
@@ -179,7 +179,7 @@ def test_a_second_signal_stops_at_once_and_loses_nothing(
         explore(tmp_path / "broken")
     monkeypatch.undo()
     monkeypatch.setitem(base.SEARCHERS, "fake", FAKE)
-    with Study.open(tmp_path / "broken" / FILE_NAME) as study:
+    with StudyRecord.open(tmp_path / "broken" / FILE_NAME) as study:
         assert study.batches == 7
     assert content(explore(tmp_path / "broken", resume=True).path) == content(expected.path)
 
@@ -220,7 +220,7 @@ def test_a_finished_study_is_returned_or_goes_on_with_more(tmp_path: Path) -> No
     more = explore(tmp_path, samples=90, resume=True)
     assert more.evaluations == 180
     assert more.best.cost.edp <= first.best.cost.edp
-    with Study.open(more.path) as study:
+    with StudyRecord.open(more.path) as study:
         assert [session["samples"] for session in study.sessions()] == [60, 90]
 
 
@@ -345,7 +345,7 @@ def test_an_impossible_constraint_is_named_with_the_nearest_value(tmp_path: Path
     with pytest.raises(InfeasibleError, match=r"no design can satisfy the constraints") as caught:
         explore(tmp_path / "bound", space=infeasible_space(latency_cycles=bound))
     assert "in 120 evaluations" in caught.value.message
-    with Study.open(tmp_path / "bound" / FILE_NAME) as study:
+    with StudyRecord.open(tmp_path / "bound" / FILE_NAME) as study:
         nearest = study.summaries()[-1].details["nearest.latency_cycles"]
     excess = (
         f"{nearest / bound - 1:.2%} more than {bound:.6g} cycles"

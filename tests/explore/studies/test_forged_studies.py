@@ -22,7 +22,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import write_study_report
 from baco.exploration.studies._snapshot import unpack_arrays
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.run import ValidationOptions
 from baco.exploration.validate.session import validate_file
 from tests.explore import forgery
@@ -186,7 +186,7 @@ def test_nothing_but_our_tables_is_read(one: Path, tmp_path: Path, statements: s
         connection.executescript(statements)
     for read_only in (True, False):
         with pytest.raises(StorageError, match="its tables are not those of the study"):
-            Study.open(study, read_only=read_only)
+            StudyRecord.open(study, read_only=read_only)
 
 
 def test_pages_that_form_a_maze_end_in_time(one: Path, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_pages_that_form_a_maze_end_in_time(one: Path, tmp_path: Path) -> None:
     study.write_bytes(data)
     start = time.thread_time()
     with pytest.raises(StorageError, match="damaged"):
-        Study.open(study, read_only=True)
+        StudyRecord.open(study, read_only=True)
     assert time.thread_time() - start < 20
 
 
@@ -245,7 +245,7 @@ def test_no_link_is_followed(one: Path, tmp_path: Path, name: str, kind: str) ->
     else:
         place.mkdir()
     for use in (
-        lambda: Study.open(study).close(),
+        lambda: StudyRecord.open(study).close(),
         lambda: write_study_report(study, tmp_path / "report"),
         lambda: search(tmp_path, "random", 40, resume=True),
     ):
@@ -259,7 +259,7 @@ def test_a_lock_with_two_names_is_refused(one: Path, tmp_path: Path) -> None:
     letter.write_text("kept")
     os.link(letter, tmp_path / "study.sqlite.lock")
     with pytest.raises(StorageError, match="should be a lock file"):
-        Study.open(study)
+        StudyRecord.open(study)
     assert letter.read_text() == "kept"
 
 
@@ -267,7 +267,7 @@ def test_a_file_of_many_gigabytes_is_refused(one: Path, tmp_path: Path) -> None:
     study = copy(one, tmp_path)
     os.truncate(study, 1 << 40)  # takes no room on the disk
     with pytest.raises(StorageError, match=r"1,099,511,627,776 bytes, more than"):
-        Study.open(study, read_only=True)
+        StudyRecord.open(study, read_only=True)
 
 
 # ---------------------------------------------------------------- measurements

@@ -24,7 +24,7 @@ from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
 from baco.exploration.studies import study as study_module
 from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 
 
@@ -49,7 +49,7 @@ def point(candidate: Candidate, names: tuple[str, ...]) -> tuple[float, ...]:
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     recorded = batches(6)
     path = filled(tmp_path / "study.sqlite", 6)
-    with Study.open(path) as study:
+    with StudyRecord.open(path) as study:
         assert study.batches == 6
         assert study.summaries() == [summary for summary, _, _ in recorded]
         assert equal_states(study.state() or {}, recorded[-1][2])
@@ -79,7 +79,7 @@ def test_front_and_improvements_are_those_of_brute_force(tmp_path: Path, objecti
     recorded = batches(15, seed, objective)
     names = Objective.parse(objective).front_metrics
     score = Objective.parse(objective).scalar
-    with Study.open(filled(tmp_path / "s.sqlite", 15, objective, seed)) as study:
+    with StudyRecord.open(filled(tmp_path / "s.sqlite", 15, objective, seed)) as study:
         everything = [candidate for _, found, _ in recorded for candidate in found]
         front = {point(c, names) for c in everything if not any(dominates(o, c, names) for o in everything)}
         assert [point(c, names) for c in study.front()] == sorted(front)
@@ -97,7 +97,7 @@ def test_front_and_improvements_are_those_of_brute_force(tmp_path: Path, objecti
 
 
 def test_front_in_other_metrics_is_that_of_the_kept(tmp_path: Path) -> None:
-    with Study.open(filled(tmp_path / "s.sqlite", 20)) as study:
+    with StudyRecord.open(filled(tmp_path / "s.sqlite", 20)) as study:
         kept = study.candidates()
         names = ("edp", "area")
         expected = {point(c, names) for c in kept if not any(dominates(o, c, names) for o in kept)}
@@ -143,10 +143,10 @@ def test_a_large_front_is_thinned_alike_with_and_without_reopening(
     broken = tmp_path / "broken.sqlite"
     new_study(broken).close()
     for batch in recorded:
-        with Study.open(broken) as study:
+        with StudyRecord.open(broken) as study:
             study.record(*batch)
     assert content(straight) == content(broken)
-    with Study.open(straight) as study:
+    with StudyRecord.open(straight) as study:
         front = study.front()
         assert len(front) <= 5
         everything = [candidate for _, found, _ in recorded for candidate in found]
@@ -180,7 +180,7 @@ def test_broken_candidates_are_refused_whole(tmp_path: Path) -> None:
         assert study.batches == 0
         assert study.candidates() == []
         study.record(summary, found, state)
-    with Study.open(tmp_path / "s.sqlite") as study:
+    with StudyRecord.open(tmp_path / "s.sqlite") as study:
         assert study.batches == 1
 
 
@@ -191,7 +191,7 @@ def test_negative_zero_and_extreme_floats_survive(tmp_path: Path) -> None:
     huge = dataclasses.replace(found[0], cost=dataclasses.replace(found[0].cost, area_mm2=0.1 + 0.2))
     with new_study(tmp_path / "s.sqlite") as study:
         study.record(summary, [odd, tiny, huge], state)
-    with Study.open(tmp_path / "s.sqlite") as study:
+    with StudyRecord.open(tmp_path / "s.sqlite") as study:
         assert tiny.cost in [candidate.cost for candidate in study.candidates()]
 
 
@@ -232,8 +232,8 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     path = tmp_path / "study.sqlite"
     with new_study(path) as study:
         code = (
-            "import sys; from pathlib import Path; from baco.exploration.studies.study import Study; from baco.common.errors import *\n"
-            "try: Study.open(Path(sys.argv[1]))\n"
+            "import sys; from pathlib import Path; from baco.exploration.studies.study import StudyRecord; from baco.common.errors import *\n"
+            "try: StudyRecord.open(Path(sys.argv[1]))\n"
             "except StorageError as error: print(error)\n"
         )
         told = subprocess.run(
@@ -243,15 +243,15 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         assert "is writing this study" in told.stdout
         assert "hint: wait for it" in told.stdout
         with pytest.raises(StorageError, match="is writing this study"):
-            Study.open(path)
+            StudyRecord.open(path)
         # Reading does not need the lock, and sees what is recorded meanwhile.
-        with Study.open(path, read_only=True) as reader:
+        with StudyRecord.open(path, read_only=True) as reader:
             for batch in batches(3):
                 study.record(*batch)
             assert len(reader.summaries()) == 3
             with pytest.raises(StorageError):
                 reader.begin_session({**PROVENANCE, "samples": 1, "time_limit": None})
-    Study.open(path).close()
+    StudyRecord.open(path).close()
     assert sorted(os.listdir(tmp_path)) == ["study.sqlite"]
 
 
@@ -275,7 +275,7 @@ def test_leftovers_of_an_interrupted_creation_do_no_harm(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(b"left over" * 1000)
     (tmp_path / "s.sqlite.lock").write_text("not json")
     filled(path, 3)
-    with Study.open(path) as study:
+    with StudyRecord.open(path) as study:
         assert study.batches == 3
 
 
@@ -289,11 +289,11 @@ def test_reading_in_a_folder_without_write_access() -> None:
         if superuser:
             os.seteuid(65534)
         try:
-            with Study.open(path, read_only=True) as study:
+            with StudyRecord.open(path, read_only=True) as study:
                 assert len(study.summaries()) == 3
                 assert os.listdir(folder) == ["s.sqlite"]
             with pytest.raises(StorageError, match=r"[Pp]ermission denied"):
-                Study.open(path)
+                StudyRecord.open(path)
             with pytest.raises(StorageError, match=r"[Pp]ermission denied"):
                 new_study(folder / "other.sqlite")
         finally:
@@ -305,15 +305,15 @@ def test_reading_in_a_folder_without_write_access() -> None:
 def test_reading_leaves_nothing_behind_and_changes_nothing(tmp_path: Path) -> None:
     path = filled(tmp_path / "s.sqlite", 3)
     before = path.read_bytes()
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         assert len(study.candidates()) > 0
         with pytest.raises(StorageError, match="no access"):
             study.record(*batches(4)[3])
-        with Study.open(path) as writer:  # a reader is in nobody's way
+        with StudyRecord.open(path) as writer:  # a reader is in nobody's way
             writer.record(*batches(4)[3])
         assert study.batches == 3
     path.write_bytes(before)
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         study.verify()
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["s.sqlite"]
@@ -374,7 +374,7 @@ def test_damage_is_named(tmp_path: Path, damage: Callable[[Path], None], message
     damage(path)
     for read_only in (False, True):
         with pytest.raises(StorageError, match=message) as caught:
-            Study.open(path, read_only=read_only)
+            StudyRecord.open(path, read_only=read_only)
         assert str(path) in str(caught.value)
         assert caught.value.hint
     assert not (tmp_path / "s.sqlite.lock").exists()
@@ -395,13 +395,13 @@ def test_rows_with_a_right_checksum_and_wrong_content_are_named(tmp_path: Path) 
     connection.commit()
     connection.close()
     with pytest.raises(StorageError, match=f"candidate {row[0]}: its accelerator has hash"):
-        Study.open(path)
+        StudyRecord.open(path)
 
 
 def test_a_missing_study_is_an_error_with_a_hint(tmp_path: Path) -> None:
     for path in (tmp_path / "none.sqlite", tmp_path):
         with pytest.raises(StorageError, match="no study here"):
-            Study.open(path)
+            StudyRecord.open(path)
     with pytest.raises(StorageError):
         new_study(tmp_path / "no" / "folder" / "s.sqlite")
 
@@ -419,7 +419,7 @@ def test_flipped_bytes_never_pass_unnoticed(tmp_path: Path) -> None:
         for leftover in tmp_path.glob("s.sqlite-*"):
             leftover.unlink()
         try:
-            with Study.open(path) as study:
+            with StudyRecord.open(path) as study:
                 study.candidates(), study.summaries(), study.state(), study.sessions(), study.workload()
             assert content(path) == expected, f"byte {at}"
         except StorageError:

@@ -14,7 +14,7 @@ import pytest
 
 from baco.common.errors import StorageError
 from baco.exploration.studies import study as study_module
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from tests.explore.study_helpers import batches, content, new_study
 
 
@@ -43,7 +43,7 @@ def prefixes(folder: Path, count: int) -> list[dict[str, list[tuple[object, ...]
 def reopened_is_prefix(path: Path, expected: list[dict[str, list[tuple[object, ...]]]]) -> int:
     """Open, compare with the prefix it claims to be, go on to the end, and compare again."""
     count = len(expected) - 1
-    with Study.open(path) as study:
+    with StudyRecord.open(path) as study:
         kept = study.batches
         assert content(path) == expected[kept]
         for batch in batches(count)[kept:]:
@@ -121,7 +121,7 @@ def test_log_cut_while_it_is_folded_in(tmp_path: Path, moment: str) -> None:
         log_path = path.with_name("s.sqlite-wal")
         if log_path.stat().st_size > cut:
             os.truncate(log_path, cut)
-        with Study.open(path, read_only=True) as study:
+        with StudyRecord.open(path, read_only=True) as study:
             seen = study.batches
         kept.append(reopened_is_prefix(path, expected))
         assert seen == kept[-1]
@@ -163,7 +163,7 @@ def test_a_copy_of_the_log_from_before_is_not_used_again(tmp_path: Path) -> None
             study.record(*batch)
         (live / "s.sqlite-wal.kept").write_bytes(old_log)
         path = copy_study(live / "s.sqlite", tmp_path / "copy")
-    with Study.open(path, read_only=True) as study:
+    with StudyRecord.open(path, read_only=True) as study:
         assert study.batches == 8
     assert reopened_is_prefix(path, expected) == 8
 
@@ -265,6 +265,6 @@ def test_really_full_disk(tmp_path: Path, tiny_disk: Callable[[int], Path]) -> N
             assert acknowledged == 0
             continue
         roomy = copy_study(path, tmp_path / "roomy")
-        with Study.open(roomy, read_only=True) as study:
+        with StudyRecord.open(roomy, read_only=True) as study:
             assert study.batches >= acknowledged
         assert reopened_is_prefix(roomy, expected) >= acknowledged

@@ -18,7 +18,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.report.measured_costs import START_AND_END
 from baco.exploration.report.study_report import report_data, write_study_report
 from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import FILE_NAME, Study
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.validate.result import ValidatedDesign, model_error
 from baco.exploration.validate.run import ValidationOptions, validated_designs
 from baco.exploration.validate.session import validate_file
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def designs(folder: Path) -> list[ValidatedDesign]:
-    with Study.open(folder / FILE_NAME, read_only=True) as study:
+    with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
         return validated_designs(study)
 
 
@@ -86,7 +86,7 @@ def test_the_whole_is_predicted(folder: Path) -> None:
     error = model_error([one])
     assert error is not None
     assert (error.what, error.count, error.worst_ratio) == ("whole programs", 1, program.ratio)
-    with Study.open(folder / FILE_NAME, read_only=True) as study:
+    with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
         best = study.best()
     assert best is not None
     assert one.cost is not None

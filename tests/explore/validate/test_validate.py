@@ -23,7 +23,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.report.page import page_html
 from baco.exploration.report.study_report import report_data, write_study_report
 from baco.exploration.report.summary import SCHEMA_PATH
-from baco.exploration.studies.study import Study
+from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.choose import MOST_LATENCY, choose_candidates
 from baco.exploration.validate.design import Design
 from baco.exploration.validate.result import ValidatedDesign, model_error
@@ -180,7 +180,7 @@ def test_a_wrong_element_makes_the_candidate_failed_and_never_the_best(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = explored(tmp_path)
-    with Study.open(study, read_only=True) as opened:
+    with StudyRecord.open(study, read_only=True) as opened:
         predicted_best = opened.best()
     assert predicted_best is not None
     wrong = "output[3] (group 0, n 0, q 0, p 0, k 3) is 5, should be 6; 1 of 64 elements are wrong"
@@ -464,7 +464,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path)
     validate_file(study, ValidationOptions(1, 0))
-    with Study.open(study) as opened:
+    with StudyRecord.open(study) as opened:
         opened.keep_validation("odd", {"name": "odd"})
         with pytest.raises(StorageError, match="its validated designs"):
             validated_designs(opened)
@@ -492,7 +492,7 @@ def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
     )
     (now,) = validate_file(study, ValidationOptions(1, 0)).designs
     assert now.design.identity != first.design.identity  # the longer search found something better
-    with Study.open(study, read_only=True) as opened:
+    with StudyRecord.open(study, read_only=True) as opened:
         names = {one.design.name: one for one in validated_designs(opened)}
     assert names["earlier 1"].design.identity == first.design.identity
     assert names["earlier 1"].cost == first.cost
