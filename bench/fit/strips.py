@@ -21,7 +21,7 @@ from scipy.optimize import least_squares
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.accel.presets import load_accelerator
-from baco.common.errors import BacoError, InfeasibleError
+from baco.common.errors import BacoError
 from baco.common.files import atomic_write
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.program import build_program
@@ -32,7 +32,7 @@ from baco.compiler.styles.fused.convolutions import StripOperands, diagonal_weig
 from baco.compiler.styles.fused.predict_strips import choose_strips, strip_schedules, strip_work
 from baco.compiler.styles.fused.strip_cycles import COSTS_FILE, strip_costs, strip_cycles
 from baco.compiler.styles.fused.strip_placement import is_depthwise
-from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
+from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, strip_memories
 from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
@@ -94,14 +94,11 @@ def sample(seed: int) -> tuple[int, ConvolutionChain, list[StripSchedule]]:
     side = SIDES[seed % len(SIDES)]
     while True:
         chain = random_chain(random, side)
-        fitting = []
-        for one in strip_schedules(chain):
-            schedule = StripSchedule(one.rows, int(random.integers(1, one.rows + 1)), one.streamed)
-            try:
-                place_strips(chain, schedule, machine(side))
-            except InfeasibleError:
-                continue
-            fitting.append(schedule)
+        asked = [
+            StripSchedule(one.rows, int(random.integers(1, one.rows + 1)), one.streamed)
+            for one in strip_schedules(chain)
+        ]
+        fitting = list(strip_memories(chain, asked, machine(side)).schedules)
         if fitting:
             return side, chain, fitting
 
@@ -144,12 +141,13 @@ def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         side, chain, _ = sample(one["seed"])
         schedule = parse_group_schedule(one["schedule"])
         assert isinstance(schedule, StripSchedule)
-        works.append(strip_work(chain, schedule, machine(side)))
+        memories = strip_memories(chain, [schedule], machine(side))
+        works.append(strip_work(chain, memories, machine(side)))
     seen = np.arange(len(runs)) % _HELD_OUT != 0
 
     def ratios(values: np.ndarray, which: np.ndarray) -> np.ndarray:
         costs = dict(zip(names, values, strict=True))
-        return np.array([strip_cycles(works[n], costs) / measured[n] - 1 for n in np.flatnonzero(which)])
+        return np.array([strip_cycles(works[n], costs)[0] / measured[n] - 1 for n in np.flatnonzero(which)])
 
     upper = np.array([_MOST_RESULTS if name == "results" else np.inf for name in names])
     start = np.minimum(np.array([strip_costs()[name] for name in names]) + 0.01, 0.9 * upper)

@@ -19,9 +19,9 @@ from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import chain_rows
 from baco.compiler.styles.fused.merged import MergedProducts, choose_merged, merged_costs, merged_rows
 from baco.compiler.styles.fused.predict import chain_schedules, choose_chain
-from baco.compiler.styles.fused.predict_strips import choose_strips, strip_schedules
+from baco.compiler.styles.fused.predict_strips import choose_strips, strip_schedules, strip_unit_costs
 from baco.compiler.styles.fused.row_unit import table_rows
-from baco.compiler.styles.fused.strips import ConvolutionChain, place_strips
+from baco.compiler.styles.fused.strips import ConvolutionChain, strip_memories
 
 __all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "group_schedule"]
 
@@ -54,15 +54,12 @@ def group_options(
     if isinstance(group, ConvolutionChain):
         schedules = list(strip_schedules(group))
         # `choose_strips` looks at other beginnings of the best; here any may be
-        for strips in [*schedules, *(replace(one, begin=one.rows) for one in schedules if one.rows > 1)]:
-            if not asked(strips):
-                continue
-            try:
-                memory = place_strips(group, strips, accelerator)
-            except InfeasibleError:
-                continue
-            cost = group_cost(GroupCode(group, strips), accelerator, memory)
-            yield strips, memory.least_rows, group.least_copies * memory.sums, cost
+        schedules += [replace(one, begin=one.rows) for one in schedules if one.rows > 1]
+        memories = strip_memories(group, [one for one in schedules if asked(one)], accelerator)
+        found = strip_unit_costs(group, memories, accelerator)
+        needs = memories.least_rows.tolist(), (group.least_copies * memories.sums).tolist()
+        for strips, least, sums, unit in zip(memories.schedules, *needs, found, strict=True):
+            yield strips, least, sums, unit_cost(group, unit, accelerator)
         return
     if isinstance(group, MergedProducts):
         try:

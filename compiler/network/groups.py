@@ -43,7 +43,7 @@ from baco.compiler.styles.fused.predict import UnitCost, predict_chain
 from baco.compiler.styles.fused.predict_strips import predict_strips
 from baco.compiler.styles.fused.products import ChainOperands, emit_chain
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, let_through, load_table, table_rows
-from baco.compiler.styles.fused.strips import ConvolutionChain, StripMemory, StripSchedule, place_strips
+from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
 from baco.workloads.problem import Problem
 
 __all__ = [
@@ -367,11 +367,11 @@ def with_scale(group: _Found, scale: float) -> _Found:
     return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
 
 
-def predict_group(code: GroupCode, accelerator: Accelerator, memory: StripMemory | None = None) -> UnitCost:
-    """Predicted cost of a group; `memory` as of `predict_strips`. Raises InfeasibleError for a schedule that does not fit."""
+def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
+    """Predicted cost of a group. Raises InfeasibleError for a schedule that does not fit."""
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
-        return predict_strips(code.group, code.schedule, accelerator, memory)
+        return predict_strips(code.group, code.schedule, accelerator)
     if isinstance(code.group, MergedProducts):
         assert isinstance(code.schedule, MergedSchedule)
         return predict_merged(code.group, code.schedule, accelerator)

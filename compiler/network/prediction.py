@@ -34,7 +34,6 @@ from baco.compiler.styles.fused.chain import ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts
 from baco.compiler.styles.fused.predict import UnitCost
 from baco.compiler.styles.fused.row_unit import RowFunctionName
-from baco.compiler.styles.fused.strips import StripMemory
 
 __all__ = [
     "addition_cost",
@@ -105,9 +104,9 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
     return instructions * accelerator.energy.instruction_pj + lines * LINE_BYTES * accelerator.energy.dram_pj
 
 
-def group_cost(code: GroupCode, accelerator: Accelerator, memory: StripMemory | None = None) -> StepCost:
-    """Operators that run as one unit, as their schedule says; `memory` as of `predict_strips`."""
-    return unit_cost(code.group, predict_group(code, accelerator, memory), accelerator)
+def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
+    """Operators that run as one unit, as their schedule says."""
+    return unit_cost(code.group, predict_group(code, accelerator), accelerator)
 
 
 def unit_cost(group: Group, found: UnitCost, accelerator: Accelerator) -> StepCost:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
@@ -14,18 +17,20 @@ from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.ir.emit import parts
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.predict import UnitCost
-from baco.compiler.styles.fused.strip_cycles import StripRound, StripWork, Turn, strip_costs, strip_cycles
-from baco.compiler.styles.fused.strip_placement import StripWeights, is_depthwise, is_unrolled
+from baco.compiler.styles.fused.strip_cycles import StripWork, Turn, strip_costs, strip_cycles
+from baco.compiler.styles.fused.strip_placement import is_depthwise, is_unrolled
 from baco.compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
-    StripMemory,
+    StripMemories,
     StripSchedule,
-    place_strips,
-    rows_by_round,
+    strip_memories,
 )
 
-__all__ = ["choose_strips", "predict_strips", "strip_schedules", "strip_work"]
+__all__ = ["choose_strips", "predict_strips", "strip_schedules", "strip_unit_costs", "strip_work"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: Main memory that reads for an addition and writes its sums at the same time takes so many times as long, measured on our RTL.
 _MIXED = 1.2
@@ -40,144 +45,174 @@ _LARGE, _EVERY, _LOOKED_AT = 8, 12, 4
 _START = 4
 
 
-def predict_strips(
-    chain: ConvolutionChain,
-    schedule: StripSchedule,
-    accelerator: Accelerator,
-    memory: StripMemory | None = None,
-) -> UnitCost:
-    """Of all images. Raises InfeasibleError for a schedule that does not fit.
+def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> UnitCost:
+    """Of all images. Raises InfeasibleError for a schedule that does not fit."""
+    memories = strip_memories(chain, [schedule], accelerator)
+    if memories.reasons:
+        raise InfeasibleError(memories.reasons[schedule])
+    return strip_unit_costs(chain, memories, accelerator)[0]
 
-    Args:
-        memory: where everything lies, if it is known.
-    """
-    memory = memory or place_strips(chain, schedule, accelerator)
+
+def strip_unit_costs(
+    chain: ConvolutionChain, memories: StripMemories, accelerator: Accelerator
+) -> list[UnitCost]:
+    """Of all images, by each of the schedules that fit."""
+    if not memories.schedules:
+        return []
     dim, layers = accelerator.dim, chain.layers
     images = layers[0].problem.N
-    there = rows_by_round(chain, schedule)
-    before = [[0] * (len(layers) + 1), *there]
+    computed = _computed(memories)
     first, final, adds = layers[0], chain.stored, chain.addition is not None
     height, width = first.size
-    channels = first.problem.C * first.problem.groups
-    macs = stationary = accumulated = local = 0.0
-    biases = 0.0
+    # (S, rounds, layers) each: what is summed in the order of rounds and convolutions
+    macs, stationary, accumulated, local, biases = np.zeros((5, *computed[..., 1:].shape))
     weight_bytes = float(sum(rows * columns for rows, columns, _ in (_stored(one, dim) for one in layers)))
-    for then, now in zip(before, there, strict=False):
-        for i, layer in enumerate(layers):
-            rows = now[i + 1] - then[i + 1]
-            if not rows:
-                continue
-            p = layer.problem
-            blocks, deep = _blocks(layer, dim)
-            weights = blocks * deep
-            stationary += weights * dim * dim
-            sums = blocks * rows * p.P * dim
-            accumulated += sums * (2 * deep - 1 + 2 * layer.bias + 1)
-            # pixels to the array for every block of weights, the weights, and results that stay
-            local += weights * rows * p.P * dim + weights * dim * dim + sums * (adds or i < len(layers) - 1)
-            macs += rows * _macs(layer, dim) / (p.N * p.Q)
-            biases += math.ceil(rows * p.P / MOST_ROWS) * 4 * p.K * p.groups * layer.bias
-            if adds and i == len(layers) - 1:  # a pass of the identity matrix, to which the residual comes
-                stationary += blocks * dim * dim
-                accumulated += 2 * sums
-                local += 3 * sums + blocks * dim * dim
-                macs += rows * p.P * _macs(final, dim) / final.pixels_out
+    added = np.zeros(computed.shape[:2])
     for i, layer in enumerate(layers):
-        if memory.weights[
-            i
-        ].streamed:  # once for every strip in which the convolution computes rows, of every image
-            turns = sum(now[i + 1] > then[i + 1] for then, now in zip(before, there, strict=False))
-            deep_rows, columns, _ = _stored(layer, dim)
-            weight_bytes += (turns * images - 1) * deep_rows * columns
+        p, rows = layer.problem, computed[..., i + 1]
+        blocks, deep = _blocks(layer, dim)
+        weights, busy = blocks * deep, rows > 0
+        stationary[..., i] = busy * weights * dim * dim
+        sums = blocks * rows * p.P * dim
+        accumulated[..., i] = sums * (2 * deep - 1 + 2 * layer.bias + 1)
+        # pixels to the array for every block of weights, the weights, and results that stay
+        local[..., i] = weights * rows * p.P * dim + busy * weights * dim * dim
+        local[..., i] += sums * (adds or i < len(layers) - 1)
+        macs[..., i] = rows * _macs(layer, dim) / (p.N * p.Q)
+        biases[..., i] = -(-rows * p.P // MOST_ROWS) * 4 * p.K * p.groups * layer.bias
+        if adds and i == len(layers) - 1:  # a pass of the identity matrix, to which the residual comes
+            stationary[..., i] += busy * blocks * dim * dim
+            accumulated[..., i] += 2 * sums
+            local[..., i] += 3 * sums + busy * blocks * dim * dim
+            added = rows * p.P * _macs(final, dim) / final.pixels_out
+    loaded = np.full(len(computed), weight_bytes)
+    for i, layer in enumerate(layers):
+        # once for every strip in which the convolution computes rows, of every image
+        turns = (computed[..., i + 1] > 0).sum(1)
+        deep_rows, columns, _ = _stored(layer, dim)
+        loaded += np.where(memories.placed.streamed[:, i], (turns * images - 1) * deep_rows * columns, 0.0)
     pixels = float(first.problem.N * height * width)
     written = float(final.pixels_out * final.problem.K * final.problem.groups)
     residual, ones = adds * written, adds * dim * dim
-    image = memory.images[0]
-    cycles = strip_cycles(strip_work(chain, schedule, accelerator, memory), strip_costs())
-    return UnitCost(
-        cycles=images * cycles + _START * PROFILES[accelerator.timing].latency,
-        read_bytes=weight_bytes + pixels * channels + images * biases + residual + ones,
-        written_bytes=written,
-        macs=images * macs,
-        stationary_words=images * stationary,
-        accumulator_words=images * accumulated,
-        scratchpad_bytes=images * local + weight_bytes + ones + pixels * image.blocks * dim,
-        softmax_elements=0.0,
+    blocks_in = -(-first.problem.C * first.problem.groups // dim)
+    cycles = strip_cycles(strip_work(chain, memories, accelerator), strip_costs())
+    numbers = (
+        images * cycles + _START * PROFILES[accelerator.timing].latency,
+        loaded + pixels * first.problem.C * first.problem.groups + images * _added(biases) + residual + ones,
+        images * _added(np.concatenate([macs, added[..., None]], -1)),
+        images * _added(stationary),
+        images * _added(accumulated),
+        images * _added(local) + loaded + ones + pixels * blocks_in * dim,
     )
+    return [
+        UnitCost(
+            cycles=taken,
+            read_bytes=read,
+            written_bytes=written,
+            macs=products,
+            stationary_words=words,
+            accumulator_words=sums,
+            scratchpad_bytes=moved,
+            softmax_elements=0.0,
+        )
+        for taken, read, products, words, sums, moved in np.stack(numbers, 1).tolist()
+    ]
 
 
-def strip_work(
-    chain: ConvolutionChain,
-    schedule: StripSchedule,
-    accelerator: Accelerator,
-    memory: StripMemory | None = None,
-) -> StripWork:
-    """What the cycles of an image depend on; `memory` as of `predict_strips`. Raises InfeasibleError for a schedule that does not
-    fit."""
-    memory = memory or place_strips(chain, schedule, accelerator)
-    dim, layers = accelerator.dim, chain.layers
+def _computed(memories: StripMemories) -> Integers:
+    """Rows of every image that come in every round, (S, rounds, images)."""
+    there = memories.there
+    return np.diff(there, axis=1, prepend=np.zeros_like(there[:, :1]))
+
+
+def _added(values: Floats) -> Floats:
+    """Sums over rounds and what they do, (S, rounds, N) to (S,), one by one: so that no sum depends on how many there are."""
+    return np.add.accumulate(values.reshape(len(values), -1), axis=1)[:, -1]
+
+
+def strip_work(chain: ConvolutionChain, memories: StripMemories, accelerator: Accelerator) -> StripWork:
+    """What the cycles of an image depend on, by each of the schedules that fit."""
+    dim, layers, placed = accelerator.dim, chain.layers, memories.placed
     images = layers[0].problem.N
-    there = rows_by_round(chain, schedule)
+    computed = _computed(memories)[:, 1:]
     first = layers[0]
     row = read_cycles(accelerator, first.size[1], first.problem.C * first.problem.groups, first.input.pitch)
-    weights = [_weight_cycles(layer, memory.weights[i], accelerator) for i, layer in enumerate(layers)]
-    groups = [one.groups for one in memory.weights]
+    weights = [_weight_cycles(layer, placed.wide[:, i], accelerator) for i, layer in enumerate(layers)]
+    groups = [placed.weight_groups(i) for i in range(len(layers))]
     last = layers[-1].problem
-    rounds = []
-    for number, (then, now) in enumerate(itertools.pairwise(there)):
-        turns: list[Turn] = []
-        moved = (now[0] - then[0]) * row
-        for i, layer in enumerate(layers):
-            rows = now[i + 1] - then[i + 1]
-            if not rows:
-                continue
-            runs = math.ceil(rows * layer.problem.P / MOST_ROWS)
-            adds = chain.addition if i == len(layers) - 1 else None
-            kept = rows if i < len(layers) - 1 else runs if adds is not None else 0
-            streamed = weights[i] if memory.weights[i].streamed else 0.0
-            lead = weights[i] / groups[i] / images if number == i > 0 else 0.0
-            turns.append(_turn(layer, rows, dim, memory.together[i], kept, streamed, lead))
-            if adds is not None:
-                turns.append(_turn(adds, rows, dim, 0.0, 0, 0.0, 0.0))
-                groups_of_blocks = turns[-1].blocks / memory.wide
-                moved += groups_of_blocks * read_cycles(
-                    accelerator, rows * last.P, memory.wide * dim, adds.output.pitch
-                )
-            if streamed:
-                moved += streamed
-            elif number == i:  # all but the first group come while the convolution computes its first rows
-                moved += weights[i] / images
-        moved += (now[-1] - then[-1]) * last.P * last.K * last.groups / bytes_per_cycle(accelerator)
-        rounds.append(StripRound(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
-    before = there[0][0] * row + weights[0] / groups[0] / images
-    ends = schedule.ends(last.Q)
-    strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
+    turns: list[Turn] = []
+    moved = computed[..., 0] * row
+    for i, layer in enumerate(layers):
+        rows = computed[..., i + 1]
+        runs, busy = -(-rows * layer.problem.P // MOST_ROWS), rows > 0
+        adds = chain.addition if i == len(layers) - 1 else None
+        kept = rows if i < len(layers) - 1 else runs if adds is not None else 0 * rows
+        again = placed.streamed[:, i]
+        streamed = np.where(again, weights[i], 0.0)[:, None]
+        lead = np.zeros(rows.shape)
+        if 0 < i < rows.shape[1]:
+            lead[:, i] = weights[i] / groups[i] / images
+        turns.append(_turn(layer, rows, dim, placed.together[:, i : i + 1], kept, streamed, lead))
+        if adds is not None:
+            none = np.zeros((len(rows), 1))
+            turns.append(_turn(adds, rows, dim, none, 0 * rows, none, none))
+            added = partial(_addend_cycles, accelerator, memories.wide * dim, adds.output.pitch)
+            groups_of_blocks = turns[-1].blocks / memories.wide
+            moved = moved + groups_of_blocks * _of_each(rows * last.P, added)
+        moved = moved + np.where(busy, streamed, 0.0)
+        if i < rows.shape[1]:  # all but the first group come while the convolution computes its first rows
+            moved[:, i] += np.where(again | ~busy[:, i], 0.0, weights[i] / images)
+    moved = moved + computed[..., -1] * last.P * last.K * last.groups / bytes_per_cycle(accelerator)
+    before = memories.there[:, 0, 0] * row + weights[0] / groups[0] / images
+    ends = memories.there[..., -1]
+    strips = np.array([len(one.ends(last.Q)) for one in memories.schedules])
+    every, final = np.arange(len(ends)), strips + len(layers) - 1
+    strip = ends[every, final] - ends[every, final - 1]
     behind = strip * last.P * min(dim, last.K * last.groups) / bytes_per_cycle(accelerator)
     copies = sum(_copies(layer, dim) for layer in layers)
-    return StripWork(tuple(rounds), len(layers), copies, before, behind)
+    mixed = 1 if chain.addition is None else _MIXED
+    return StripWork(tuple(turns), moved * mixed, len(layers), copies, before, behind)
+
+
+def _of_each(values: Integers, of: Callable[[float], float]) -> Floats:
+    """A function of each of many numbers, most of which are alike."""
+    known, place = np.unique(values, return_inverse=True)
+    return np.array([of(float(one)) for one in known])[place.reshape(values.shape)]
+
+
+def _addend_cycles(accelerator: Accelerator, columns: int, pitch: int, rows: float) -> float:
+    """To load rows of an image that is added."""
+    return read_cycles(accelerator, rows, columns, pitch) if rows else 0.0
 
 
 def _turn(
-    layer: Layer, rows: int, dim: int, together: float, kept: int, streamed: float, lead: float
+    layer: Layer,
+    rows: Integers,
+    dim: int,
+    together: Floats,
+    kept: Integers,
+    streamed: Floats,
+    lead: Floats,
 ) -> Turn:
     """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results; `streamed` and `lead`: cycles of main
-    memory as in `Turn`."""
+    memory as in `Turn`. Arrays (S, rounds), `together` and `streamed` (S, 1)."""
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
-    meets = dim / 2 * together if p.stride_w > 1 else 0.0
-    runs = math.ceil(rows * p.P / MOST_ROWS)
+    meets: Floats | float = dim / 2 * together if p.stride_w > 1 else 0.0
+    runs = -(-rows * p.P // MOST_ROWS)
     adds = layer.residual_scale is not None  # pixels of all rows lie together
     below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > layer.size[0]
     return Turn(
+        busy=rows > 0,
         blocks=blocks,
         deep=deep,
-        array=max(dim, rows * p.P) + meets,
-        rows=1 if adds else rows,
-        passes=math.ceil(rows * p.P / dim) if adds else rows * math.ceil(p.P / dim),
+        array=np.maximum(dim, rows * p.P) + meets,
+        rows=np.ones_like(rows) if adds else rows,
+        passes=-(-rows * p.P // dim) if adds else rows * math.ceil(p.P / dim),
         unrolled=is_unrolled(layer),
         padded=bool(layer.padding[0]) or below,
-        moves=runs * layer.bias + adds + (kept or runs),
+        moves=runs * layer.bias + adds + np.where(kept > 0, kept, runs),
         kept=blocks * kept,
         pixels=blocks * rows * p.P,
         streamed=streamed,
@@ -192,11 +227,15 @@ def _copies(layer: Layer, dim: int) -> int:
     return p.S * (p.R if is_unrolled(layer) else 1) * kinds
 
 
-def _weight_cycles(layer: Layer, place: StripWeights, accelerator: Accelerator) -> float:
-    """To load all weights of a convolution, in groups of blocks."""
+def _weight_cycles(layer: Layer, wide: Integers, accelerator: Accelerator) -> Floats:
+    """To load all weights of a convolution, in groups of so many blocks (S,)."""
     rows, columns, pitch = _stored(layer, accelerator.dim)
-    wide = columns if is_depthwise(layer) else min(columns, place.wide * accelerator.dim)
-    return read_cycles(accelerator, rows, wide, pitch) * columns / wide
+
+    def cycles(blocks: float) -> float:
+        each = columns if is_depthwise(layer) else min(columns, int(blocks) * accelerator.dim)
+        return read_cycles(accelerator, rows, each, pitch) * columns / each
+
+    return _of_each(wide, cycles)
 
 
 def _blocks(layer: Layer, dim: int) -> tuple[int, int]:
@@ -238,29 +277,32 @@ def strip_schedules(chain: ConvolutionChain) -> Iterator[StripSchedule]:
 def choose_strips(chain: ConvolutionChain, accelerator: Accelerator) -> StripSchedule:
     """The strips of fewest predicted cycles, of those that are alike the ones that move least. Raises InfeasibleError where none
     fit."""
-    rated: list[tuple[float, float, StripSchedule]] = []
-    reason = ""
 
-    def look(schedule: StripSchedule) -> None:
-        nonlocal reason
-        try:
-            cost = predict_strips(chain, schedule, accelerator)
-        except InfeasibleError as error:
-            reason = reason or error.message
-        else:
-            rated.append((cost.cycles, cost.read_bytes + cost.written_bytes, schedule))
+    reasons: list[str] = []
 
-    for schedule in strip_schedules(chain):
-        look(schedule)
+    def rated_of(schedules: Sequence[StripSchedule]) -> list[tuple[float, float, StripSchedule]]:
+        memories = strip_memories(chain, schedules, accelerator)
+        costs = strip_unit_costs(chain, memories, accelerator)
+        reasons.extend(memories.reasons.values())
+        return [
+            (cost.cycles, cost.read_bytes + cost.written_bytes, one)
+            for one, cost in zip(memories.schedules, costs, strict=True)
+        ]
+
+    rated = rated_of(list(strip_schedules(chain)))
     if not rated:
-        raise InfeasibleError(f"no strips of the chain fit: {reason}")
+        raise InfeasibleError(f"no strips of the chain fit: {reasons[0]}")
     # weights that come again cost energy: they have to save cycles
     held = min((cycles for cycles, _, one in rated if not one.streamed), default=math.inf)
     rated = [one for one in rated if not one[2].streamed or one[0] < _GAIN * held]
-    for _, _, schedule in sorted(rated, key=lambda one: one[0])[:_LOOKED_AT]:
-        for begin in (2, 4, schedule.rows):
-            if 1 < begin <= schedule.rows:
-                look(replace(schedule, begin=begin))
+    beginnings = [
+        replace(one, begin=begin)
+        for _, _, one in sorted(rated, key=lambda one: one[0])[:_LOOKED_AT]
+        for begin in (2, 4, one.rows)
+        if 1 < begin <= one.rows
+    ]
+    if beginnings:
+        rated += rated_of(beginnings)
     fewest = min(cycles for cycles, _, _ in rated)
     alike = [one for one in rated if one[0] <= _ALIKE * fewest]
     least = min(moved for _, moved, _ in alike)

@@ -17,20 +17,27 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-__all__ = ["COSTS_FILE", "StripRound", "StripWork", "Turn", "strip_costs", "strip_cycles"]
+import numpy as np
+from numpy.typing import NDArray
 
+__all__ = ["COSTS_FILE", "StripWork", "Turn", "strip_costs", "strip_cycles"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 COSTS_FILE = "strip_costs.json"
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One convolution in one round.
+    """One convolution in every round, by many schedules: arrays (S, rounds), or numbers that are the same for all.
 
     Attributes:
+        busy: whether it computes rows in the round.
         blocks, deep: blocks of results, and blocks of weights of each.
         array: cycles of the array for a block of weights.
         rows, passes: of a block of weights.
@@ -43,46 +50,41 @@ class Turn:
         lead: likewise for the first weights, while only the turns before this one of the round go on.
     """
 
+    busy: Bools
     blocks: int
     deep: int
-    array: float
-    rows: int
-    passes: int
+    array: Floats
+    rows: Integers
+    passes: Integers
     unrolled: bool
     padded: bool
-    moves: int
-    kept: int
-    pixels: int
-    streamed: float
-    lead: float
-
-
-@dataclass(frozen=True)
-class StripRound:
-    """What happens in a round: turns, and cycles of main memory."""
-
-    turns: tuple[Turn, ...]
-    memory: float
+    moves: Integers
+    kept: Integers
+    pixels: Integers
+    streamed: Floats
+    lead: Floats
 
 
 @dataclass(frozen=True)
 class StripWork:
-    """All of an image.
+    """All of an image, by many schedules.
 
     Attributes:
-        rounds: in order.
+        turns: of every round, in order.
+        memory: cycles of main memory in every round, (S, rounds).
         convolutions: how many there are.
         copies: how often the code of passes through a block of weights is there: for every place of a window, and for blocks of
             fewer channels.
-        before: cycles of loads before the first pass.
-        behind: cycles of main memory behind the last pass.
+        before: cycles of loads before the first pass, (S,).
+        behind: cycles of main memory behind the last pass, (S,).
     """
 
-    rounds: tuple[StripRound, ...]
+    turns: tuple[Turn, ...]
+    memory: Floats
     convolutions: int
     copies: int
-    before: float
-    behind: float
+    before: Floats
+    behind: Floats
 
 
 @functools.cache
@@ -92,26 +94,30 @@ def strip_costs() -> Mapping[str, float]:
     return {name: float(value) for name, value in json.loads(text)["costs"].items()}
 
 
-def strip_cycles(work: StripWork, costs: Mapping[str, float]) -> float:
-    """From the first command to the last result."""
+def strip_cycles(work: StripWork, costs: Mapping[str, float]) -> Floats:
+    """From the first command to the last result, (S,)."""
     total = costs["start"] + costs["first"] * work.convolutions + costs["copy"] * work.copies
-    total += work.before + work.behind
-    return total + sum(_round_cycles(one, costs) for one in work.rounds)
+    store = np.zeros(work.memory.shape)
+    for turn in work.turns:
+        store = store + (turn.pixels + costs["keep"] * turn.kept)
+    rounds = np.maximum(np.maximum(_turns_cycles(work, costs), work.memory), store)
+    # one by one, so that the sum does not depend on how many schedules there are
+    return np.asarray(
+        total + (work.before + work.behind) + np.add.accumulate(rounds, axis=1)[:, -1], dtype=np.float64
+    )
 
 
-def _round_cycles(one: StripRound, costs: Mapping[str, float]) -> float:
-    store = sum(turn.pixels + costs["keep"] * turn.kept for turn in one.turns)
-    return max(_turns_cycles(one.turns, costs), one.memory, store)
-
-
-def _turns_cycles(turns: Sequence[Turn], costs: Mapping[str, float]) -> float:
-    total = 0.0
-    for turn in turns:
+def _turns_cycles(work: StripWork, costs: Mapping[str, float]) -> Floats:
+    """Of all turns of every round, (S, rounds)."""
+    total = np.zeros(work.memory.shape)
+    for turn in work.turns:
         row = costs["row"] + costs["padded"] * turn.padded
         each = costs["weights"] + costs["unrolled"] * turn.unrolled
         host = each + turn.rows * row + turn.passes * costs["pass"]
         beside = costs["block"] + turn.moves * costs["move"]
-        block = max(turn.deep * turn.array + costs["results"], turn.deep * host + beside)
-        total = max(total, turn.lead)
-        total += max(turn.blocks * block, turn.streamed) + costs["begin"]
+        block = np.maximum(turn.deep * turn.array + costs["results"], turn.deep * host + beside)
+        later = np.maximum(total, turn.lead) + (
+            np.maximum(turn.blocks * block, turn.streamed) + costs["begin"]
+        )
+        total = np.where(turn.busy, later, total)
     return total

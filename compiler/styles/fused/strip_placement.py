@@ -6,12 +6,17 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
+from baco.compiler.styles.fused.strip_rooms import Intervals, Rooms
 
 __all__ = [
     "Image",
     "StripPlacement",
+    "StripPlacements",
     "StripWeights",
     "channels",
     "is_depthwise",
@@ -22,6 +27,8 @@ __all__ = [
     "wide_load",
 ]
 
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
 #: Part of the pixels by which another place has to be better.
@@ -157,6 +164,95 @@ class StripPlacement:
     together: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class StripPlacements:
+    """`StripPlacement` by many schedules of a chain, as arrays (S, layers, ...).
+
+    Attributes:
+        slots, start, split, second: of images, as in `Image`.
+        wide, starts, groups, streamed: of weights, as in `StripWeights`; `groups` is its `split`.
+        extra, rows, together: as there.
+    """
+
+    layers: tuple[Layer, ...]
+    dim: int
+    slots: Integers
+    start: Integers
+    split: Integers
+    second: Integers
+    wide: Integers
+    starts: Integers
+    groups: Integers
+    streamed: Bools
+    extra: Integers
+    rows: Integers
+    together: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, layers: Sequence[Layer], count: int, dim: int) -> StripPlacements:
+        """Of schedules for which nothing has been placed."""
+        size = count, len(layers)
+        slots, start, split, second, wide, groups = np.zeros((6, *size), dtype=np.int64)
+        starts, extra = np.zeros((*size, 2), dtype=np.int64), np.zeros((count, 3), dtype=np.int64)
+        streamed, rows, together = (
+            np.zeros(size, dtype=np.bool_),
+            np.zeros(count, dtype=np.int64),
+            np.ones(size),
+        )
+        return cls(
+            tuple(layers), dim, slots, start, split, second, wide, starts, groups, streamed, extra, rows, together
+        )  # fmt: skip
+
+    def put(self, place: Integers, other: StripPlacements, which: Bools) -> None:
+        """Take over some of other placements, for the schedules at `place`."""
+        for field in _ARRAYS:
+            getattr(self, field)[place] = getattr(other, field)[which]
+
+    def image_parts(self, i: int) -> list[Intervals]:
+        """Scratchpad rows of pixels that a convolution reads."""
+        slot, start, split, second = (
+            _image(self.layers[i], self.dim).slot,
+            self.start[:, i],
+            self.split[:, i],
+            self.second[:, i],
+        )
+        first = np.where(split > 0, split, self.slots[:, i])
+        return [(start, start + first * slot), (second, second + (self.slots[:, i] - first) * slot)]
+
+    def weight_parts(self, i: int) -> list[Intervals]:
+        """Scratchpad rows of both parts of a convolution's weights."""
+        rows, blocks = _weights(self.layers[i], self.dim)
+        one, two, size = self.starts[:, i, 0], self.starts[:, i, 1], self.wide[:, i] * rows
+        first = np.where(self.streamed[:, i], size, np.minimum(blocks * rows, self.groups[:, i] * size))
+        return [(one, one + first), (two, two + np.where(self.streamed[:, i], size, blocks * rows - first))]
+
+    def weight_groups(self, i: int) -> Integers:
+        """Groups of blocks of a convolution's weights."""
+        return -(-_weights(self.layers[i], self.dim)[1] // np.maximum(1, self.wide[:, i]))
+
+    def one(self, n: int) -> StripPlacement:
+        """By one schedule."""
+        images, weights = [], []
+        for i, layer in enumerate(self.layers):
+            image, start = _image(layer, self.dim), int(self.start[n, i])
+            slots, split, second = (int(one[n, i]) for one in (self.slots, self.split, self.second))
+            zeros = start - image.start
+            images.append(replace(image, slots=slots, start=start, zeros=zeros, split=split, second=second))
+            starts = int(self.starts[n, i, 0]), int(self.starts[n, i, 1])
+            wide, groups, again = int(self.wide[n, i]), int(self.groups[n, i]), bool(self.streamed[n, i])
+            weights.append(StripWeights(*_weights(layer, self.dim), wide, starts, groups, again))
+        first, second_, third = self.extra[n].tolist()
+        together = tuple(self.together[n].tolist())
+        return StripPlacement(
+            tuple(images), tuple(weights), (first, second_, third), int(self.rows[n]), together
+        )
+
+
+_ARRAYS = (
+    "slots", "start", "split", "second", "wide", "starts", "groups", "streamed", "extra", "rows", "together"
+)  # fmt: skip
+
+
 def wide_load(accelerator: Accelerator) -> int:
     """Blocks of channels that one load may bring."""
     return max(1, min(_LOAD_BYTES, max(4 * accelerator.dim, accelerator.dma_max_bytes)) // accelerator.dim)
@@ -192,27 +288,12 @@ def _weights(layer: Layer, dim: int) -> tuple[int, int]:
     return p.S * p.R * (dim if is_depthwise(layer) else p.C), -(-channels(layer)[1] // dim)
 
 
-def _image(layer: Layer, slots: int, dim: int) -> Image:
-    """What a convolution reads, from scratchpad row 0 on."""
+def _image(layer: Layer, dim: int) -> Image:
+    """What a convolution reads, with one slot, from the scratchpad row behind its zeros on; these begin at row 0."""
     p, (left, right), (height, width) = layer.problem, strip_image(layer), layer.size
     below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > height
     zeros = left + width + right if layer.padding[0] or below else 0
-    return Image(height, width, channels(layer)[0], left, right, max(1, slots), zeros, 0, dim)
-
-
-def _size(image: Image) -> int:
-    """Scratchpad rows from the zeros on."""
-    return image.start - image.zeros + image.slots * image.slot
-
-
-def _end(image: Image) -> int:
-    """The scratchpad row behind its last slot."""
-    return image.start + image.ring
-
-
-def _parts(image: Image) -> list[tuple[int, int]]:
-    """Scratchpad rows of pixels, from and to."""
-    return [(start, start + slots * image.slot) for start, slots in image.pieces]
+    return Image(height, width, channels(layer)[0], left, right, 1, zeros, 0, dim)
 
 
 def _grouped(accelerator: Accelerator) -> bool:
@@ -222,217 +303,195 @@ def _grouped(accelerator: Accelerator) -> bool:
 
 
 def least_rows(
-    layers: Sequence[Layer], slots: Sequence[int], streamed: Sequence[bool], accelerator: Accelerator
-) -> int:
-    """Scratchpad rows for images of so many slots and for the weights, of which two groups at least are there of streamed ones."""
+    layers: Sequence[Layer], slots: Integers, streamed: Bools, accelerator: Accelerator
+) -> Integers:
+    """Scratchpad rows for images of so many slots (S, layers) and for the weights, of which two groups at least are there of streamed
+    ones: (S,)."""
     dim, wide = accelerator.dim, max(1, wide_load(accelerator) // 2)
-    found = 0
-    for layer, count, again in zip(layers, slots, streamed, strict=True):
-        rows, blocks = _weights(layer, dim)
-        found += _size(_image(layer, count, dim)) + rows * min(blocks, 2 * wide if again else blocks)
+    found = np.zeros(len(slots), dtype=np.int64)
+    for i, layer in enumerate(layers):
+        (rows, blocks), image = _weights(layer, dim), _image(layer, dim)
+        held = np.where(streamed[:, i], min(blocks, 2 * wide), blocks)
+        found += image.start + np.maximum(1, slots[:, i]) * image.slot + rows * held
     return found
 
 
 def place_scratchpad(
-    layers: Sequence[Layer],
-    slots: Sequence[int],
-    streamed: Sequence[bool],
-    accelerator: Accelerator,
-    extra: tuple[int, int],
-) -> StripPlacement:
-    """Where everything lies, and `extra` rows beside, the latter number of them twice, in a scratchpad of `least_rows` and these or
-    more. The array reads the former and the latter at once: they lie in different banks if there is room.
+    layers: Sequence[Layer], slots: Integers, streamed: Bools, accelerator: Accelerator, extra: Integers
+) -> StripPlacements:
+    """Where everything lies by each of many schedules, and `extra` rows (S, 2) beside, the latter number of them twice, in a
+    scratchpad of `least_rows` and these or more. The array reads the former and the latter at once: they lie in different banks
+    if there is room.
 
     Pixels a stride apart lie in one bank, in which they would meet the weights: of convolutions with strides these lie in other
     banks if there is room, be it in two pieces. Rings have a power of two of slots if there is room.
+
+    Args:
+        slots: (S, layers) of images, at least.
+        streamed: (S, layers) whether weights come again for every strip.
     """
-    powers = [1 << max(0, (rows - 1).bit_length()) for rows in slots]
+    count = len(slots)
+    powers = np.array([[1 << max(0, (rows - 1).bit_length()) for rows in row] for row in slots.tolist()])
+    powers = powers.reshape(slots.shape)
     plain, widest = [False] * len(layers), wide_load(accelerator)
-    strided = [_grouped(accelerator) and layer.problem.stride_w > 1 for layer in layers]
+    grouped = _grouped(accelerator)
+    strided = [grouped and layer.problem.stride_w > 1 for layer in layers]
     ways = [(strided, way) for way in ("whole", "over", "halves") if any(strided)] + [(plain, "whole")]
-    beside = (0, 1, None) if _grouped(accelerator) and any(extra) else (None,)
+    beside = (0, 1, None) if grouped and extra.any() else (None,)
+    found = StripPlacements.none(layers, count, accelerator.dim)
+    open_ = np.ones(count, dtype=np.bool_)
     for wide in sorted({widest, max(1, widest // 2)}, reverse=True):
-        best: tuple[float, StripPlacement] | None = None
+        best = np.full(count, np.inf)
         for (apart, way), counts, banks in itertools.product(ways, (powers, slots), beside):
-            found = _attempt(layers, counts, streamed, apart, way, accelerator, extra, banks, wide)
-            if found is None:
-                continue
-            meet = sum(part for part, one in zip(found.together, strided, strict=True) if one)
-            if best is None or meet < best[0] - _LESS:
-                best = meet, found
-            if best[0] <= _LESS:  # no other is better
+            todo = np.flatnonzero(open_ & (best > _LESS))  # of the others no other is better
+            if not len(todo):
                 break
-        if best is not None:
-            return best[1]
-    raise AssertionError("in the last attempt everything lies one behind the other")
-
-
-class _Room:
-    """Free rows of a scratchpad, as intervals."""
-
-    def __init__(self, rows: int) -> None:
-        self.free = [(0, rows)]
-        self._quarter = max(1, rows // 4)
-
-    def pieces(self, group: int | None) -> list[tuple[int, int]]:
-        """Free intervals, smallest first; of one group of banks only."""
-        found = self.free
-        if group is not None:
-            quarters = [(n * self._quarter, (n + 1) * self._quarter) for n in (group, group + 2)]
-            found = [(max(a, c), min(b, d)) for a, b in found for c, d in quarters]
-        return sorted((one for one in found if one[0] < one[1]), key=lambda one: (one[1] - one[0], one[0]))
-
-    def halves(self, group: int) -> list[tuple[int, int]]:
-        """The largest free intervals in both quarters of a group of banks, in order."""
-        found: dict[int, tuple[int, int]] = {}
-        for one in self.pieces(group):
-            found[one[0] // self._quarter] = one
-        return sorted(found.values())
-
-    def take(self, rows: int, group: int | None = None) -> int | None:
-        """First of so many rows that lie together; None where there are none."""
-        for start, end in self.pieces(group):
-            if end - start >= rows:
-                self.remove(start, rows)
-                return start
-        return None
-
-    def take_over(self, rows: int, group: int) -> int | None:
-        """First of so many rows that lie together, of which as many as possible are in a quarter of the group."""
-        for quarter in (group, group + 2):
-            for start in (quarter * self._quarter, (quarter + 1) * self._quarter - rows):
-                if any(a <= start and start + rows <= b for a, b in self.free):
-                    self.remove(start, rows)
-                    return start
-        return None
-
-    def shares(self, parts: Sequence[tuple[int, int]]) -> tuple[float, float]:
-        """Parts of rows, from and to, in both groups of banks."""
-        inside = [0, 0]
-        for a, b in parts:
-            for n in range(4):
-                inside[n % 2] += max(0, min(b, (n + 1) * self._quarter) - max(a, n * self._quarter))
-        return inside[0] / max(1, sum(inside)), inside[1] / max(1, sum(inside))
-
-    def remove(self, start: int, rows: int) -> None:
-        """Rows that are taken."""
-        left = [(a, min(b, start)) for a, b in self.free] + [(max(a, start + rows), b) for a, b in self.free]
-        self.free = sorted(one for one in left if one[0] < one[1])
-
-
-def _attempt(
-    layers: Sequence[Layer],
-    slots: Sequence[int],
-    streamed: Sequence[bool],
-    apart: Sequence[bool],
-    way: str,
-    accelerator: Accelerator,
-    extra: tuple[int, int],
-    banks: int | None,
-    wide: int,
-) -> StripPlacement | None:
-    """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
-    group of banks; of some convolutions in different banks, where the image lies in a quarter of the scratchpad as a `whole`, in two
-    quarters as two `halves`, or `over` the edge of one. None where there is no room."""
-    dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
-    images: dict[int, Image] = {}
-    weights: dict[int, StripWeights] = {}
-    # what must lie in certain banks first, then what must lie together
-    for i in sorted(range(len(layers)), key=lambda i: (not apart[i], i)):
-        one = _image(layers[i], slots[i], dim)
-        start = room.take(_size(one), 1 if apart[i] else None)
-        halves = _halves(layers[i], one, room) if start is None and way == "halves" and apart[i] else None
-        if start is None and way == "over":
-            start = room.take_over(_size(one), 1)
-        if halves is not None:
-            images[i] = halves
-        elif start is not None:
-            images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
-        else:
-            return None
-        if apart[i]:
-            found = _place_weights(layers[i], streamed[i], room, 0, accelerator, wide)
-            if found is None:
-                return None
-            weights[i] = found
-    beside = _place_beside(room, extra, banks)
-    if beside is None:
-        return None
-    for i, layer in enumerate(layers):
-        if i not in weights:
-            found = _place_weights(layer, streamed[i], room, None, accelerator, wide)
-            if found is None:
-                return None
-            weights[i] = found
-    ends = [_end(one) for one in images.values()]
-    together = []
-    for i in range(len(layers)):
-        pixels, kernel = room.shares(_parts(images[i])), room.shares(weights[i].parts)
-        together.append(pixels[0] * kernel[0] + pixels[1] * kernel[1])
-    parts = [part for one in weights.values() for part in one.parts]
-    return StripPlacement(
-        tuple(images[i] for i in range(len(layers))),
-        tuple(weights[i] for i in range(len(layers))),
-        beside,
-        max([*ends, *(end for _, end in parts), beside[0] + extra[0], max(beside[1:]) + extra[1]]),
-        tuple(together) if _grouped(accelerator) else (1.0,) * len(layers),
-    )
-
-
-def _halves(layer: Layer, image: Image, room: _Room) -> Image | None:
-    """An image in two pieces, which both lie in the quarters of one group of banks; None where there is no room."""
-    pieces = room.halves(1)
-    # steps of rows, down the image and down the window, go over one edge at most
-    most = max(layer.problem.S, layer.problem.stride_h)
-    if len(pieces) < 2:
-        return None
-    (first, end), (second, stop) = pieces
-    zeros = image.start - image.zeros
-    split = min((end - first - zeros) // image.slot, image.slots - most)
-    found = replace(image, zeros=first, start=first + zeros, split=split, second=second)
-    if split < most or (image.slots - split) * image.slot > stop - second or found.gap < most * image.slot:
-        return None
-    room.remove(first, zeros + found.edge)
-    room.remove(second, (image.slots - split) * image.slot)
+            attempt = _Attempt(layers, counts[todo], streamed[todo], accelerator, wide)
+            placed = attempt.place(apart, way, extra[todo], banks)
+            meet = np.zeros(len(todo))
+            for i in np.flatnonzero(strided):
+                meet = meet + placed.together[:, i]
+            better = attempt.good & ((best[todo] == np.inf) | (meet < best[todo] - _LESS))
+            best[todo[better]] = meet[better]
+            found.put(todo[better], placed, better)
+        open_ &= best == np.inf
+    if open_.any():
+        raise AssertionError("in the last attempt everything lies one behind the other")
     return found
 
 
-def _place_beside(room: _Room, extra: tuple[int, int], banks: int | None) -> tuple[int, int, int] | None:
-    """First rows of so many in one group of banks, and twice of so many in the other; or anywhere."""
-    if not any(extra):
-        return 0, 0, 0
-    other = None if banks is None else 1 - banks
-    first, second, third = room.take(extra[0], banks), room.take(extra[1], other), room.take(extra[1], other)
-    if first is None or second is None or third is None:
-        return None
-    return first, second, third
+class _Attempt:
+    """Attempts to place everything one after the other, of many schedules at once.
 
+    Attributes:
+        good: (S,) of which there has been room so far.
+    """
 
-def _place_weights(
-    layer: Layer, streamed: bool, room: _Room, group: int | None, accelerator: Accelerator, most: int
-) -> StripWeights | None:
-    """StripWeights of a convolution, in few parts and in wide groups rather than in others."""
-    rows, blocks = _weights(layer, accelerator.dim)
-    widest = wide_load(accelerator)
-    if streamed and blocks > 2 * max(1, widest // 2):
-        for wide in [one for one in (most, max(1, widest // 2)) if blocks > 2 * one]:
-            left = list(room.free)
-            one, two = room.take(wide * rows, group), room.take(wide * rows, group)
-            if one is not None and two is not None:
-                return StripWeights(rows, blocks, wide, (one, two), 1, True)
-            room.free = left
-        return None
-    start = room.take(blocks * rows, group)
-    if start is not None:
-        return StripWeights(rows, blocks, min(widest, blocks), (start, start), -(-blocks // widest), False)
-    wide = min(widest, blocks)
-    while wide:
-        *_, (second, stop), (first, end) = [(0, 0), (0, 0), *room.pieces(group)]
-        split = (end - first) // (wide * rows)
-        rest = blocks * rows - split * wide * rows
-        if split and rest <= stop - second:
-            room.remove(first, split * wide * rows)
-            room.remove(second, rest)
-            return StripWeights(rows, blocks, wide, (first, second), split, False)
-        wide //= 2
-    return None
+    def __init__(
+        self, layers: Sequence[Layer], slots: Integers, streamed: Bools, accelerator: Accelerator, wide: int
+    ) -> None:
+        self._layers, self._slots, self._streamed, self._accelerator = layers, slots, streamed, accelerator
+        self._wide, self._room = wide, Rooms(len(slots), accelerator.scratchpad_rows)
+        self._found = StripPlacements.none(layers, len(slots), accelerator.dim)
+        self.good = np.ones(len(slots), dtype=np.bool_)
+
+    def place(self, apart: Sequence[bool], way: str, extra: Integers, banks: int | None) -> StripPlacements:
+        """Images, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one group of
+        banks; of some convolutions in different banks, where the image lies in a quarter of the scratchpad as a `whole`, in two
+        quarters as two `halves`, or `over` the edge of one."""
+        # what must lie in certain banks first, then what must lie together
+        for i in sorted(range(len(self._layers)), key=lambda i: (not apart[i], i)):
+            self._place_image(i, way, apart=apart[i])
+            if apart[i]:
+                self._place_weights(i, 0)
+        self._place_beside(extra, banks)
+        for i in range(len(self._layers)):
+            if not apart[i]:
+                self._place_weights(i, None)
+        self._finish(extra)
+        return self._found
+
+    def _place_image(self, i: int, way: str, *, apart: bool) -> None:
+        image, found = _image(self._layers[i], self._accelerator.dim), self._found
+        slots = np.maximum(1, self._slots[:, i])
+        size = image.start + slots * image.slot
+        start, placed = self._room.take(size, 1 if apart else None, self.good)
+        split, second = np.zeros_like(slots), np.zeros_like(slots)
+        left = self.good & ~placed
+        if way == "over" and left.any():
+            over, taken = self._room.take_over(size, 1, left)
+            start, placed = np.where(taken, over, start), placed | taken
+        if way == "halves" and apart and left.any():
+            first, parts, behind, taken = self._halves(i, image, slots, left)
+            start, placed = np.where(taken, first, start), placed | taken
+            split, second = np.where(taken, parts, 0), np.where(taken, behind, 0)
+        self.good &= placed
+        found.slots[:, i], found.start[:, i] = slots, start + image.start
+        found.split[:, i], found.second[:, i] = split, second
+
+    def _halves(
+        self, i: int, image: Image, slots: Integers, wanted: Bools
+    ) -> tuple[Integers, Integers, Integers, Bools]:
+        """Of an image in two pieces, which both lie in the quarters of one group of banks: its first row, the slots of the first
+        piece, the first row of the second, and where there is room."""
+        p = self._layers[i].problem
+        # steps of rows, down the image and down the window, go over one edge at most
+        most = max(p.S, p.stride_h)
+        first, end, second, stop = self._room.halves(1)
+        split = np.minimum((end - first - image.start) // image.slot, slots - most)
+        edge = split * image.slot
+        fits = wanted & (end > first) & (stop > second) & (split >= most)
+        fits &= (slots - split) * image.slot <= stop - second
+        fits &= second - first - image.start - edge >= most * image.slot
+        self._room.remove(first, image.start + edge, fits)
+        self._room.remove(second, (slots - split) * image.slot, fits)
+        return first, split, second, fits
+
+    def _place_beside(self, extra: Integers, banks: int | None) -> None:
+        """So many rows in one group of banks, and twice of so many in the other; or anywhere."""
+        if not extra.any():
+            return
+        other = None if banks is None else 1 - banks
+        for n, (rows, group) in enumerate(((extra[:, 0], banks), (extra[:, 1], other), (extra[:, 1], other))):
+            start, placed = self._room.take(rows, group, self.good)
+            self.good &= placed
+            self._found.extra[:, n] = start
+
+    def _place_weights(self, i: int, group: int | None) -> None:
+        """Weights of a convolution, in few parts and in wide groups rather than in others."""
+        rows, blocks = _weights(self._layers[i], self._accelerator.dim)
+        widest, room = wide_load(self._accelerator), self._room
+        least = max(1, widest // 2)
+        again = self._streamed[:, i] if blocks > 2 * least else np.zeros_like(self.good)
+        self._found.streamed[:, i] = again
+        open_ = self.good & again
+        for wide in [one for one in (self._wide, least) if blocks > 2 * one]:
+            if not open_.any():
+                break
+            before = room.copy()
+            size = np.full(len(open_), wide * rows)
+            one, there = room.take(size, group, open_)
+            two, both = room.take(size, group, there)
+            room.undo(before, there & ~both)
+            self._put_weights(i, both, wide, one, two, 1)
+            open_ &= ~both
+        self.good &= ~open_
+        open_ = self.good & ~again
+        start, placed = room.take(np.full(len(open_), blocks * rows), group, open_)
+        self._put_weights(i, placed, min(widest, blocks), start, start, -(-blocks // widest))
+        open_ &= ~placed
+        wide = min(widest, blocks)
+        while wide and open_.any():
+            first, end, second, stop = room.largest(group)
+            split = (end - first) // (wide * rows)
+            rest = blocks * rows - split * wide * rows
+            fits = open_ & (split > 0) & (rest <= stop - second)
+            room.remove(first, split * wide * rows, fits)
+            room.remove(second, rest, fits & (rest > 0))
+            self._put_weights(i, fits, wide, first, second, split)
+            open_ &= ~fits
+            wide //= 2
+        self.good &= ~open_
+
+    def _put_weights(
+        self, i: int, where: Bools, wide: int, first: Integers, second: Integers, split: Integers | int
+    ) -> None:
+        found = self._found
+        found.wide[where, i] = wide
+        found.starts[where, i, 0], found.starts[where, i, 1] = first[where], second[where]
+        found.groups[where, i] = np.broadcast_to(split, where.shape)[where]
+
+    def _finish(self, extra: Integers) -> None:
+        """Rows that are used, and what lies in the same banks."""
+        found = self._found
+        beside = np.maximum(found.extra[:, 0] + extra[:, 0], found.extra[:, 1:].max(1) + extra[:, 1])
+        ends = [beside]
+        shares = []
+        for i in range(len(self._layers)):
+            pixels, kernel = found.image_parts(i), found.weight_parts(i)
+            ends += [np.where(end > start, end, 0) for start, end in (*pixels, *kernel)]
+            shares.append((self._room.shares(pixels), self._room.shares(kernel)))
+        found.rows[:] = np.max(ends, axis=0)
+        if _grouped(self._accelerator):
+            for i, (image, held) in enumerate(shares):
+                found.together[:, i] = image[0] * held[0] + image[1] * held[1]

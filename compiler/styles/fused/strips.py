@@ -10,7 +10,11 @@ An image may be added to the last results (`baco.compiler.styles.fused.adding`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
@@ -18,6 +22,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.chain import multiplies_by
 from baco.compiler.styles.fused.strip_placement import (
     Image,
+    StripPlacements,
     StripWeights,
     channels,
     is_depthwise,
@@ -30,13 +35,17 @@ from baco.workloads.problem import Problem
 __all__ = [
     "MOST_ROWS",
     "ConvolutionChain",
+    "StripMemories",
     "StripMemory",
     "StripSchedule",
     "place_strips",
+    "rounds_of",
     "rows_by_round",
     "rows_needed",
+    "strip_memories",
 ]
 
+Integers = NDArray[np.int64]
 #: Blocks of channels whose sums are in the accumulator at most: one is made, one leaves, one begins.
 _MOST_COPIES = 4
 #: Most rows of a move of one block of columns, of our accelerator.
@@ -140,7 +149,6 @@ class StripMemory:
         images: that the convolutions read, the first one from main memory.
         weights: by convolution.
         most: rows that each convolution computes in a round, at most.
-        rounds: how many there are for an image.
         ones, block, residual, wide: with an addition, first scratchpad row of the identity matrix, behind which two blocks of the
             last convolution's results lie; rows of such a block at most; first rows of the image's blocks of a group, in turn; and
             blocks of a group.
@@ -153,7 +161,6 @@ class StripMemory:
     images: tuple[Image, ...]
     weights: tuple[StripWeights, ...]
     most: tuple[int, ...]
-    rounds: int
     ones: int
     block: int
     residual: tuple[int, int]
@@ -169,74 +176,132 @@ class StripMemory:
 def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) -> list[int]:
     """Rows of every image, results last, that must be there when a strip of results is; of none before the first strip."""
     ends = schedule.ends(chain.layers[-1].problem.Q)
-    return _rows_for(chain, ends[min(strip, len(ends) - 1)] if strip >= 0 else 0)
+    results = ends[min(strip, len(ends) - 1)] if strip >= 0 else 0
+    return [int(rows) for rows in _rows_for(chain, np.array(results))]
 
 
-def _rows_for(chain: ConvolutionChain, results: int) -> list[int]:
-    """Rows of every image that so many rows of results need, and these."""
+def _rows_for(chain: ConvolutionChain, results: Integers) -> Integers:
+    """Rows of every image that numbers of rows of results (...,) need, and these: (..., images)."""
     found = [results]
     for layer in reversed(chain.layers):
         p = layer.problem
-        needed = (found[0] - 1) * p.stride_h + p.S - layer.padding[0] if found[0] else 0
-        found.insert(0, min(layer.size[0], max(0, needed)))
-    return found
+        needed = np.where(found[0] > 0, (found[0] - 1) * p.stride_h + p.S - layer.padding[0], 0)
+        found.insert(0, np.minimum(layer.size[0], np.maximum(0, needed)))
+    return np.stack(found, -1)
 
 
 def rows_by_round(chain: ConvolutionChain, schedule: StripSchedule) -> list[list[int]]:
     """Rows of every image that are there after each round; images are loaded a round ahead of the first convolution."""
-    count = len(chain.layers)
-    ends = schedule.ends(chain.layers[-1].problem.Q)
-    strips = len(ends)
-    needed = [_rows_for(chain, end) for end in [*[0] * count, *ends]]
-    return [
-        [needed[min(number - lag, strips - 1) + count][lag] for lag in range(count + 1)]
-        for number in range(strips + count)
-    ]
+    found: list[list[int]] = rounds_of(chain, [schedule])[0].tolist()
+    return found
+
+
+def rounds_of(chain: ConvolutionChain, schedules: Sequence[StripSchedule]) -> Integers:
+    """`rows_by_round` of each of many schedules, (schedules, rounds, images): those of fewer rounds than others end in rounds in
+    which nothing is done."""
+    count, height = len(chain.layers), chain.layers[-1].problem.Q
+    known: dict[tuple[int, int], list[int]] = {}
+    for one in schedules:
+        if (one.rows, one.begin) not in known:
+            known[one.rows, one.begin] = one.ends(height)
+    most = max(map(len, known.values())) + count
+    # nothing is there of images that wait for those before
+    ends = np.array([[*[0] * count, *one, *[height] * (most - len(one))] for one in known.values()])
+    needed = _rows_for(chain, ends)
+    rounds = np.stack([needed[:, count - lag : count - lag + most, lag] for lag in range(count + 1)], -1)
+    place = {key: n for n, key in enumerate(known)}
+    return np.asarray(rounds[[place[one.rows, one.begin] for one in schedules]])
+
+
+@dataclass(frozen=True)
+class StripMemories:
+    """Where everything lies by each of many schedules of a chain that fit an accelerator, as arrays over these; as in `StripMemory`.
+
+    Attributes:
+        schedules: those that fit.
+        reasons: why others do not, by schedule, in order.
+        there: (S, rounds, images) as `rounds_of` has it.
+        placed: images and weights.
+        wide: blocks of a group of the image that is added; the same of all.
+    """
+
+    schedules: tuple[StripSchedule, ...]
+    reasons: Mapping[StripSchedule, str]
+    there: Integers
+    placed: StripPlacements
+    most: Integers
+    block: Integers
+    wide: int
+    sums: Integers
+    copies: Integers
+    least_rows: Integers
+
+    def one(self, n: int) -> StripMemory:
+        """Of one schedule."""
+        placed, copies, sums = self.placed.one(n), int(self.copies[n]), int(self.sums[n])
+        return StripMemory(
+            placed.images, placed.weights, tuple(self.most[n].tolist()), placed.extra[0], int(self.block[n]),
+            placed.extra[1:], self.wide, sums, copies, placed.rows, copies * sums, int(self.least_rows[n]), placed.together
+        )  # fmt: skip
 
 
 def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> StripMemory:
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit."""
+    found = strip_memories(chain, [schedule], accelerator)
+    if found.reasons:
+        raise InfeasibleError(found.reasons[schedule])
+    return found.one(0)
+
+
+def strip_memories(
+    chain: ConvolutionChain, schedules: Sequence[StripSchedule], accelerator: Accelerator
+) -> StripMemories:
+    """Where everything lies by each of the schedules that fit. Raises InfeasibleError for what no schedule of the chain can do."""
     layers = chain.layers
     multiplies_by(accelerator)
-    if not 1 <= schedule.begin <= schedule.rows or any(i >= len(layers) for i in schedule.streamed):
-        raise InfeasibleError(f"{schedule} is none of a chain of {len(layers)} convolutions")
-    there = rows_by_round(chain, schedule)
-    before = [[0] * (len(layers) + 1), *there]
-    most = [
-        max(now[i] - then[i] for then, now in zip(before, there, strict=False))
-        for i in range(len(layers) + 1)
-    ]
+    for one in schedules:
+        if not 1 <= one.begin <= one.rows or any(i >= len(layers) for i in one.streamed):
+            raise InfeasibleError(f"{one} is none of a chain of {len(layers)} convolutions")
+    there = rounds_of(chain, schedules)
+    before = np.concatenate([np.zeros_like(there[:, :1]), there[:, :-1]], 1)
+    most = (there - before).max(1)
     # a row is kept until the next convolution has computed all rows that read it
-    kept = [
-        max(
-            now[i] - max(0, then[i + 1] * layer.problem.stride_h - layer.padding[0])
-            for then, now in zip(before, there, strict=False)
-        )
-        for i, layer in enumerate(layers)
-    ]
-    block, wide, extra = most[-1] * layers[-1].problem.P, wide_load(accelerator), (0, 0)
+    read = [before[..., i + 1] * one.problem.stride_h - one.padding[0] for i, one in enumerate(layers)]
+    kept = np.stack([(there[..., i] - np.maximum(0, read[i])).max(1) for i in range(len(layers))], 1)
+    block, wide = most[:, -1] * layers[-1].problem.P, wide_load(accelerator)
+    extra = np.zeros((len(there), 2), dtype=np.int64)
     if chain.addition is not None:
         if not (accelerator.features.mvin_scale and accelerator.features.preload_d):
             raise InfeasibleError(f"{accelerator.name} cannot add scaled results in the array")
         wide = min(wide, -(-chain.addition.problem.groups // accelerator.dim))
-        extra = accelerator.dim + 2 * block, wide * block
-    streamed = [i in schedule.streamed for i in range(len(layers))]
-    least = least_rows(layers, kept, streamed, accelerator) + extra[0] + 2 * extra[1]
-    sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
-    for what, used, available in (
-        ("scratchpad", least, accelerator.scratchpad_rows),
-        ("accumulator", chain.least_copies * sums, accelerator.accumulator_rows),
-    ):
-        if used > available:
-            raise InfeasibleError(
-                f"{schedule} takes {used} rows of the {what}, {used - available} more than its {available}"
-            )
-    copies = min(_MOST_COPIES, accelerator.accumulator_rows // sums)
-    if any(layer.problem.P > MOST_ROWS for layer in layers[:-1]):
-        raise InfeasibleError(
-            f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
-        )
-    placed = place_scratchpad(layers, kept, streamed, accelerator, extra)
-    return StripMemory(
-        placed.images, placed.weights, tuple(most), len(there), placed.extra[0], block, placed.extra[1:], wide, sums, copies, placed.rows, copies * sums, least, placed.together
-    )  # fmt: skip
+        extra = np.stack([accelerator.dim + 2 * block, wide * block], 1)
+    streamed = np.array([[i in one.streamed for i in range(len(layers))] for one in schedules])
+    least = least_rows(layers, kept, streamed, accelerator) + extra[:, 0] + 2 * extra[:, 1]
+    sums = (most[:, 1:] * [layer.problem.P for layer in layers]).max(1)
+    broad = any(layer.problem.P > MOST_ROWS for layer in layers[:-1])
+    reasons: dict[StripSchedule, str] = {}
+    for n, one in enumerate(schedules):
+        for what, used, available in (
+            ("scratchpad", int(least[n]), accelerator.scratchpad_rows),
+            ("accumulator", chain.least_copies * int(sums[n]), accelerator.accumulator_rows),
+        ):
+            if used > available:
+                text = f"{one} takes {used} rows of the {what}, {used - available} more than its {available}"
+                reasons.setdefault(one, text)
+        if broad:
+            text = f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
+            reasons.setdefault(one, text)
+    fit = np.array([n for n, one in enumerate(schedules) if one not in reasons], dtype=np.int64)
+    sums = sums[fit]
+    return StripMemories(
+        tuple(schedules[n] for n in fit),
+        reasons,
+        there[fit],
+        place_scratchpad(layers, kept[fit], streamed[fit], accelerator, extra[fit]),
+        most[fit],
+        block[fit],
+        wide,
+        sums,
+        np.minimum(_MOST_COPIES, accelerator.accumulator_rows // sums),
+        least[fit],
+    )
