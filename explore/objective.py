@@ -1,18 +1,131 @@
-"""Objectives: one scalar, or several for a front."""
+"""Objectives: one scalar, or several for a front; metrics with a name, or Python functions of costs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from baco.common.errors import InputError, did_you_mean
+import numpy as np
+
+from baco.common.errors import BacoError, InputError, did_you_mean
+from baco.common.portable import Floats
 from baco.exploration.candidate import Cost
 
+__all__ = ["METRICS", "CostFunction", "FunctionMetric", "Objective", "metric", "remember_functions"]
+
 METRICS = ("edp", "latency", "energy", "area", "edap")
+#: What a user minimises with a function of her own: less is better.
+CostFunction: TypeAlias = Callable[[Cost], float]
+#: Ends the name of a metric that is a function.
+_CALL = "()"
+
+
+class FunctionMetric(str):
+    """The name of a metric that a Python function computes, `score()`: it goes wherever names of metrics go.
+
+    Attributes:
+        function: of a `Cost`; None in a process that was not given it: no file holds functions.
+    """
+
+    function: CostFunction | None
+    _by_arrays: bool | None
+
+    def __new__(cls, name: str, function: CostFunction | None = None) -> FunctionMetric:
+        made = super().__new__(cls, name)
+        made.function, made._by_arrays = function, None
+        return made
+
+    @classmethod
+    def of(cls, function: CostFunction) -> FunctionMetric:
+        """With the function's own name; `objective()` for one without."""
+        name = getattr(function, "__name__", type(function).__name__)
+        return cls((name if name.isidentifier() and name not in METRICS else "objective") + _CALL, function)
+
+    def __call__(self, cost: Cost) -> float:
+        """The function's value. Raises InputError where it fails, or gives no finite number."""
+        if self.function is None:
+            raise InputError(
+                f"the objective of this study is the Python function `{self}`, which no file holds",
+                hint=f"give it: baco.load_study(folder, objective={self.removesuffix(_CALL)})",
+            )
+        try:
+            value = float(self.function(cost))
+        except BacoError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"the objective `{self}` failed for {cost}: {type(error).__name__}: {error}",
+                hint="it takes one argument, costs with latency_cycles, energy_uj, area_mm2, edp and edap, and gives a number",
+            ) from error
+        if not math.isfinite(value):
+            raise InputError(
+                f"the objective `{self}` is {value} for {cost}",
+                hint="an objective is finite; designs are refused by constraints={'area_mm2': ...}",
+            )
+        return value
+
+    def of_arrays(self, costs: Cost) -> Floats:
+        """Values of costs whose fields are arrays that broadcast; infinite where a latency or energy is.
+
+        The function is called once with arrays where it gives the same for them as for numbers, else once a cost.
+        """
+        latency, energy, area = np.broadcast_arrays(costs.latency_cycles, costs.energy_pj, costs.area_mm2)
+        value = np.full(latency.shape, np.inf)
+        known = np.isfinite(latency) & np.isfinite(energy)
+        if known.any():
+            value[known] = self._values(replace(costs, **dict(zip(
+                ("latency_cycles", "energy_pj", "area_mm2"),
+                (latency[known], energy[known], area[known]),
+                strict=True,
+            ))))  # fmt: skip
+        return value
+
+    def _values(self, costs: Cost) -> Floats:
+        """Of costs with arrays (B,)."""
+        found = None if self._by_arrays is False else self._at_once(costs)
+        if found is not None and self._by_arrays:
+            return found
+        fields: Any = (costs.latency_cycles, costs.energy_pj, costs.area_mm2)
+        each = [
+            self(replace(costs, latency_cycles=float(one), energy_pj=float(two), area_mm2=float(three)))
+            for one, two, three in zip(*fields, strict=True)
+        ]
+        if len(each) > 1 and self._by_arrays is None:
+            self._by_arrays = found is not None and np.allclose(found, each, rtol=1e-12, atol=0.0)
+        return np.array(each)
+
+    def _at_once(self, costs: Cost) -> Floats | None:
+        """Of costs with arrays (B,) by one call; None for a function that takes numbers alone."""
+        assert self.function is not None
+        try:
+            with np.errstate(all="ignore"):
+                found = np.asarray(self.function(costs), dtype=np.float64)
+        except Exception:
+            return None
+        return found if found.shape == np.shape(costs.latency_cycles) and np.isfinite(found).all() else None
+
+
+#: Functions that studies of this process were given, by the study's file.
+_given: dict[str, dict[str, FunctionMetric]] = {}
+
+
+def remember_functions(study: Path, objective: Objective) -> None:
+    """Whoever opens this study's file in this process minimises with these functions."""
+    functions = {one: one for one in objective.metrics if isinstance(one, FunctionMetric)}
+    _given.setdefault(os.path.realpath(study), {}).update(
+        {str(name): one for name, one in functions.items() if one.function is not None}
+    )
 
 
 def metric(cost: Cost, name: str) -> float:
-    """Value of one metric (µJ·cycles, cycles, pJ, mm², µJ·cycles·mm²; cycles or nanoseconds, see `Cost.delay`)."""
+    """Value of one metric (µJ·cycles, cycles, pJ, mm², µJ·cycles·mm²; cycles or nanoseconds, see `Cost.delay`); of a cost whose
+    fields are arrays, their array."""
+    if isinstance(name, FunctionMetric):
+        return name.of_arrays(cost) if isinstance(cost.latency_cycles, np.ndarray) else name(cost)  # type: ignore[return-value]
     return {
         "edp": cost.edp,
         "latency": cost.delay,
@@ -32,18 +145,43 @@ class Objective:
     metrics: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str | Sequence[str]) -> Objective:
-        """From `edp`, `latency,energy` or a list of names. Raises InputError for unknown or repeated names."""
-        text = text if isinstance(text, str) else ",".join(text)
-        names = tuple(part.strip() for part in text.split(",") if part.strip())
+    def parse(
+        cls, source: str | CostFunction | Sequence[str | CostFunction], study: Path | None = None
+    ) -> Objective:
+        """From `edp`, `latency,energy`, a function of a `Cost`, or a list of names and functions.
+
+        Args:
+            study: the file that the text is kept in, which may name functions (`remember_functions`).
+
+        Raises InputError for unknown or repeated names.
+        """
+        parts = [source] if isinstance(source, str) or callable(source) else list(source)
+        names: list[str] = []
+        for part in parts:
+            if isinstance(part, FunctionMetric) or not callable(part):
+                names += (
+                    [part]
+                    if isinstance(part, FunctionMetric)
+                    else [one.strip() for one in part.split(",") if one.strip()]
+                )
+            else:
+                names.append(FunctionMetric.of(part))
+        if study is not None:
+            known = _given.get(os.path.realpath(study), {})
+            names = [known.get(one, FunctionMetric(one)) if one.endswith(_CALL) else one for one in names]
         if not names:
             raise InputError("the objective is empty", hint=did_you_mean("", METRICS))
         for name in names:
-            if name not in METRICS:
+            if name not in METRICS and not isinstance(name, FunctionMetric):
                 raise InputError(f"unknown objective '{name}'", hint=did_you_mean(name, METRICS))
         if len(set(names)) < len(names):
-            raise InputError(f"objective '{text}' names a metric twice")
-        return cls(names)
+            raise InputError(f"objective '{','.join(names)}' names a metric twice")
+        return cls(tuple(names))
+
+    @property
+    def function(self) -> FunctionMetric | None:
+        """The first metric where it is a function; else None."""
+        return self.metrics[0] if isinstance(self.metrics[0], FunctionMetric) else None
 
     def scalar(self, cost: Cost) -> float:
         """The first metric, by which candidates are ranked."""

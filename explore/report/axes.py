@@ -47,7 +47,7 @@ class MetricAxis(NamedTuple):
 
 def metric_axis(name: str, values: Iterable[float]) -> MetricAxis:
     """The axis for a metric's values; without any it is linear."""
-    label, unit, size, prefixed = _METRICS[name]
+    label, unit, size, prefixed = _METRICS.get(name, (name, "", 1.0, False))  # of a user's function, its name
     sizes = [abs(value) * size for value in values if value and math.isfinite(value)]
     least, most = min(sizes, default=1.0), max(sizes, default=1.0)
     log = most > 3 * least
@@ -57,7 +57,7 @@ def metric_axis(name: str, values: Iterable[float]) -> MetricAxis:
         typical = math.sqrt(least * most) if most > 1000 * least else most
         scale, prefix = next(((one, text) for one, text in _PREFIXES if typical >= one), _PREFIXES[-1])
     ticks = _log_ticks(least / scale, most / scale) if log else ()
-    return MetricAxis(f"{label}, {prefix}{unit}", size / scale, log, ticks)
+    return MetricAxis(f"{label}, {prefix}{unit}".removesuffix(", "), size / scale, log, ticks)
 
 
 def _log_ticks(least: float, most: float) -> tuple[float, ...]:

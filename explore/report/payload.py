@@ -13,7 +13,7 @@ from baco.exploration.breakdown import COMPONENTS, CostEntry, DesignCosts
 from baco.exploration.candidate import BatchSummary, Cost
 from baco.exploration.cost.detail import LayerDetail
 from baco.exploration.hardware import units_of
-from baco.exploration.objective import metric
+from baco.exploration.objective import FunctionMetric, metric
 from baco.exploration.report.bottlenecks import bottlenecks
 from baco.exploration.report.data import Baseline, ReportData
 from baco.exploration.report.figures import axis_metrics
@@ -276,6 +276,7 @@ def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:
         "front": data.candidates[index].front,
         **_hardware(accelerator),
         **_costs(data.candidates[index].cost, accelerator.clock_mhz),
+        **_functions(data, data.candidates[index].cost),
         "value": data.candidates[index].objective,
         "samples": block["samples"],
         "packed": packed,
@@ -291,6 +292,7 @@ def _baseline(one: Baseline, place: int, data: ReportData) -> dict[str, Any]:
         "front": False,
         **_hardware(one.accelerator),
         **_costs(one.cost, one.accelerator.clock_mhz),
+        **_functions(data, one.cost),
         "value": data.objective.scalar(one.cost),
         "samples": 0,
         "packed": True,
@@ -323,6 +325,11 @@ def _costs(cost: Cost, clock_mhz: float) -> dict[str, Any]:
         "power": number(block["power_w"]),
         "source": block["source"],
     }
+
+
+def _functions(data: ReportData, cost: Cost) -> dict[str, float]:
+    """Values of the objective's metrics that are functions of the user's."""
+    return {name: metric(cost, name) for name in data.objective.metrics if isinstance(name, FunctionMetric)}
 
 
 def _validated(data: ReportData, index: int) -> dict[str, Any]:

@@ -32,11 +32,13 @@
     acc: { label: "accumulator", unit: "KiB", scale: 1, format: "~g" },
     samples: { label: "found after", unit: "evaluations", scale: 1, format: "~s" },
   };
+  // What is minimised by a function of the user's has its name, and no unit.
+  for (const name of D.objective.metrics) METRICS[name] ||= { label: name, unit: "", scale: 1, format: "" };
   /** A metric's values as an axis or a scale of colours has them: divided so that its unit's prefix fits, what to call it, how ticks are written. */
   function metricScale(name, values, type) {
     const m = METRICS[name];
     const { factor, unit } = m.prefixed ? axisUnit(values, m.unit, type) : { factor: 1, unit: m.unit };
-    return { of: (v) => v / factor, title: m.label + ", " + unit, format: m.prefixed ? "~g" : m.format };
+    return { of: (v) => v / factor, title: m.label + (unit ? ", " + unit : ""), format: m.prefixed ? "~g" : m.format };
   }
   const DIMS = ["R", "S", "P", "Q", "C", "K", "N"];
   const TENSORS = [

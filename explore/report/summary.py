@@ -45,7 +45,7 @@ TIMING_WORDS = {
 
 def objective_words(data: ReportData) -> str:
     """The objective in full words."""
-    return " and ".join(_METRIC_WORDS[name] for name in data.objective.metrics)
+    return " and ".join(_METRIC_WORDS.get(name, name) for name in data.objective.metrics)
 
 
 def cost_block(cost: Cost, clock_mhz: float) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def summary_text(data: ReportData) -> str:
     if alternatives > 0 and not data.violations:
         noun = "alternative trades" if alternatives == 1 else "alternatives trade"
         sentences.append(
-            f"{alternatives} {noun} {_listing([_METRIC_WORDS[n] for n in data.objective.front_metrics])}"
+            f"{alternatives} {noun} {_listing([_METRIC_WORDS.get(n, n) for n in data.objective.front_metrics])}"
             " against each other."
         )
     program = program_block(data)

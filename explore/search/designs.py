@@ -19,7 +19,7 @@ from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, need
 from baco.exploration.cost.infeasible import PREFIX
 from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from baco.exploration.front import nondominated, thin
-from baco.exploration.objective import Objective
+from baco.exploration.objective import FunctionMetric, Objective
 from baco.exploration.search.base import State
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Task
@@ -282,7 +282,10 @@ class Evaluator:
         area = np.asarray(self.space.area_of(dim, acc, sp, d.units))
         edp = energy * 1e-6 * latency
         known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
-        return np.stack([known[name] for name in names], 1)
+        costs = Cost(latency, energy, area)  # type: ignore[arg-type]
+        return np.stack(
+            [name.of_arrays(costs) if isinstance(name, FunctionMetric) else known[name] for name in names], 1
+        )
 
     def candidate(self, d: Designs, i: int, objective: Objective, samples: int) -> Candidate:
         """Design i as a candidate."""

@@ -98,7 +98,7 @@ class GradientSearch:
     def __init__(self, setup: SearchSetup) -> None:
         self.setup = setup
         self.archive = Archive(setup.tasks, setup.space, setup.cost_model)
-        self.focuses = focuses(setup.objective)
+        self.focuses = focuses(setup.objective, setup.space.clock_mhz)
         self.selector = Selector(self.archive, setup.objective, self.focuses)
         self.archive.narrow(self.selector.sides())
         self.flows = [FLOWS.index(flow) for flow in setup.space.dataflows]

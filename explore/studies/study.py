@@ -533,7 +533,7 @@ class StudyRecord(Closing):
         self.setup = setup_from_json(meta["setup"])
         rows = self._rows("SELECT task FROM tasks ORDER BY position")
         self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
-        self.objective = Objective.parse(self.setup["objective"])
+        self.objective = Objective.parse(self.setup["objective"], self.path)
         self._workload = workload_from_json(self.setup["workload"])
         self._rest, self._units, self._far = None, True, False
         if _PROGRAMS in meta:
@@ -567,7 +567,7 @@ class StudyRecord(Closing):
         )
         best = self.best()
         if best is not None:
-            self.best_objective = self.objective.scalar(best.cost)
+            self.best_objective = best.objective
             self._best_id = self._rows("SELECT max(id) FROM candidates WHERE improved = 1")[0][0]
         last = self._rows("SELECT count(*), max(batch) FROM batches")[0]
         self.batches = last[0]
