@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from baco.api.compare import (
         compare,
     )
-    from baco.api.explore import (
-        explore,
-    )
     from baco.api.expressions import (
         expression,
     )
@@ -58,7 +55,6 @@ if TYPE_CHECKING:
     )
     from baco.api.result import (
         Result,
-        load_study,
     )
     from baco.api.simulate import (
         evaluate,
@@ -71,11 +67,22 @@ if TYPE_CHECKING:
         network,
         networks,
     )
+    from baco.api.space import (
+        Space,
+    )
+    from baco.api.study import (
+        Study,
+        explore,
+        load_study,
+    )
     from baco.common.errors import (
         BacoError,
         InfeasibleError,
         InputError,
         StorageError,
+    )
+    from baco.compiler.mapping.nest import (
+        Mapping,
     )
     from baco.exploration.report.why import (
         Explanation,
@@ -128,7 +135,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Accelerator": "baco.accel.config",
     "compare": "baco.api.compare",
-    "explore": "baco.api.explore",
+    "explore": "baco.api.study",
     "expression": "baco.api.expressions",
     "verilog": "baco.api.hardware",
     "KernelVerdict": "baco.api.kernels",
@@ -141,7 +148,9 @@ _HOMES = {
     "compile": "baco.api.programs",
     "run": "baco.api.programs",
     "Result": "baco.api.result",
-    "load_study": "baco.api.result",
+    "Space": "baco.api.space",
+    "Study": "baco.api.study",
+    "load_study": "baco.api.study",
     "evaluate": "baco.api.simulate",
     "evaluate_tiles": "baco.api.simulate",
     "simulate": "baco.api.simulate",
@@ -154,6 +163,7 @@ _HOMES = {
     "InputError": "baco.common.errors",
     "StorageError": "baco.common.errors",
     "Explanation": "baco.exploration.report.why",
+    "Mapping": "baco.compiler.mapping.nest",
     "Network": "baco.workloads.network",
 }
 __all__ = [
@@ -166,10 +176,13 @@ __all__ = [
     "InputError",
     "KernelError",
     "KernelVerdict",
+    "Mapping",
     "Network",
     "Result",
     "Run",
+    "Space",
     "StorageError",
+    "Study",
     "__version__",
     "accelerator",
     "advance",

@@ -115,10 +115,8 @@ _given: dict[str, dict[str, FunctionMetric]] = {}
 
 def remember_functions(study: Path, objective: Objective) -> None:
     """Whoever opens this study's file in this process minimises with these functions."""
-    functions = {one: one for one in objective.metrics if isinstance(one, FunctionMetric)}
-    _given.setdefault(os.path.realpath(study), {}).update(
-        {str(name): one for name, one in functions.items() if one.function is not None}
-    )
+    known = {str(one): one for one in objective.functions if one.function is not None}
+    _given.setdefault(os.path.realpath(study), {}).update(known)
 
 
 def metric(cost: Cost, name: str) -> float:
@@ -177,6 +175,11 @@ class Objective:
         if len(set(names)) < len(names):
             raise InputError(f"objective '{','.join(names)}' names a metric twice")
         return cls(tuple(names))
+
+    @property
+    def functions(self) -> tuple[FunctionMetric, ...]:
+        """The metrics that are functions."""
+        return tuple(one for one in self.metrics if isinstance(one, FunctionMetric))
 
     @property
     def function(self) -> FunctionMetric | None:

@@ -40,7 +40,8 @@ class Doing(Protocol):
 class Progress(Protocol):
     """Who wants to see a search advance (the command line's display).
 
-    An object that has a `doing` as well is told what is done before the first batch (see `Doing`).
+    An object that has a `doing` as well is told what is done before the first batch (see `Doing`); one that has a `stopped()` ends
+    the search, after its batch, by returning true.
     """
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:

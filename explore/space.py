@@ -414,9 +414,15 @@ def load_space(name_or_path: str | Path) -> DesignSpace:
     return read_space(load_yaml(path), folder=path.parent)
 
 
-def space_of(values: Mapping[str, Any]) -> DesignSpace:
-    """A space like `gemmini` but for what `values` say, by the keys of a space file. Raises as `load_space` does."""
-    data = load_yaml(SPACES_FOLDER / "gemmini.yaml").data | {"name": "custom"} | dict(values)
+def space_of(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -> DesignSpace:
+    """A space like another but for what `values` say, by the keys of a space file. Raises as `load_space` does.
+
+    Args:
+        like: values of the other; by default those of `gemmini`.
+    """
+    if like is None:
+        like = load_yaml(SPACES_FOLDER / "gemmini.yaml").data | {"name": "custom"}
+    data = {**like, **values}
     try:
         text = json.dumps(data, default=_plain)
     except (TypeError, ValueError) as error:
@@ -425,7 +431,7 @@ def space_of(values: Mapping[str, Any]) -> DesignSpace:
         ) from None
     try:
         return dataclasses.replace(read_space(parse_yaml(text, "space")), doc=None)
-    except InputError as error:
+    except (InputError, InfeasibleError) as error:
         if error.location is not None and error.location.file == "space":
             error.location = Location("space", node=error.location.node)  # there are no lines
         raise

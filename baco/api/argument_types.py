@@ -146,11 +146,15 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Sequence": (_several, "a list"),
     "tuple": (lambda value: isinstance(value, (tuple, list)), "a tuple"),
     "Callable": (callable, "a function"),
+    "Callback": (callable, "a function"),
+    "CostFunction": (callable, "a function"),
+    "type": (lambda value: isinstance(value, type), "a class"),
 }
 #: Classes of baco that arguments may be of, by the text that says so.
 _CLASSES = {
     "Candidate": "a design",
     "DesignSpace": "a DesignSpace",
+    "Space": "a baco.Space",
     "Kernel": "a kernel (@baco.jit)",
     "Limits": "Limits",
     "MainMemory": "a MainMemory",

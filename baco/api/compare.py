@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.api.argument_types import checked
-from baco.api.result import Result, load_study
+from baco.api.result import Result
+from baco.api.study import load_study
 from baco.common.errors import InputError
 from baco.exploration.hardware import units_of
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from baco.exploration.report.why import Explanation
     from baco.exploration.studies.engine import Stopped
 
-__all__ = ["Result", "load_study", "study_file"]
+__all__ = ["Result", "study_file"]
 
 
 class Result:
@@ -59,6 +59,9 @@ class Result:
     @cached_property
     def data(self) -> ReportData:
         """All that a report shows. Raises StorageError for a damaged study, InfeasibleError for one without designs."""
+        return self._read()
+
+    def _read(self) -> ReportData:
         from baco.exploration.report.study_report import report_data
 
         return report_data(self.path, stopped=self.stopped, notes=self.notes)
@@ -139,6 +142,10 @@ class Result:
         return self.data.proven_edp
 
     # ------------------------------------------------------------------ tables
+
+    def frame(self) -> pd.DataFrame:
+        """`designs()`."""
+        return self.designs()
 
     def designs(self) -> pd.DataFrame:
         """All designs kept, a row each, with the columns of `candidates.parquet`.
@@ -267,20 +274,6 @@ class Result:
         from baco.api.html import result_html
 
         return result_html(self.data)
-
-
-@checked()
-def load_study(folder: str | Path) -> Result:
-    """The result of an earlier search, from its folder or its file; a search may still be going on in it.
-
-    Raises InputError where there is no study, StorageError for a damaged one.
-    """
-    from baco.exploration.studies.study import StudyRecord
-
-    result = Result(folder)
-    with StudyRecord.open(result.path, read_only=True):
-        pass  # verified here, so that a damaged one is not found out about later
-    return result
 
 
 def study_file(place: Path) -> Path:

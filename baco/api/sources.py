@@ -207,7 +207,7 @@ def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
 
     A candidate by itself says nothing of an objective: it stands for the energy-delay product.
     """
-    from baco.api.result import Result, load_study
+    from baco.api.result import Result
 
     if isinstance(source, (str, Path)):
         from baco.accel.presets import preset_names
@@ -216,7 +216,7 @@ def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
         # os.path, unlike Path, takes names that no file can have for missing ones
         if str(source) in preset_names() or not os.path.isfile(os.path.join(source, FILE_NAME)):
             return None
-        source = load_study(source)
+        source = Result(source)
     if isinstance(source, Result):
         return source.best, source.objective
     from baco.exploration.candidate import Candidate

@@ -30,8 +30,11 @@ def print_result(result: Result) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("best accelerator", _hardware(best))
     if len(metrics) > 1:
-        others = " and ".join(_LEAST[name] for name in metrics[1:])
-        table.add_row("", f"best: the least {_LEAST[metrics[0]]}, the first objective, whatever {others}")
+        others = " and ".join(_LEAST.get(name, name) for name in metrics[1:])
+        table.add_row(
+            "",
+            f"best: the least {_LEAST.get(metrics[0], metrics[0])}, the first objective, whatever {others}",
+        )
     table.add_row("EDP", f"{amount(cost.edp)} µJ·cycles ({cost.source})")
     if result.proven_edp is not None:
         above = max(0.0, cost.edp / result.proven_edp - 1)

@@ -15,7 +15,7 @@ from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
 
 if TYPE_CHECKING:
-    from baco.api.explore import PreparedSearch
+    from baco.api.preparation import PreparedSearch
     from baco.api.result import Result
     from baco.exploration.report.live import LivePage
     from baco.exploration.space import DesignSpace
@@ -192,7 +192,7 @@ def explore(
 
     Example: explore --network resnet50 --objective edp --validate 5
     """
-    from baco.api.explore import prepared_search
+    from baco.api.preparation import prepared_search
     from baco.cli.kernel_exploration import kernel_arguments
     from baco.display.console import command_of
     from baco.display.progress import waiting
@@ -294,6 +294,7 @@ def _check_kernel_options(measure: str | None, validate: int, *, baseline: bool)
 
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
     """Search, with a display, and with a page that shows how the search stands."""
+    from baco.api.study import Study
     from baco.common.errors import BacoError
     from baco.display.progress import shown
     from baco.exploration.report.live import LivePage
@@ -303,7 +304,10 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
         live = LivePage(made.folder, names, made.objective, len(made.workload.tasks), display)
         live.doing("loading the cost models")
         try:
-            return made.run(live, command), live
+            study = Study.of(made)
+            return study.optimize(
+                made.samples, made.time_limit, total=True, progress=live, command=command
+            ), live
         except BacoError:
             live.withdraw()
             raise

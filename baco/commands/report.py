@@ -19,7 +19,7 @@ def report(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
 ) -> None:
     """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
-    from baco.api.result import load_study
+    from baco.api.study import load_study
     from baco.common.text import one_line
     from baco.display.console import stdout
 

@@ -119,7 +119,9 @@ class Standing:
         if summary.best_objective is None:
             best = f"no feasible design yet ({self.metric})"
         else:
-            best = f"best {self.metric} {amount(summary.best_objective)} {_UNITS[self.metric]}"
+            best = (
+                f"best {self.metric} {amount(summary.best_objective)} {_UNITS.get(self.metric, '')}".rstrip()
+            )
         samples = summary.evaluations / self.tasks
         parts = [f"{summary.phase}: {best}"]
         parts.append(

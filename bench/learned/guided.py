@@ -23,7 +23,7 @@ from baco.common.files import atomic_write, output_folder
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["METHODS", "Space", "guided_page", "spaces_of", "tune", "tune_together"]
+__all__ = ["METHODS", "TrialSpace", "guided_page", "spaces_of", "tune", "tune_together"]
 
 #: What is known of a schedule without asking the analytical model: features up to this one.
 _LAST = "intensity"
@@ -36,7 +36,7 @@ METHODS = ("random", "learned", "analytical", "analytical + learned")
 
 
 @dataclass(frozen=True)
-class Space:
+class TrialSpace:
     """Schedules that are compared, B in all.
 
     Attributes:
@@ -56,7 +56,7 @@ class Space:
 class _Model:
     """Logarithms of cycles of a space's schedules, learned from those measured."""
 
-    def __init__(self, space: Space, seed: int, *, guided: bool) -> None:
+    def __init__(self, space: TrialSpace, seed: int, *, guided: bool) -> None:
         self.space, self.seed = space, seed
         self.before = np.zeros(len(space.measured))
         if guided:
@@ -74,12 +74,12 @@ class _Model:
         return self.before + booster.predict(self.space.features)
 
 
-def tune(space: Space, method: str, trials: int, seed: int) -> list[int]:
+def tune(space: TrialSpace, method: str, trials: int, seed: int) -> list[int]:
     """Rows of a space in the order in which a method measures them, `trials` of them."""
     return _trials(space, method, trials, seed, [np.arange(len(space.measured))])[0]
 
 
-def tune_together(space: Space, method: str, trials: int, seed: int) -> float:
+def tune_together(space: TrialSpace, method: str, trials: int, seed: int) -> float:
     """The mean, over the operators of a space, of the least cycles over those of the schedule that is built after so many trials
     of all operators in turn, with one model for all: the best measured one, or the best one predicted where none was."""
     each = [np.flatnonzero(space.operators == one) for one in np.unique(space.operators)]
@@ -93,7 +93,7 @@ def tune_together(space: Space, method: str, trials: int, seed: int) -> float:
 
 
 def _trials(
-    space: Space, method: str, trials: int, seed: int, each: Sequence[NDArray[np.int64]]
+    space: TrialSpace, method: str, trials: int, seed: int, each: Sequence[NDArray[np.int64]]
 ) -> tuple[list[int], Floats]:
     """Rows measured, one of each operator in turn, and (B,) what decides between rows after the last."""
     drawn = np.random.default_rng(seed)
@@ -116,14 +116,14 @@ def _trials(
     return rows, costs if model is None else model.costs(rows)
 
 
-def spaces_of(data: MeasuredSet) -> tuple[list[Space], list[Space]]:
+def spaces_of(data: MeasuredSet) -> tuple[list[TrialSpace], list[TrialSpace]]:
     """A space for each layer on its accelerator, and one for each accelerator with all of its layers."""
     last = data.features.names.index(_LAST)
     known = data.features.flat[:, : last + 1]
     known = known[:, np.ptp(np.nan_to_num(known), axis=0) > 0]
 
-    def space(name: str, rows: NDArray[Any]) -> Space:
-        return Space(name, known[rows], data.predicted[rows], data.cycles[rows], data.groups[rows])
+    def space(name: str, rows: NDArray[Any]) -> TrialSpace:
+        return TrialSpace(name, known[rows], data.predicted[rows], data.cycles[rows], data.groups[rows])
 
     alone = [space(f"operator {one}", np.flatnonzero(data.groups == one)) for one in np.unique(data.groups)]
     together = [

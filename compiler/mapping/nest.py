@@ -11,15 +11,21 @@ import math
 from dataclasses import dataclass, replace
 
 from baco.accel.dataflows import DATAFLOWS, Dataflow
-from baco.common.errors import InputError
+from baco.common.errors import InputError, Location
+from baco.compiler.mapping.grammar import KEEPS, REGISTER_DIMS, ROW_DIM, read_nest, written_nest
 from baco.workloads.problem import DIMS, Problem
 
-#: Dimension spread over the rows of the array; columns always take K.
-ROW_DIM = {flow: rule.row for flow, rule in DATAFLOWS.items()}
-#: Loops that may run at level 0, that is, while the stationary operand stays in the registers.
-REGISTER_DIMS = {flow: rule.loops[0] for flow, rule in DATAFLOWS.items()}
-#: Tensors kept at each level, by dataflow.
-KEEPS = {flow: rule.keeps for flow, rule in DATAFLOWS.items()}
+__all__ = [
+    "KEEPS",
+    "REGISTER_DIMS",
+    "ROW_DIM",
+    "Mapping",
+    "Requirement",
+    "packed_groups",
+    "packed_problem",
+    "requirement",
+    "tile_words",
+]
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,32 @@ class Mapping:
                 )
         if len(self.buffering) != 3 or any(copies not in (1, 2) for copies in self.buffering):
             raise InputError("buffering gives 1 or 2 copies for each of W, I and O")
+
+    @classmethod
+    def parse(cls, text: str, location: Location | None = None) -> Mapping:
+        """The mapping that a text in the published grammar describes (`baco.compiler.mapping.grammar`): with the copies of tiles behind
+        ` buffers `, else with single ones.
+
+        Loops that the text leaves out get factor 1 and, within their level, the outermost places of the order.
+
+        Args:
+            location: where the text stands, for error messages; its column, if any, is that of the first character.
+
+        Raises InputError naming the character at which the text goes wrong.
+        """
+        if not isinstance(text, str):
+            raise InputError(f"a mapping is a text, not {type(text).__name__}", location=location)
+        return cls(**read_nest(text, location))
+
+    @property
+    def text(self) -> str:
+        """In the published grammar, with the copies of tiles where there are several; `parse` reads it back, but for the places
+        of loops that run once."""
+        copies = "" if self.buffering == (1, 1, 1) else f" buffers {','.join(map(str, self.buffering))}"
+        return written_nest(self) + copies
+
+    def __str__(self) -> str:
+        return self.text
 
     def factor(self, name: str, level: int) -> int:
         """Temporal factor of one dimension at one level."""

@@ -148,7 +148,8 @@ def run_exploration(
     if not blocks:
         check_searcher(searcher)
     with contextlib.ExitStack() as stack:
-        stop = stack.enter_context(StopRequest(progress.note if progress is not None else None))
+        asked = getattr(progress, "stopped", None)
+        stop = stack.enter_context(StopRequest(progress.note if progress is not None else None, asked))
         told = Told(out, progress, lambda: stop.requested)
         model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
         whole = whole and model_name == "instruction"

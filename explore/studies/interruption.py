@@ -18,12 +18,20 @@ class StopRequest:
 
     Args:
         acknowledge: told at once that the first has come.
+        asked: whether somebody has asked for the end in another way.
     """
 
-    def __init__(self, acknowledge: Callable[[str], None] | None = None) -> None:
-        self.requested = False
-        self._acknowledge = acknowledge
+    def __init__(
+        self, acknowledge: Callable[[str], None] | None = None, asked: Callable[[], bool] | None = None
+    ) -> None:
+        self._signalled = False
+        self._acknowledge, self._asked = acknowledge, asked
         self._before: dict[signal.Signals, Any] = {}
+
+    @property
+    def requested(self) -> bool:
+        """Whether the search is to end."""
+        return self._signalled or (self._asked is not None and self._asked())
 
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is threading.main_thread():
@@ -32,9 +40,9 @@ class StopRequest:
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self._signalled:
             raise KeyboardInterrupt
-        self.requested = True
+        self._signalled = True
         if self._acknowledge is not None:
             # in a thread of its own: the handler may have struck in the middle of a display's writing
             text = "stopping after this batch; once more (Ctrl-C) stops at once, and nothing recorded is lost"

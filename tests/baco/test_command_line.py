@@ -141,7 +141,7 @@ def test_explore_writes_a_report(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from baco.api.explore import default_folder
+    from baco.api.preparation import default_folder
     from baco.exploration.objective import Objective
     from baco.exploration.studies.study import FILE_NAME
     from baco.workloads.network import Network, Workload
@@ -159,7 +159,7 @@ def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_workload_of_the_space_file(tmp_path: Path) -> None:
-    from baco.api.explore import prepared_search
+    from baco.api.preparation import prepared_search
     from baco.exploration.space import load_space
 
     path = tmp_path / "s.yaml"

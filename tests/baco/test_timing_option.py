@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from baco.api.explore import explore, prepared_search
+from baco.api.preparation import prepared_search
+from baco.api.study import explore
 from baco.common.errors import InputError
 from baco.main import run
 

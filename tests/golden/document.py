@@ -22,8 +22,10 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Searching a design space, and what was found.",
         (
             "explore",
+            "Study",
             "load_study",
             "Result",
+            "Space",
             "Explanation",
             "KernelVerdict",
             "compare",
@@ -55,6 +57,10 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
+#: Classes whose objects users make themselves, by the signature of their class.
+_MADE_BY_USERS = ("Study", "Space")
+
+
 def pages() -> dict[str, str]:
     """Text of every page by the name of its file."""
     found = {f"{name}.md": _page(*page) for name, page in PAGES.items()}
@@ -78,10 +84,15 @@ def _page(title: str, about: str, names: tuple[str, ...]) -> str:
 def _section(name: str, thing: Any) -> str:
     if not inspect.isclass(thing):
         return f"## `baco.{name}`\n\n```python\n{_signature(name, thing)}\n```\n\n{_text(thing)}\n"
-    parts = [f"## `baco.{name}`\n\n{_text(thing)}\n"]
+    head = (
+        f"```python\n{_signature(name, vars(thing)['__init__'])}\n```\n\n" if name in _MADE_BY_USERS else ""
+    )
+    parts = [f"## `baco.{name}`\n\n{head}{_text(thing)}\n"]
     for member, value in vars(thing).items():
+        if isinstance(value, classmethod):
+            value = value.__func__
         about = value.fget if isinstance(value, property) else getattr(value, "func", value)
-        if member.startswith("_") or not inspect.isfunction(about) or not about.__doc__:
+        if member.startswith("_") or member == "of" or not inspect.isfunction(about) or not about.__doc__:
             continue
         if about is value:
             parts.append(
@@ -108,7 +119,7 @@ def _signature(name: str, function: Any) -> str:
     signature = inspect.signature(function)
     shown: list[str] = []
     for one in signature.parameters.values():
-        if one.name == "self":
+        if one.name in ("self", "cls"):
             continue
         if one.kind is one.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")

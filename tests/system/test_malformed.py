@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from baco.api.explore import PreparedSearch
+from baco.api.preparation import PreparedSearch
 from baco.common.errors import InputError
 from baco.main import run
 from tests.system.malformed_inputs import EXPLORE, Case, cases

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,17 @@ def test_damaged_text_never_raises_anything_else(noise: str, cut: int) -> None:
         except InputError:
             continue
         assert parse_mapping(format_mapping(mapping)).temporal == mapping.temporal
+
+
+def test_a_mapping_reads_its_own_text() -> None:
+    plain = "L3[WIO] K48 - L2[WI] N1 K16X - L1[O] C48 P16 C16X - L0[W] P8"
+    mapping = Mapping.parse(plain)
+    assert mapping.text == str(mapping) == plain
+    assert mapping.buffering == (1, 1, 1)
+    twice = Mapping.parse(plain + " buffers 2,2,1")
+    assert twice == replace(mapping, buffering=(2, 2, 1))
+    assert Mapping.parse(twice.text) == twice
+    with pytest.raises(InputError, match="a mapping is a text, not int"):
+        Mapping.parse(3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected level 3, found 'K48'"):
+        Mapping.parse("K48")

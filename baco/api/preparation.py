@@ -1,37 +1,42 @@
-"""`baco.explore`: search a design space."""
+"""What `baco.explore` and `baco.Study` are given, as a search whose parts fit together."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from baco.api.argument_types import check_seed, checked
 from baco.api.sources import WorkloadSource, with_timing, workload
+from baco.api.space import Space, design_space
 from baco.common.door import argument, words
 from baco.common.errors import InfeasibleError, InputError, Location
 from baco.common.numbers import real_number
 
 if TYPE_CHECKING:
     from baco.api.kernels import ExploredKernel
-    from baco.api.result import Result
     from baco.compiler.language.jit import Grid, Kernel
-    from baco.exploration.objective import Objective
+    from baco.exploration.objective import CostFunction, Objective
     from baco.exploration.progress import Progress
     from baco.exploration.space import DesignSpace
+    from baco.exploration.studies.engine import SearchOutcome
     from baco.workloads.network import Workload
 
-__all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepared_search"]
+__all__ = [
+    "OUTPUT_ROOT",
+    "PreparedSearch",
+    "call_of",
+    "default_folder",
+    "prepared_search",
+    "search_of_study",
+]
 
 #: Where studies go that are given no folder.
 OUTPUT_ROOT = Path("baco-out")
-
-_Arguments = ParamSpec("_Arguments")
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,9 @@ class PreparedSearch:
         folder: of the study.
         resume: whether one is there that goes on.
         kernel: what is explored instead of a network.
+        blocks: of a kernel, see `baco.exploration.search.base.SearchSetup`.
         progress: as of `explore`.
+        named: whether the user named the folder.
     """
 
     workload: Workload
@@ -65,13 +72,29 @@ class PreparedSearch:
     folder: Path
     resume: bool
     kernel: ExploredKernel | None
-    progress: Progress | bool | None
+    blocks: tuple[tuple[int, int, int], ...] = ()
+    progress: Progress | bool | None = None
+    named: bool = True
 
-    def run(self, progress: Progress | None = None, command: str | None = None) -> Result:
+    @property
+    def file(self) -> Path:
+        """The study's."""
+        from baco.exploration.studies.study import FILE_NAME
+
+        return self.folder / FILE_NAME
+
+    def at_start(self) -> PreparedSearch:
+        """The same in a folder that is free, where the user has named none and it has not begun: another search may have taken it."""
+        if self.named or self.resume or not self.file.exists():
+            return self
+        return dataclasses.replace(self, folder=default_folder(self.workload, self.objective))
+
+    def run(self, progress: Progress | None = None, command: str | None = None) -> SearchOutcome:
         """Search. Raises what `baco.exploration.studies.engine.run_exploration` raises."""
-        from baco.api.result import Result
+        from baco.exploration.objective import remember_functions
         from baco.exploration.studies.engine import run_exploration
 
+        remember_functions(self.file, self.objective)
         if progress is not None:
             for one in self.workload.networks:
                 for text in one.notes:
@@ -81,7 +104,7 @@ class PreparedSearch:
                     more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
                     progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
         try:
-            outcome = run_exploration(
+            return run_exploration(
                 self.workload,
                 self.space,
                 self.objective,
@@ -95,7 +118,7 @@ class PreparedSearch:
                 cost_model=self.cost_model,
                 whole=self.whole,
                 fusion=self.fusion,
-                blocks=self.kernel.blocks if self.kernel is not None else (),
+                blocks=self.blocks,
                 progress=progress,
                 command=command,
             )
@@ -103,7 +126,6 @@ class PreparedSearch:
             if self._write_nearest() and progress is not None:
                 progress.note(f"report of the nearest designs: {self.folder / 'report.html'}")
             raise
-        return Result(outcome.path, stopped=outcome.stopped, notes=outcome.notes, explored=self.kernel)
 
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
@@ -120,10 +142,9 @@ class PreparedSearch:
 
 
 @checked(
-    objective="a metric, or several for their front: edp, latency, energy, area, edap. What else matters goes into constraints,"
-    " and any other figure can be made from Result.designs(); a function of costs cannot be searched for",
+    objective="a metric (edp, latency, energy, area, edap), a function of a design's cost, or several of them for their front",
     search="a searcher's name: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published",
-    space="a name, a YAML file, a DesignSpace, or a dict with the keys of such a file",
+    space="a name, a YAML file, a baco.Space, or a dict with the keys of such a file",
     progress="True, False, or an object with update(summary, budget) and note(text)",
 )
 def prepared_search(
@@ -132,8 +153,8 @@ def prepared_search(
     kernel: Kernel | None = None,
     shape: Mapping[str, Any] | None = None,
     grid: Grid | None = None,
-    objective: str | Sequence[str] = "edp",
-    space: str | Path | Mapping[str, Any] | DesignSpace = "gemmini",
+    objective: str | CostFunction | Sequence[str | CostFunction] = "edp",
+    space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini",
     constraints: Mapping[str, float] | None = None,
     samples: int | None = None,
     time_limit: float | None = None,
@@ -163,9 +184,11 @@ def prepared_search(
         shape: arguments of the kernel by name: numbers. Arrays are made of their annotations (`a: "int8[M, K]"`), with random
             numbers; those without annotations are given here, too.
         grid: of the kernel, as of a launch: `kernel[grid](...)`; a function of the other arguments follows the block sizes.
-        objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`. Several, separated
-            by commas or in a list, ask for their Pareto front; then the first decides which design is `best`.
-        space: `gemmini`, `reference`, a YAML file, a `DesignSpace`, or a dict with the keys of such a file (`{"dim": [8, 16]}`):
+        objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`; or a function of a design's cost
+            (`latency_cycles`, `energy_uj`, `area_mm2`, `edp`, `edap`) that gives a number, which the search ranks by; it should grow with
+            each of these. Several, separated by commas or in a list, ask for their Pareto front; then the first decides which design is
+            `best`.
+        space: `gemmini`, `reference`, a YAML file, a `baco.Space`, or a dict with the keys of such a file (`{"dim": [8, 16]}`):
             what it does not say is as in `gemmini`.
         constraints: upper bounds: `area_mm2`, `sram_kib`, `power_mw`, `latency_cycles`, `energy_uj`.
         samples: budget in design points (a mapping for every layer); 5,000 by default, 20,000 with the reference model,
@@ -243,27 +266,49 @@ def prepared_search(
         folder,
         resume,
         explored,
+        () if explored is None else explored.blocks,
         progress,
+        named=out is not None,
     )
 
 
-def _at_once(prepare: Callable[_Arguments, PreparedSearch]) -> Callable[_Arguments, Result]:
-    """Prepares and searches: arguments, and what is said of them, are those of preparing."""
+def search_of_study(
+    file: Path, objective: CostFunction | Sequence[str | CostFunction] | None = None
+) -> PreparedSearch:
+    """The search that a study's file is the record of, to go on with. Raises as `baco.load_study` does."""
+    from baco.common.yaml import parse_yaml
+    from baco.exploration.objective import Objective, remember_functions
+    from baco.exploration.space import read_space
+    from baco.exploration.studies.study import StudyRecord
 
-    def explore(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Result:
-        from baco.display.progress import shown
-
-        made = prepare(*args, **kwargs)
-        with shown(made.progress, len(made.workload.tasks), str(made.objective)) as display:
-            return made.run(display, _call(made))
-
-    explore.__doc__ = prepare.__doc__
-    signature = inspect.signature(prepare).replace(return_annotation="Result")
-    explore.__signature__ = signature  # type: ignore[attr-defined]
-    return explore
-
-
-explore = _at_once(prepared_search)
+    if objective is not None:
+        remember_functions(file, Objective.parse(objective))
+    with StudyRecord.open(file, read_only=True) as record:
+        setup, goal = record.setup, record.objective
+        workload = record.workload()
+    space = read_space(
+        parse_yaml(setup["space"], f"{file} (its space)")
+    )  # with what the search may have left out
+    given = str(goal) if objective is None else str(Objective.parse(objective))
+    if given != str(goal):
+        raise InputError(f"the study minimises {goal}, not {given}", location=Location(str(file)))
+    return PreparedSearch(
+        workload,
+        space,
+        goal,
+        setup["searcher"],
+        setup["cost_model"],
+        None,
+        None,
+        setup["seed"],
+        setup["searcher"] == "gradient",
+        setup["whole"],
+        setup["fusion"],
+        file.parent,
+        True,
+        None,
+        tuple((m, n, k) for m, n, k in setup.get("blocks", ())),
+    )
 
 
 def _kernel(
@@ -292,15 +337,11 @@ def _kernel(
 
 
 def _space(
-    space: str | Path | Mapping[str, Any] | DesignSpace, constraints: Mapping[str, float]
+    space: str | Path | Mapping[str, Any] | Space | DesignSpace, constraints: Mapping[str, float]
 ) -> DesignSpace:
     from baco.exploration.shortfall import check_feasible
-    from baco.exploration.space import DesignSpace, load_space, space_of
 
-    if isinstance(space, DesignSpace):
-        found = space
-    else:
-        found = space_of(space) if isinstance(space, Mapping) else load_space(space)
+    found = design_space(space)
     for name, bound in constraints.items():
         found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
     if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together
@@ -350,11 +391,11 @@ def _check_folder(folder: Path, resume: bool) -> None:
         raise already_there(folder / FILE_NAME)
 
 
-def _call(made: PreparedSearch) -> str:
+def call_of(made: PreparedSearch) -> str:
     """The call that reproduces a search, as Python."""
     kernel = made.kernel
+    names = [_metric(one) for one in made.objective.metrics]
     given = {
-        "objective": str(made.objective),
         "space": made.space.name,
         "samples": made.samples,
         "time_limit": made.time_limit,
@@ -363,8 +404,24 @@ def _call(made: PreparedSearch) -> str:
         "cost_model": made.cost_model,
         "whole": None if made.whole or kernel is not None else False,
     }
-    options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+    plain = not any(made.objective.functions)
+    objective = (
+        repr(str(made.objective)) if plain else names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    )
+    options = ", ".join(
+        [
+            f"objective={objective}",
+            *(f"{name}={value!r}" for name, value in given.items() if value is not None),
+        ]
+    )
     return f"baco.explore({_networks(made.workload) if kernel is None else kernel.call()}, {options})"
+
+
+def _metric(name: str) -> str:
+    """A metric as an argument: a function by its name."""
+    from baco.exploration.objective import FunctionMetric
+
+    return name.removesuffix("()") if isinstance(name, FunctionMetric) else repr(name)
 
 
 def _networks(mix: Workload) -> str:

@@ -1,0 +1,343 @@
+"""`baco.Study`: a search to hold, to go on with, and to look at; `baco.explore` is one in a single call."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
+
+from baco.api.argument_types import checked
+from baco.api.preparation import PreparedSearch, call_of, prepared_search, search_of_study
+from baco.api.result import Result, study_file
+from baco.api.sources import WorkloadSource
+from baco.api.space import Space
+from baco.common.errors import InputError, Location
+from baco.exploration.candidate import BatchSummary
+
+if TYPE_CHECKING:
+    from baco.compiler.language.jit import Grid, Kernel
+    from baco.exploration.candidate import Candidate
+    from baco.exploration.measured.session import MeasuredOutcome
+    from baco.exploration.objective import CostFunction, Objective
+    from baco.exploration.progress import Budget, Progress
+    from baco.exploration.report.data import ReportData
+    from baco.exploration.space import DesignSpace
+
+__all__ = ["Callback", "Study", "explore", "load_study"]
+
+_Arguments = ParamSpec("_Arguments")
+
+#: Called after every batch of a search with the study and what the batch did; `study.stop()` ends the search.
+Callback: TypeAlias = "Callable[[Study, BatchSummary], object]"
+
+
+class Study(Result):
+    """A search of a design space, step by step: `optimize` searches and can be called again; what was found is there in between.
+
+    Everything is kept on disk as it is found: after Ctrl-C, or in another process, the study goes on where it was
+    (`baco.load_study(folder).optimize(...)`). What a `Result` has, a study has as soon as it has searched.
+
+    Args:
+        network, space, objective, constraints, seed, cost_model, timing, proof, whole, fusion, kernel, shape, grid, out, resume: as of
+            `baco.explore`.
+        sampler: what proposes designs: a name, as `search` of `baco.explore`.
+
+    Raises as `baco.explore` does, before anything is searched.
+    """
+
+    @checked(
+        objective="a metric (edp, latency, energy, area, edap), a function of a design's cost, or several of them for their front",
+        space="a name, a YAML file, a baco.Space, or a dict with the keys of such a file",
+    )
+    def __init__(
+        self,
+        network: WorkloadSource | None = None,
+        space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini",
+        objective: str | CostFunction | Sequence[str | CostFunction] = "edp",
+        *,
+        sampler: str = "gradient",
+        constraints: Mapping[str, float] | None = None,
+        seed: int = 0,
+        cost_model: str | None = None,
+        timing: str | None = None,
+        proof: bool | None = None,
+        whole: bool = True,
+        fusion: bool = True,
+        kernel: Kernel | None = None,
+        shape: Mapping[str, Any] | None = None,
+        grid: Grid | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+    ) -> None:
+
+        self._adopt(
+            prepared_search(
+                network,
+                kernel=kernel,
+                shape=shape,
+                grid=grid,
+                objective=objective,
+                space=space,
+                constraints=constraints,
+                seed=seed,
+                search=sampler,
+                cost_model=cost_model,
+                timing=timing,
+                proof=proof,
+                whole=whole,
+                fusion=fusion,
+                out=out,
+                resume=resume,
+            )
+        )
+
+    def _adopt(self, prepared: PreparedSearch) -> None:
+        self._prepared = prepared
+        self.path, self.explored = prepared.file, prepared.kernel
+        self.stopped, self.notes = None, ()
+        self._stop, self._searching = False, False
+
+    @classmethod
+    def of(cls, prepared: PreparedSearch) -> Study:
+        """The study of a search whose parts are known to fit together."""
+        made = cls.__new__(cls)
+        made._adopt(prepared)
+        return made
+
+    # ------------------------------------------------------------------ searching
+
+    @checked(
+        callbacks="functions of the study and of what a batch did",
+        progress="True, False, or an object with update(summary, budget) and note(text)",
+    )
+    def optimize(
+        self,
+        samples: int | None = None,
+        seconds: float | None = None,
+        *,
+        total: bool = False,
+        callbacks: Sequence[Callback] = (),
+        progress: Progress | bool | None = None,
+        command: str | None = None,
+    ) -> Study:
+        """Search on, until a budget is used, nothing is left to do, a callback calls `stop`, or Ctrl-C; `stopped` says which.
+
+        A search plans with its budget, so that several calls with parts of one find about the same as one call, not the same.
+
+        Args:
+            samples: design points (a mapping for every layer) to spend now. Without both budgets: what the default (see
+                `baco.explore`) leaves.
+            seconds: of search, now.
+            total: budgets are for all sessions together, so that the same call again, after an interruption, only does what is left.
+            callbacks: called after every batch with this study and a summary (`evaluations`, `seconds`, `best_objective`,
+                `phase`). An exception that one raises ends the call; the study holds what was found.
+            progress: as of `baco.explore`.
+            command: what reports say reproduces the study; by default a call of `baco.explore`.
+
+        Returns this study. Raises as `baco.explore` does.
+        """
+        from baco.display.progress import shown
+        from baco.exploration.search.base import check_budget
+
+        check_budget(samples, seconds)
+        for one in callbacks:
+            if not callable(one):
+                raise InputError(f"a callback is a function of the study and a summary, not {one!r}")
+        if not total:
+            spent, lasted = self._spent()
+            samples = None if samples is None else spent + samples
+            seconds = None if seconds is None else lasted + seconds
+        prepared = self._prepared.at_start()
+        prepared = dataclasses.replace(prepared, samples=samples, time_limit=seconds)
+        self._prepared, self.path = prepared, prepared.file
+        self._stop, self._searching = False, True
+        try:
+            with shown(progress, len(prepared.workload.tasks), str(prepared.objective)) as display:
+                outcome = prepared.run(_Watched(self, display, callbacks), command or call_of(prepared))
+        finally:
+            self._searching = False
+            self._prepared = dataclasses.replace(prepared, resume=prepared.resume or prepared.file.exists())
+            self.reload()
+        self.stopped, self.notes = outcome.stopped, outcome.notes
+        return self
+
+    def stop(self) -> None:
+        """End the search that is going on, after its batch: for callbacks."""
+        self._stop = True
+
+    def _spent(self) -> tuple[int, float]:
+        """Design points and seconds of all sessions so far."""
+        last = self._last()
+        tasks = len(self._prepared.workload.tasks)
+        return (0, 0.0) if last is None else (-(-last.evaluations // tasks), last.seconds)
+
+    def _last(self) -> BatchSummary | None:
+        from baco.exploration.studies.study import StudyRecord
+
+        if not (self._prepared.resume or self._searching) or not self.path.exists():
+            return None
+        with StudyRecord.open(self.path, read_only=True) as record:
+            return record.summaries()[-1] if record.batches else None
+
+    # ------------------------------------------------------------------ what was found
+
+    def _read(self) -> ReportData:
+        if not (self._prepared.resume or self._searching) or not self.path.exists():
+            raise InputError(
+                "nothing has been searched yet",
+                location=Location(str(self.folder)),
+                hint="study.optimize(samples=...) searches",
+            )
+        return super()._read()
+
+    @property
+    def best(self) -> Candidate:
+        """As of `Result`; during a search, the best so far. Raises InputError before anything was searched, InfeasibleError as long
+        as no design is feasible."""
+        if not self._searching:
+            return super().best
+        from baco.common.errors import InfeasibleError
+        from baco.exploration.studies.study import StudyRecord
+
+        with StudyRecord.open(self.path, read_only=True) as record:
+            found = record.best()
+        if found is None:
+            raise InfeasibleError("no feasible design was found yet", location=Location(str(self.folder)))
+        return found
+
+    @property
+    def objective(self) -> Objective:
+        """What is minimised."""
+        return self._prepared.objective
+
+    @property
+    def space(self) -> Space:
+        """What is searched, with all constraints."""
+        return Space.of(self._prepared.space)
+
+    @property
+    def sampler(self) -> str:
+        """What proposes designs, by name."""
+        return self._prepared.search
+
+    @property
+    def networks(self) -> list[str]:
+        """Names of what is explored."""
+        return [one.name for one in self._prepared.workload.networks]
+
+    @property
+    def samples(self) -> float:
+        """Design points spent, all sessions."""
+        last = self._last()
+        return 0.0 if last is None else last.evaluations / len(self._prepared.workload.tasks)
+
+    @property
+    def seconds(self) -> float:
+        """Search time, all sessions."""
+        last = self._last()
+        return 0.0 if last is None else last.seconds
+
+    # ------------------------------------------------------------------ going on
+
+    def measure(self, cycles: float, **options: Any) -> MeasuredOutcome:
+        """As `baco.measure` with this study."""
+        from baco.api.measure import measure
+
+        return measure(self, cycles, **options)
+
+    def validate(self, **options: Any) -> Study:
+        """As `baco.validate` with this study, which then shows what was measured."""
+        from baco.api.measure import validate
+
+        validate(self, **options)
+        return self
+
+    def report(self, folder: str | Path | None = None) -> Path:
+        """As `save_report`."""
+        return self.save_report(folder)
+
+    # ------------------------------------------------------------------ shown
+
+    def _headline(self) -> str:
+        return (
+            f"{', '.join(self.networks)}: {self.objective} in {self._prepared.space.name}, by {self.sampler}"
+        )
+
+    def __repr__(self) -> str:
+        last = self._last()
+        if last is None:
+            return f"<Study {self._headline()}; nothing searched yet>"
+        found = "no feasible design yet" if last.best_objective is None else f"best {last.best_objective:.5g}"
+        return f"<Study {self._headline()}; {self.samples:,.0f} samples, {found}; {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        last = self._last()
+        if last is None or last.best_objective is None or self._searching:
+            from baco.common.shown import shown_html
+
+            return shown_html(repr(self).strip("<>"), self._prepared.space._facts())
+        return super()._repr_html_()
+
+
+class _Watched:
+    """Shows a search's progress, and calls what a study was given to call."""
+
+    def __init__(self, study: Study, display: Progress | None, callbacks: Sequence[Callback]) -> None:
+        self._study, self._display, self._callbacks = study, display, callbacks
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """A batch has been recorded."""
+        if self._display is not None:
+            self._display.update(summary, budget)
+        for one in self._callbacks:
+            one(self._study, summary)
+
+    def note(self, text: str) -> None:
+        """A remark."""
+        if self._display is not None:
+            self._display.note(text)
+
+    def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
+        """What is done before the first batch."""
+        tell = getattr(self._display, "doing", None)
+        if tell is not None:
+            tell(text, done, of)
+
+    def stopped(self) -> bool:
+        """Whether somebody asked for the end."""
+        return self._study._stop
+
+
+@checked()
+def load_study(
+    folder: str | Path,
+    *,
+    objective: CostFunction | Sequence[str | CostFunction] | None = None,
+) -> Study:
+    """An earlier study, from its folder or its file, to look at or to go on with; a search may still be going on in it.
+
+    Args:
+        objective: where functions were minimised, these: no file holds them.
+
+    Raises InputError where there is no study, StorageError for a damaged one.
+    """
+
+    return Study.of(search_of_study(study_file(Path(folder)), objective))
+
+
+def _at_once(prepare: Callable[_Arguments, PreparedSearch]) -> Callable[_Arguments, Study]:
+    """Prepares and searches: arguments, and what is said of them, are those of preparing."""
+
+    def explore(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Study:
+        made = prepare(*args, **kwargs)
+        return Study.of(made).optimize(made.samples, made.time_limit, total=True, progress=made.progress)
+
+    explore.__doc__ = prepare.__doc__
+    signature = inspect.signature(prepare).replace(return_annotation="Study")
+    explore.__signature__ = signature  # type: ignore[attr-defined]
+    return explore
+
+
+explore = _at_once(prepared_search)

@@ -1,0 +1,291 @@
+"""`baco.Study`: a search in steps, with callbacks, a user's own objective, interruptions, and spaces made in Python."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import baco
+from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.exploration.candidate import BatchSummary, Cost
+from baco.exploration.objective import FunctionMetric, Objective
+
+TABLE = """
+name: small
+layers:
+  - {name: window, type: conv, R: 3, S: 3, P: 14, Q: 14, C: 8, K: 16, count: 2}
+  - {name: product, type: gemm, M: 64, K: 50, N: 48}
+"""
+SPACE = baco.Space(dim=[4, 8, 16], scratchpad_kib=[8, 16, 32], accumulator_kib=[4, 8], units="none")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.yaml").write_text(TABLE)
+    return tmp_path / "table.yaml"
+
+
+def wide(cost: Cost) -> float:
+    """An architect's price: silicon, and time."""
+    return 3e6 * cost.area_mm2 + cost.latency_cycles
+
+
+def test_a_study_searches_in_steps_and_goes_on_in_another_session(table: Path) -> None:
+    study = baco.Study(table, SPACE)
+    with pytest.raises(InputError, match="nothing has been searched yet"):
+        _ = study.best
+    assert "nothing searched yet" in repr(study)
+    assert "nothing searched yet" in study._repr_html_()
+    assert study.optimize(samples=30) is study
+    assert study.stopped == "budget"
+    assert 30 <= study.samples <= 31
+    first = study.best.objective
+    assert study.front
+    assert len(study.frame()) >= len(study.front)
+    study.optimize(samples=20)
+    assert 50 <= study.samples <= 53
+    assert study.best.objective <= first
+    again = baco.load_study(study.folder)
+    assert again.best == study.best
+    assert again.space == SPACE
+    assert again.networks == ["small"]
+    again.optimize(samples=20)
+    assert 70 <= again.samples <= 75
+    assert again.best.objective <= study.best.objective
+    assert again.report().name == "report.html"
+    assert "samples" in again._repr_html_()
+
+
+def test_one_call_is_a_study_that_can_go_on(table: Path) -> None:
+    study = baco.explore(table, space=SPACE, samples=20, progress=False)
+    assert isinstance(study, baco.Study)
+    assert isinstance(study, baco.Result)
+    assert study.optimize(samples=10).samples >= 30
+
+
+def test_the_same_steps_find_the_same(table: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        study = baco.Study(table, SPACE, seed=3, out=table.parent / name)
+        study.optimize(samples=20).optimize(samples=20)
+        found.append((study.best, [one.cost for one in study.front], study.samples))
+    assert found[0] == found[1]
+
+
+def test_studies_without_a_folder_do_not_get_in_each_others_way(table: Path) -> None:
+    one, two = baco.Study(table, SPACE), baco.Study(table, SPACE)
+    one.optimize(samples=10), two.optimize(samples=10)
+    assert one.folder != two.folder
+    with pytest.raises(StorageError, match="already here"):
+        baco.Study(table, SPACE, out=one.folder)
+    assert baco.Study(table, SPACE, out=one.folder, resume=True).samples == one.samples
+
+
+def test_callbacks_see_the_best_so_far_and_may_stop(table: Path) -> None:
+    seen: list[tuple[int, float]] = []
+
+    def watch(study: baco.Study, summary: BatchSummary) -> None:
+        seen.append((summary.evaluations, study.best.objective))
+        assert summary.best_objective == study.best.objective
+        if len(seen) == 2:
+            study.stop()
+
+    study = baco.Study(table, SPACE).optimize(samples=1000, callbacks=[watch])
+    assert len(seen) == 2
+    assert study.stopped == "interrupted"
+    assert study.samples < 1000
+    study.optimize(samples=20)
+    assert study.stopped == "budget"
+
+
+def test_a_callback_that_fails_ends_the_call_and_leaves_the_study(table: Path) -> None:
+    def fail(study: baco.Study, summary: BatchSummary) -> None:
+        raise ZeroDivisionError("mine")
+
+    study = baco.Study(table, SPACE)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        study.optimize(samples=100, callbacks=[fail])
+    assert study.samples > 0
+    assert study.best.objective > 0
+    study.optimize(samples=10)
+
+
+def test_an_interruption_leaves_a_usable_study(table: Path) -> None:
+    def interrupt(study: baco.Study, summary: BatchSummary) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    study = baco.Study(table, SPACE).optimize(samples=1000, callbacks=[interrupt])
+    assert study.stopped == "interrupted"
+    assert study.best.objective > 0
+    assert study.optimize(samples=10).stopped == "budget"
+
+
+def test_a_function_of_costs_decides_what_is_best(table: Path) -> None:
+    """The best by a function is better by it than what other objectives lead to, and than all that was kept."""
+    by_function = baco.Study(table, SPACE, wide, seed=1).optimize(samples=150)
+    assert by_function.best.objective == wide(by_function.best.cost)
+    assert all(wide(one.cost) >= by_function.best.objective for one in by_function.front)
+    for metric in ("edp", "latency"):
+        other = baco.Study(table, SPACE, metric, seed=1).optimize(samples=150)
+        assert wide(other.best.cost) > by_function.best.objective
+    assert str(by_function.objective) == "wide()"
+    assert "objective=wide" in by_function.data.command
+    page = by_function.report().read_text(encoding="utf-8")
+    assert "wide()" in page
+
+
+def test_the_energy_delay_product_as_a_function_finds_the_same_as_by_name(table: Path) -> None:
+    named = baco.Study(table, SPACE, "edp").optimize(samples=60)
+    own = baco.Study(table, SPACE, lambda cost: cost.edp).optimize(samples=60)
+    assert own.best.cost == named.best.cost
+    assert own.best.accelerator == named.best.accelerator
+    assert str(own.objective) == "objective()"
+
+
+def test_two_objectives_one_of_them_a_function(table: Path) -> None:
+    study = baco.Study(table, SPACE, [wide, "energy"]).optimize(samples=100)
+    costs = [(wide(one.cost), one.cost.energy_pj) for one in study.front]
+    assert costs == sorted(costs)
+    assert all(not (a[0] <= b[0] and a[1] <= b[1]) for a in costs for b in costs if a is not b)
+
+
+def test_a_study_of_a_function_needs_it_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = baco.Study(table, SPACE, wide).optimize(samples=20)
+    monkeypatch.setattr("baco.exploration.objective._given", {})  # as in another process
+    with pytest.raises(InputError, match=r"the Python function `wide\(\)`, which no file holds"):
+        baco.load_study(study.folder).report()
+    with pytest.raises(InputError, match=r"minimises wide\(\), not edp"):
+        baco.load_study(study.folder, objective=["edp"])
+    again = baco.load_study(study.folder, objective=wide)
+    assert again.optimize(samples=10).best.objective <= study.best.objective
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda cost: 1 / 0, "ZeroDivisionError"),
+        (lambda cost: "much", "ValueError"),
+        (lambda cost: math.inf, "is inf for"),
+        (lambda: 1, "TypeError"),
+        (lambda cost: cost.speed, "no attribute 'speed'"),
+    ],
+)
+def test_functions_that_are_none(function: object, message: str, table: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        baco.Study(table, SPACE, function).optimize(samples=10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda cost: cost.edp * cost.area_mm2,
+        lambda cost: cost.edp if cost.area_mm2 < 1 else 2 * cost.edp,
+        lambda cost: math.log(cost.latency_cycles) + cost.energy_uj,
+        lambda cost: max(cost.latency_cycles, 1e5) + cost.area_mm2,
+        lambda cost: 7,
+        lambda cost: -1 / cost.edp,
+    ],
+)
+def test_functions_of_arrays_are_those_of_their_numbers(function: object) -> None:
+    rng = np.random.default_rng(0)
+    latency, energy, area = rng.uniform(1e3, 1e6, (3, 4, 5)) * np.array([1.0, 1e3, 2e-6])[:, None, None]
+    latency[1, 2] = np.inf
+    metric = FunctionMetric.of(function)  # type: ignore[arg-type]
+    for _ in range(2):  # the second time, it is known whether it takes arrays
+        found = metric.of_arrays(Cost(latency, energy, area))  # type: ignore[arg-type]
+        for index in np.ndindex(latency.shape):
+            one = Cost(float(latency[index]), float(energy[index]), float(area[index]))
+            assert found[index] == (
+                pytest.approx(function(one), rel=1e-12) if np.isfinite(latency[index]) else np.inf
+            )  # type: ignore[operator]
+
+
+def test_objectives_that_are_none() -> None:
+    with pytest.raises(InputError, match="unknown objective 'speed'"):
+        baco.Study("resnet18", objective="speed")
+    with pytest.raises(InputError, match="objective must be text, a function or a list"):
+        baco.Study("resnet18", objective=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown objective"):
+        Objective.parse("wide()")
+    with pytest.raises(InputError, match="names a metric twice"):
+        Objective.parse([wide, wide])
+
+
+def test_budgets_and_callbacks_that_are_none(table: Path) -> None:
+    study = baco.Study(table, SPACE)
+    with pytest.raises(InputError, match="samples must be a whole number of at least 1, not 0"):
+        study.optimize(samples=0)
+    with pytest.raises(InputError, match="callbacks must be"):
+        study.optimize(samples=1, callbacks=lambda s, b: None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="callbacks must be"):
+        study.optimize(samples=1, callbacks=[3])  # type: ignore[list-item]
+    assert not study.folder.exists()
+
+
+def test_an_infeasible_study_says_so_and_can_be_looked_at(table: Path) -> None:
+    study = baco.Study(table, SPACE, constraints={"latency_cycles": 10})
+    with pytest.raises(InfeasibleError, match="latency_cycles"):
+        study.optimize(samples=10)
+    assert "Study small" in repr(study)
+
+
+# ------------------------------------------------------------------ spaces
+
+
+def test_a_space_in_python_is_that_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "space.yaml"
+    file.write_text(
+        "dim: [8, 16]\nscratchpad_kib: [64]\naccumulator_kib: [16, 32]\nconstraints: {area_mm2: 3}\n"
+    )
+    values = {"dim": range(8, 17, 8), "scratchpad_kib": 64, "accumulator_kib": [16, 32]}
+    made = baco.Space.load(file).replace(constraints={"area_mm2": 2})
+    assert made.constraints == {"area_mm2": 2}
+    assert made.dim == (8, 16)
+    assert made == baco.Space.load(file).replace(**values, constraints={"area_mm2": 2})
+    assert baco.Space.load(made.save(tmp_path / "again.yaml")) == made
+    assert hash(made) == hash(baco.Space.load(tmp_path / "again.yaml"))
+
+
+def test_replacing_leaves_the_rest_of_any_space() -> None:
+    for name in ("gemmini", "gemmini-large", "reference"):
+        space = baco.Space.load(name)
+        assert space.replace() == space
+        changed = space.replace(dim=[16])
+        assert changed.dim == (16,)
+        assert changed.dataflows == space.dataflows
+        assert changed != space
+        assert changed.design.rules == space.design.rules
+        assert changed.design.search_units == space.design.search_units
+    bounded = baco.Space(constraints={"area_mm2": 2, "power_mw": 300})
+    assert bounded.replace(constraints={"area_mm2": None}).constraints == {"power_mw": 300}
+    assert bounded.replace(settings={"dma_bits": [64, 128]}).settings == {"dma_bits": (64, 128)}
+
+
+def test_the_accelerators_of_a_space() -> None:
+    frame = SPACE.accelerators()
+    assert len(frame) == len(SPACE) > 3
+    row = frame.iloc[-1]
+    sizes = int(row["dim"]), int(row["accumulator_kib"]), int(row["scratchpad_kib"])
+    one = SPACE.accelerator(*sizes)
+    assert one in SPACE
+    assert one.area_mm2 == pytest.approx(row["area_mm2"])
+    assert one.replace(dim=32, scratchpad_kib=256, accumulator_kib=64) not in SPACE
+    assert "text" not in SPACE
+    assert one.replace(dma_bits=64) not in SPACE
+    with pytest.raises(InputError, match="has no accelerator of side 64"):
+        SPACE.accelerator(64, 8, 8)
+
+
+def test_spaces_that_are_none() -> None:
+    with pytest.raises(InputError, match=r"space \(dims\): unknown key 'dims'"):
+        baco.Space(dims=[4])
+    with pytest.raises(InfeasibleError, match=r"space \(dim\[0\]\): 'dim' cannot be 5"):
+        SPACE.replace(dim=5)
+    with pytest.raises(InputError, match="unknown space 'gemini'"):
+        baco.Space.load("gemini")
