@@ -87,6 +87,12 @@ if TYPE_CHECKING:
     from baco.exploration.report.why import (
         Explanation,
     )
+    from baco.exploration.samplers.sampler import (
+        Answer,
+        Asked,
+        Sampler,
+        SamplerProblem,
+    )
     from baco.language import (
         Config,
         KernelError,
@@ -164,10 +170,16 @@ _HOMES = {
     "StorageError": "baco.common.errors",
     "Explanation": "baco.exploration.report.why",
     "Mapping": "baco.compiler.mapping.nest",
+    "Asked": "baco.exploration.samplers.sampler",
+    "Answer": "baco.exploration.samplers.sampler",
+    "Sampler": "baco.exploration.samplers.sampler",
+    "SamplerProblem": "baco.exploration.samplers.sampler",
     "Network": "baco.workloads.network",
 }
 __all__ = [
     "Accelerator",
+    "Answer",
+    "Asked",
     "BacoError",
     "Compiled",
     "Config",
@@ -180,6 +192,8 @@ __all__ = [
     "Network",
     "Result",
     "Run",
+    "Sampler",
+    "SamplerProblem",
     "Space",
     "StorageError",
     "Study",

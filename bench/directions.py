@@ -17,8 +17,8 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.common.files import atomic_write, output_folder
 from baco.compiler.layers.layer import Layer
-from baco.exploration.directions.search import METHODS, analytical_cycles, search_directions
-from baco.exploration.directions.space import SchedulePoint, ScheduleSpace
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.samplers.q_learning import METHODS, DirectionSpace, analytical_cycles, search_directions
 from baco.workloads.problem import Problem
 
 __all__ = ["YOLO", "bench_directions", "directions_page", "yolo_layer"]
@@ -33,7 +33,7 @@ YOLO = (
 _DRAWS, _BEYOND, _CALLS = 300, 0.9, 2000
 #: Points that are asked for with others.
 _FEW = 2
-Cycles = Callable[[ScheduleSpace, Sequence[SchedulePoint]], list[float]]
+Cycles = Callable[[Sequence[Mapping]], list[float]]
 
 
 def yolo_layer(number: int) -> Layer:
@@ -56,9 +56,11 @@ def bench_directions(
 ) -> dict[str, Any]:
     """Calls of each method until either quality, by layer and seed (None: not within 2,000); written after every seed."""
     machine = accelerator or Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
-    spaces = {number: ScheduleSpace(yolo_layer(number), machine) for number in layers}
-    cycles = {number: _ahead(analytical_cycles(space.layer, machine)) for number, space in spaces.items()}
-    goals = {number: _converged(space, cycles[number]) for number, space in spaces.items()}
+    spaces = {number: DirectionSpace(yolo_layer(number), machine) for number in layers}
+    cycles = {
+        number: _ahead(space, analytical_cycles(space.layer, machine)) for number, space in spaces.items()
+    }
+    goals = {number: converged(space, cycles[number]) for number, space in spaces.items()}
     rows: list[dict[str, Any]] = []
     result: dict[str, Any] = {
         "goals": {f"C{number + 1}": goal for number, goal in goals.items()},
@@ -92,33 +94,33 @@ def bench_directions(
     return result
 
 
-def _ahead(cycles: Cycles) -> Cycles:
-    """The same, asked for many points at once: with few of them come those that a search may go to next. Searches count their own."""
-    known: dict[SchedulePoint, float] = {}
+def _ahead(space: DirectionSpace, cycles: Cycles) -> Cycles:
+    """The same, asked for many at once: with few of them come those that a search may go to next. Searches count their own."""
+    known: dict[Mapping, float] = {}
 
-    def found(space: ScheduleSpace, points: Sequence[SchedulePoint]) -> list[float]:
-        new = [point for point in points if point not in known]
+    def found(mappings: Sequence[Mapping]) -> list[float]:
+        new = [one for one in mappings if one not in known]
         if 0 < len(new) <= _FEW:
-            near = [space.neighbour(point, way) for point in new for way in space.directions]
+            near = [space.neighbour(one, way) for one in new for way in space.directions]
             new += [one for one in near if one is not None and one not in known and space.feasible(one)]
         if new:
             new = list(dict.fromkeys(new))
-            known.update(zip(new, cycles(space, new), strict=True))
-        return [known[point] for point in points]
+            known.update(zip(new, cycles(new), strict=True))
+        return [known[one] for one in mappings]
 
     return found
 
 
-def _converged(space: ScheduleSpace, cycles: Cycles) -> float:
-    """Cycles of the best of some random points."""
-    drawn, points = random.Random(0), set()
+def converged(space: DirectionSpace, cycles: Cycles) -> float:
+    """Cycles of the best of some random mappings."""
+    drawn, mappings = random.Random(0), set()
     for _ in range(100 * _DRAWS):
-        point = space.draw(drawn)
-        if space.feasible(point):
-            points.add(point)
-        if len(points) == _DRAWS:
+        one = space.draw(drawn)
+        if space.feasible(one):
+            mappings.add(one)
+        if len(mappings) == _DRAWS:
             break
-    return min(cycles(space, sorted(points, key=str)))
+    return min(cycles(sorted(mappings, key=str)))
 
 
 def directions_page(result: dict[str, Any]) -> str:

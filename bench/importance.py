@@ -16,8 +16,9 @@ from baco.common.files import atomic_write, output_folder
 from baco.common.text import markdown_table, markdown_text
 from baco.exploration.candidate import CostModelName
 from baco.exploration.cost.choice import check_cost_model
-from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.samplers.registry import make_searcher
 from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import load_space
 
 #: Networks with at least 20 different layers.

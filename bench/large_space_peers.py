@@ -28,8 +28,8 @@ from scipy.stats import qmc
 from baco.common.errors import InputError
 from baco.common.portable import Floats, Ints
 from baco.exploration.cost.genome import Genomes
-from baco.exploration.search.base import BatchResult, SearchSetup
 from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.searcher import BatchResult, SearchSetup
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import Choice, DesignSpace
 

@@ -24,7 +24,8 @@ from baco.exploration.executors.base import Need, gather
 from baco.exploration.executors.engine import HERE
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
-from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import load_space
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload

@@ -28,7 +28,7 @@ class SetupRecord(TypedDict):
     """What determines a study's result, budget and versions apart (see `baco.exploration.studies.preparation.describe_setup`).
 
     `whole` says whether costs are of whole programs, with what these do beside the tasks, or of the tasks alone.
-    `blocks` are there where a kernel was explored (`baco.exploration.search.base.SearchSetup`).
+    `blocks` are there where a kernel was explored (`baco.exploration.search.searcher.SearchSetup`).
     """
 
     workload: dict[str, Any]

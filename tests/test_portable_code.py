@@ -30,7 +30,7 @@ OTHERS = (
 ALLOWED = {
     ("compiler/layers/reference.py", "_sums"): "whole numbers",
     ("exploration/search/exact_factors.py", "_shares"): "whole numbers",
-    ("exploration/search/exact_factors.py", "divisors"): "whole numbers",
+    ("compiler/mapping/factors.py", "divisors"): "whole numbers",
     ("exploration/cost/evaluate.py", "spearman"): "statistics for people",
     ("exploration/cost/evaluate.py", "total"): "statistics for people",
     ("exploration/cost/infeasible.py", "_round_up"): "a number in a message",

@@ -93,7 +93,7 @@ def _is(kind: str, value: object) -> bool:
 
 def _inside(base: str, inner: str, value: Any) -> Iterator[tuple[str, object]]:
     """What is in a collection, and what of that is allowed."""
-    if not inner or base == "Callable":
+    if not inner or base in ("Callable", "type"):
         return
     kinds = _parts(inner, ",")
     if base == "Mapping":

@@ -196,7 +196,7 @@ class ExploredKernel:
 
     @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
-        """See `baco.exploration.search.base.SearchSetup`."""
+        """See `baco.exploration.search.searcher.SearchSetup`."""
         return tuple(dict.fromkeys(one.blocks for _, one in self.work))
 
     def searched(self, space: DesignSpace) -> DesignSpace:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from baco.compiler.language.jit import Grid, Kernel
     from baco.exploration.objective import CostFunction, Objective
     from baco.exploration.progress import Progress
+    from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.space import DesignSpace
     from baco.exploration.studies.engine import SearchOutcome
     from baco.workloads.network import Workload
@@ -53,7 +54,7 @@ class PreparedSearch:
         folder: of the study.
         resume: whether one is there that goes on.
         kernel: what is explored instead of a network.
-        blocks: of a kernel, see `baco.exploration.search.base.SearchSetup`.
+        blocks: of a kernel, see `baco.exploration.search.searcher.SearchSetup`.
         progress: as of `explore`.
         named: whether the user named the folder.
     """
@@ -160,6 +161,7 @@ def prepared_search(
     time_limit: float | None = None,
     seed: int = 0,
     search: str = "gradient",
+    sampler: type[Sampler] | None = None,
     cost_model: str | None = None,
     timing: str | None = None,
     proof: bool | None = None,
@@ -197,6 +199,7 @@ def prepared_search(
         seed: of all randomness; the same settings, seed and versions give the same result.
         search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop`, `dosa` or
             `dosa-published`.
+        sampler: a strategy of your own instead: a class derived from `baco.Sampler` (docs/samplers.md).
         cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
         timing: whose cycles are predicted, and measured by `validate`: `baco` (our Verilog's) or `gemmini` (the original
             Gemmini's in a Rocket system); by default what the space says, `baco` unless its file sets another.
@@ -221,11 +224,21 @@ def prepared_search(
     from baco.api.kernels import check_kernel_options
     from baco.exploration.cost.choice import check_cost_model, default_cost_model
     from baco.exploration.objective import Objective
-    from baco.exploration.search.base import check_budget, check_searcher
+    from baco.exploration.samplers.registry import adopt_sampler, check_searcher
+    from baco.exploration.search.searcher import check_budget
 
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
     check_seed(seed)
+    if sampler is not None:
+        if kernel is not None or search != "gradient":
+            other = (
+                "a kernel's block sizes are searched by one strategy" if kernel else "search names another"
+            )
+            raise InputError(
+                f"a sampler of your own does not go with this: {other}", location=Location("sampler")
+            )
+        search = adopt_sampler(sampler)
     if kernel is None:
         check_searcher(search)
     if out is not None:
@@ -400,7 +413,7 @@ def call_of(made: PreparedSearch) -> str:
         "samples": made.samples,
         "time_limit": made.time_limit,
         "seed": made.seed,
-        "search": made.search if kernel is None else None,
+        "search": made.search if kernel is None and ":" not in made.search else None,
         "cost_model": made.cost_model,
         "whole": None if made.whole or kernel is not None else False,
     }
@@ -414,6 +427,8 @@ def call_of(made: PreparedSearch) -> str:
             *(f"{name}={value!r}" for name, value in given.items() if value is not None),
         ]
     )
+    if ":" in made.search:
+        options += f", sampler={made.search.partition(':')[2]}"
     return f"baco.explore({_networks(made.workload) if kernel is None else kernel.call()}, {options})"
 
 

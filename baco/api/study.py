@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from baco.exploration.objective import CostFunction, Objective
     from baco.exploration.progress import Budget, Progress
     from baco.exploration.report.data import ReportData
+    from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.space import DesignSpace
 
 __all__ = ["Callback", "Study", "explore", "load_study"]
@@ -42,7 +43,8 @@ class Study(Result):
     Args:
         network, space, objective, constraints, seed, cost_model, timing, proof, whole, fusion, kernel, shape, grid, out, resume: as of
             `baco.explore`.
-        sampler: what proposes designs: a name, as `search` of `baco.explore`.
+        sampler: what proposes designs: a name, as `search` of `baco.explore`, or a class derived from `baco.Sampler`
+            (docs/samplers.md).
 
     Raises as `baco.explore` does, before anything is searched.
     """
@@ -57,7 +59,7 @@ class Study(Result):
         space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini",
         objective: str | CostFunction | Sequence[str | CostFunction] = "edp",
         *,
-        sampler: str = "gradient",
+        sampler: str | type[Sampler] = "gradient",
         constraints: Mapping[str, float] | None = None,
         seed: int = 0,
         cost_model: str | None = None,
@@ -82,7 +84,8 @@ class Study(Result):
                 space=space,
                 constraints=constraints,
                 seed=seed,
-                search=sampler,
+                search=sampler if isinstance(sampler, str) else "gradient",
+                sampler=None if isinstance(sampler, str) else sampler,
                 cost_model=cost_model,
                 timing=timing,
                 proof=proof,
@@ -139,7 +142,7 @@ class Study(Result):
         Returns this study. Raises as `baco.explore` does.
         """
         from baco.display.progress import shown
-        from baco.exploration.search.base import check_budget
+        from baco.exploration.search.searcher import check_budget
 
         check_budget(samples, seconds)
         for one in callbacks:

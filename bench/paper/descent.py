@@ -20,8 +20,10 @@ from baco.bench.search import geometric_mean, run_all
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
 from baco.exploration.executors.engine import HERE, ExecutorChoice
-from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
-from baco.exploration.search.dosa import START_STEPS, STARTS, PublishedDosaSearch
+from baco.exploration.samplers.dosa import START_STEPS, STARTS, PublishedDosaSampler
+from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.sampler import SampledSearch
+from baco.exploration.search.searcher import Searcher, SearchSetup
 
 #: Samples of the published protocol.
 PROTOCOL = STARTS * START_STEPS
@@ -35,7 +37,7 @@ _COLUMNS = ("R", "S", "P", "Q", "C", "K", "N")
 Note = Callable[[str], None]
 
 
-class NearestDosaSearch(PublishedDosaSearch):
+class NearestDosaSampler(PublishedDosaSampler):
     """The published algorithm to the letter: one rounding, to the nearest."""
 
     roundings = 1
@@ -112,7 +114,7 @@ def run_descent(
 
 
 def _make(name: str, setup: SearchSetup) -> Searcher:
-    return NearestDosaSearch(setup) if name == NEAREST else make_searcher(name, setup)
+    return SampledSearch(setup, NearestDosaSampler) if name == NEAREST else make_searcher(name, setup)
 
 
 def _operators(path: Path, cases: int) -> list[tuple[str, str]]:

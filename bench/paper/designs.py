@@ -38,7 +38,8 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine, reference_space
-from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.exploration.validate.baseline import baseline_design

@@ -30,10 +30,11 @@ from baco.exploration.explain.hardware_steps import only
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective
 from baco.exploration.rest import RestOfPrograms
+from baco.exploration.samplers.registry import make_searcher
 from baco.exploration.search.archive import Archive, Hardware
-from baco.exploration.search.base import SearchSetup, State, make_searcher
 from baco.exploration.search.finish import ExactFinish
 from baco.exploration.search.focus import focuses
+from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.search.seeds import plain_mappings
 from baco.exploration.search.selector import Elite, Selector
 from baco.exploration.space import DesignSpace

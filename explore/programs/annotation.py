@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.factors import divisions, divisors
 from baco.exploration.programs.program import AnnotatedSketch, Annotation
 from baco.exploration.programs.sketch import LoopForm, Part, Sketch, Slot
-from baco.exploration.search.exact_factors import divisors
 
 __all__ = [
     "Fits",
@@ -35,18 +35,6 @@ _SUMS = ("R", "S", "C")
 
 #: Whether the machine holds an operator's tiles.
 Fits: TypeAlias = Callable[[Part, Annotation], bool]
-
-
-@functools.lru_cache(maxsize=4096)
-def divisions(extent: int, slots: int) -> tuple[tuple[int, ...], ...]:
-    """Every way to write an extent as a product of so many factors, in order."""
-    if slots == 0:
-        return ((),) if extent == 1 else ()
-    return tuple(
-        (first, *rest)
-        for first in divisors(extent).tolist()
-        for rest in divisions(extent // first, slots - 1)
-    )
 
 
 def tilings(form: LoopForm, operator: Contraction) -> Iterator[tuple[tuple[int, ...], ...]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from baco.compiler.mapping.factors import divisors
 from baco.exploration.programs.annotation import (
     Fits,
     annotated,
@@ -22,7 +23,6 @@ from baco.exploration.programs.annotation import (
 )
 from baco.exploration.programs.program import AnnotatedSketch, Annotation
 from baco.exploration.programs.sketch import Part, Sketch
-from baco.exploration.search.exact_factors import divisors
 
 __all__ = ["Evolution", "Score", "crossed", "mutated", "other_form"]
 

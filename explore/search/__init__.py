@@ -1,1 +1,1 @@
-"""Search algorithms, one a file, behind the interface of `baco.exploration.search.base`."""
+"""Search algorithms, one a file, behind the interface of `baco.exploration.search.searcher`."""

@@ -21,7 +21,7 @@ from baco.exploration.cost.bound import compulsory_costs
 from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from baco.exploration.cost.reference import Counts
-from baco.exploration.search.base import State
+from baco.exploration.search.searcher import State
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Task
 

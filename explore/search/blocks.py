@@ -20,7 +20,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.styles.realise import flat_layer, mapping_of
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.search.base import BatchResult, SearchSetup, State
+from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 
 __all__ = ["BlockSearch"]
 

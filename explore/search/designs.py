@@ -20,7 +20,7 @@ from baco.exploration.cost.infeasible import PREFIX
 from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import FunctionMetric, Objective
-from baco.exploration.search.base import State
+from baco.exploration.search.searcher import State
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Task
 

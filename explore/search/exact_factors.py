@@ -8,7 +8,6 @@ mappings only).
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from baco.common import portable
 from baco.common.portable import Bools, Floats, Ints
+from baco.compiler.mapping.factors import divisors, prime_powers
 from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
@@ -48,23 +48,6 @@ _FLOW_SLOT, _ORDER_SLOT = 7 * _PRIME_SLOTS, 7 * _PRIME_SLOTS + 1
 _AXIS_SLOTS = 8 * _PRIME_SLOTS
 
 
-def prime_powers(number: int) -> list[tuple[int, int]]:
-    """Prime factorisation as (prime, exponent), ascending; empty for 1."""
-    found = []
-    prime = 2
-    while prime * prime <= number:
-        exponent = 0
-        while number % prime == 0:
-            number //= prime
-            exponent += 1
-        if exponent:
-            found.append((prime, exponent))
-        prime += 1
-    if number > 1:
-        found.append((number, 1))
-    return found
-
-
 def nearest_divisor(log_value: Floats, number: Ints, limit: Ints) -> Ints:
     """The divisors of `number` (B,) not above `limit` that are nearest to exp(`log_value`) in ratio."""
     result = np.ones_like(number)
@@ -74,15 +57,6 @@ def nearest_divisor(log_value: Floats, number: Ints, limit: Ints) -> Ints:
         distance[divisors(int(n))[None, :] > limit[mine][:, None]] = np.inf
         result[mine] = divisors(int(n))[distance.argmin(1)]
     return result
-
-
-@functools.lru_cache(maxsize=4096)
-def divisors(number: int) -> Ints:
-    """All divisors, ascending."""
-    found = np.ones(1, dtype=np.int64)
-    for prime, exponent in prime_powers(number):
-        found = np.outer(found, prime ** np.arange(exponent + 1)).ravel()
-    return np.sort(found)
 
 
 def _mixed(numbers: Ints, slot: int) -> NDArray[np.uint64]:

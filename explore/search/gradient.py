@@ -41,11 +41,11 @@ from baco.exploration.cost.infeasible import nearest_details
 from baco.exploration.cost.reference import Counts
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.base import BatchResult, SearchSetup, State
 from baco.exploration.search.finish import ExactFinish
 from baco.exploration.search.focus import Focus, focuses
 from baco.exploration.search.proposals import Proposals
 from baco.exploration.search.relaxed import RelaxedStarts, Weights
+from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.search.seeds import plain_mappings
 from baco.exploration.search.selector import Elite, Selector
 

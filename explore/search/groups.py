@@ -41,9 +41,9 @@ from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive, Hardware
-from baco.exploration.search.base import SearchSetup
 from baco.exploration.search.focus import EXPONENTS
 from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload

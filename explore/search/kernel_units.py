@@ -48,7 +48,7 @@ def with_unit(
     """The rest of programs of a kernel's network, whose operators run as one unit wherever strips of whole blocks fit.
 
     Args:
-        blocks: as of `baco.exploration.search.base.SearchSetup`; of one of them strips are made.
+        blocks: as of `baco.exploration.search.searcher.SearchSetup`; of one of them strips are made.
     """
     (network,) = workload.networks
     ((_, part),) = sketches(network)

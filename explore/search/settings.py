@@ -20,14 +20,12 @@ from baco.common.portable import Ints
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.genome import Genomes
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.base import BatchResult, Searcher, SearchSetup, State
-from baco.exploration.search.baseline import BaselineSearch
 from baco.exploration.search.gradient import GradientSearch
-from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import Choice
 
-__all__ = ["SettingsSearch", "over_settings"]
+__all__ = ["SettingsSearch"]
 
 #: Evaluations a task before the first descent, and how much more of them before each one after.
 _FIRST, _LATER = 60, 2.0
@@ -220,12 +218,3 @@ class SettingsSearch:
         self.best = np.inf if numbers["best"] is None else numbers["best"]
         self.inner = self.kind(self._at(self.choice))
         self.inner.restore({name: value for name, value in state.items() if name != "settings"})
-
-
-def over_settings(kind: type[Searcher], setup: SearchSetup) -> Searcher:
-    """A searcher of a class, in a space with settings. Raises InputError for one that knows none."""
-    if issubclass(kind, GradientSearch):
-        # descent is worth nothing here (docs/how-good-is-the-search.md)
-        return SettingsSearch(setup, LocalSearch)
-    assert issubclass(kind, BaselineSearch)
-    return kind(setup)

@@ -33,14 +33,8 @@ from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget, Doing, Progress, Told, interrupted
 from baco.exploration.records import SessionRecord
 from baco.exploration.rest import RestOfPrograms
-from baco.exploration.search.base import (
-    BatchResult,
-    Searcher,
-    SearchSetup,
-    check_budget,
-    check_searcher,
-    make_searcher,
-)
+from baco.exploration.samplers.registry import check_searcher, make_searcher
+from baco.exploration.search.searcher import BatchResult, Searcher, SearchSetup, check_budget
 from baco.exploration.shortfall import Shortfall, shortfall
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.interruption import StopRequest
@@ -118,7 +112,7 @@ def run_exploration(
     and the study holds all batches before. Either way `resume` continues.
 
     Args:
-        searcher: a name in `baco.exploration.search.base.SEARCHERS`.
+        searcher: a name in `baco.exploration.samplers.registry.SEARCHERS`.
         samples: design points in total. By default `DEFAULT_SAMPLES`, or no limit when `time_limit` is given;
             when resuming, what the study was given last.
         time_limit: seconds of search in total, interruptions excluded; checked between batches.

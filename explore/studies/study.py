@@ -42,7 +42,7 @@ from baco.exploration.records import (
     setup_from_json,
 )
 from baco.exploration.rest import RestBySettings, RestOfPrograms
-from baco.exploration.search.base import Searcher, State
+from baco.exploration.search.searcher import Searcher, State
 from baco.exploration.serialize import (
     candidate_from_json,
     candidate_to_json,

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from baco.common.errors import InputError
 from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.factors import divisors
 from baco.compiler.mapping.machine import Machine
 from baco.compiler.mapping.slices import product
 from baco.compiler.mapping.tree import Loop, Relation, Residency, Tile
-from baco.exploration.search.exact_factors import divisors
 
 __all__ = ["Choice", "Gene", "TreeStructure", "check_chain", "genes", "structures"]
 

@@ -10,7 +10,7 @@ from baco.accel.config import Accelerator
 from baco.compiler.mapping.nest import Mapping, requirement
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.infeasible import nearest_details, violation
-from baco.exploration.search.base import BatchResult, SearchSetup, State
+from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.workloads.network import Task
 from baco.workloads.problem import DIMS
 

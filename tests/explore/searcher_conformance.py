@@ -14,7 +14,7 @@ from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.constraints import Constraints
 from baco.exploration.cost.infeasible import PREFIX, bounds
 from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms
-from baco.exploration.search.base import BatchResult, Searcher, SearchSetup
+from baco.exploration.search.searcher import BatchResult, Searcher, SearchSetup
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
 from baco.workloads.network import Task

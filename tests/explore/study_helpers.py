@@ -18,8 +18,9 @@ from baco.exploration.candidate import BatchSummary, Candidate
 from baco.exploration.constraints import Constraints
 from baco.exploration.objective import Objective
 from baco.exploration.records import ProvenanceRecord
-from baco.exploration.search import base, finish, gradient, tiling_finish
-from baco.exploration.search.base import SearchSetup
+from baco.exploration.samplers import registry
+from baco.exploration.search import finish, gradient, tiling_finish
+from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.preparation import describe_setup
 from baco.exploration.studies.study import StudyRecord
@@ -32,7 +33,7 @@ FAKE = ("tests.explore.fake_searcher", "FakeSearch", "for tests")
 
 def register_fake() -> None:
     """Make `fake` a searcher of this process."""
-    base.SEARCHERS["fake"] = FAKE
+    registry.SEARCHERS["fake"] = FAKE
 
 
 @contextmanager
@@ -151,7 +152,7 @@ def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
         connection.close()
 
 
-def equal_states(one: base.State, other: base.State) -> bool:
+def equal_states(one: State, other: State) -> bool:
     """Same names, types, shapes and bits."""
     return one.keys() == other.keys() and all(
         one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name], equal_nan=False)

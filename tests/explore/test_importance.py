@@ -8,8 +8,8 @@ import pytest
 from baco.exploration.cost.bound import compulsory_bound, compulsory_costs
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.objective import Objective
-from baco.exploration.search.base import SearchSetup
 from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import load_space
 from baco.workloads.inputs.load import load_network
 from tests.explore.study_helpers import small_workload

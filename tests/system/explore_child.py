@@ -16,8 +16,8 @@ from baco.common.errors import BacoError
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
-from baco.exploration.search import base
-from baco.exploration.search.base import BatchResult, SearchSetup, State
+from baco.exploration.samplers import registry
+from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.studies import study as study_module
 from baco.exploration.studies.engine import run_exploration
 from tests.explore.study_helpers import register_fake, small_space, small_workload
@@ -42,7 +42,7 @@ class Observed:
     delay: float
 
     def __init__(self, setup: SearchSetup) -> None:
-        self.inner = base.make_searcher(self.name, setup)
+        self.inner = registry.make_searcher(self.name, setup)
         self.steps = 0
 
     def step(self) -> BatchResult:
@@ -61,7 +61,7 @@ def main() -> int:
     out, log, name, samples, delay, *limit = sys.argv[1:]
     register_fake()
     Observed.log, Observed.name, Observed.delay = Log(log), name, float(delay)
-    base.SEARCHERS["observed"] = (__name__, "Observed", "")
+    registry.SEARCHERS["observed"] = (__name__, "Observed", "")
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), int(limit[0])))
     Observed.log.write("session")

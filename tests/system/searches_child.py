@@ -29,7 +29,7 @@ from baco.exploration.measured.alternatives import MachineAlternatives
 from baco.exploration.measured.search import MeasuredSearch
 from baco.exploration.measured.session import learned_prior
 from baco.exploration.objective import Objective
-from baco.exploration.search.base import SEARCHERS
+from baco.exploration.samplers.registry import SEARCHERS
 from baco.exploration.studies.engine import run_exploration
 from baco.workloads.network import Network, Operator, Task, Tensor, Workload
 from baco.workloads.problem import Problem

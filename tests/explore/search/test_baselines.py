@@ -13,12 +13,14 @@ from baco.exploration.constraints import Constraints, NetworkConstraints
 from baco.exploration.cost.genome import DRAM_ORDERS, to_mapping
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.objective import Objective
-from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.samplers.dosa import START_STEPS, STARTS, DosaSampler, PublishedDosaSampler
+from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.sampler import Answer, Asked, SampledSearch
+from baco.exploration.samplers.two_loop import TwoLoopSampler
 from baco.exploration.search.designs import Evaluator
-from baco.exploration.search.dosa import START_STEPS, STARTS, DosaSearch, PublishedDosaSearch
 from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, ExactMappings
 from baco.exploration.search.hardware_choice import HardwareChoice
-from baco.exploration.search.two_loop import TwoLoopSearch
+from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
@@ -159,19 +161,28 @@ def test_baselines_use_exact_divisors_and_published_orders_only(name: str) -> No
                 assert mapping.order[3] in DRAM_ORDERS[:PUBLISHED_ORDERS]
 
 
-def test_two_loop_takes_the_best_mapping_of_every_layer() -> None:
-    """The first hardware point's design against all mappings drawn for it, one by one."""
+def test_a_design_takes_the_best_mapping_of_every_layer() -> None:
+    """What a sampler asks for on one hardware point, against all of its mappings, one by one."""
     made = setup(REFERENCE, 20)
-    searcher = TwoLoopSearch(made)
-    point = np.array([[16.0, 32.0, 64.0]])
-    drawn = []
-    draw = searcher._draw
-    searcher._draw = lambda *a: drawn.append(draw(*a)) or drawn[-1]  # type: ignore[method-assign,func-returns-value]
-    designs, samples = searcher._map(point, 20, np.random.default_rng(0))
-    assert samples[0] == searcher.spent == 20 * len(made.tasks)
+    asked: list[Asked] = []
+    told: list[Answer] = []
+
+    class Once(TwoLoopSampler):
+        def ask(self, rng: np.random.Generator) -> Asked:
+            point = np.array([[16.0, 32.0, 64.0]])
+            asked.append(Asked(self.problem.drawn(point, 20, rng), point))
+            return asked[0]
+
+        def tell(self, asked: Asked, answer: Answer) -> None:
+            told.append(answer)
+
+    result = SampledSearch(made, Once).step()
+    assert result.evaluations == 20 * len(made.tasks)
+    assert {candidate.samples for candidate in result.candidates} == {20 * len(made.tasks)}
+    ((_, designs),) = told[0].designs
     accelerator = made.space.accelerator(16, 32, 64)
     for layer, task in enumerate(made.tasks):
-        rows = drawn[0].reshape(len(made.tasks), 20, -1)[layer]
+        rows = asked[0].genomes[0, layer]
         costs = layer_costs([task.problem] * 20, [to_mapping(row, 1, False) for row in rows], accelerator)
         best = min(cost.energy_pj * cost.latency_cycles for cost in costs)
         assert designs.energy[0, layer] * designs.latency[0, layer] == pytest.approx(best, rel=1e-12)
@@ -182,27 +193,29 @@ def test_two_loop_takes_the_best_mapping_of_every_layer() -> None:
 def test_descent_lowers_the_relaxed_objective_and_gradients_are_right() -> None:
     import torch
 
-    searcher = DosaSearch(setup(GEMMINI, 3 * START_STEPS))
+    searcher = SampledSearch(setup(GEMMINI, 3 * START_STEPS), DosaSampler)
     searcher.step()
-    x = torch.from_numpy(searcher.x.copy()) + 0.05
+    sampler = searcher.sampler
+    assert isinstance(sampler, DosaSampler)
+    x = torch.from_numpy(sampler.x.copy()) + 0.05
     x = x.requires_grad_()
-    (slope,) = torch.autograd.grad(searcher._loss(x).sum(), x)
+    (slope,) = torch.autograd.grad(sampler._loss(x).sum(), x)
     rng = np.random.default_rng(0)
     with torch.no_grad():
         for _ in range(5):
             direction = torch.from_numpy(rng.normal(size=tuple(x.shape)))
             step = 1e-6
             # Within the smooth piece around this point; buffering copies and maxima have kinks elsewhere.
-            numeric = (searcher._loss(x + step * direction) - searcher._loss(x - step * direction)).sum() / (
+            numeric = (sampler._loss(x + step * direction) - sampler._loss(x - step * direction)).sum() / (
                 2 * step
             )
             assert float(numeric) == pytest.approx(float((slope * direction).sum()), rel=2e-2, abs=1e-3)
-        before = searcher._loss(torch.from_numpy(searcher.x)).sum()
+        before = sampler._loss(torch.from_numpy(sampler.x)).sum()
         # Autograd is needed inside a step.
     for _ in range(100):
-        searcher._descend()
+        sampler._descend()
     with torch.no_grad():
-        assert searcher._loss(torch.from_numpy(searcher.x)).sum() < before
+        assert sampler._loss(torch.from_numpy(sampler.x)).sum() < before
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -215,12 +228,13 @@ def test_dosa_style_descent_is_no_straw_man(seed: int) -> None:
     assert len(tasks) == 24
     budget = STARTS * START_STEPS * len(tasks)
     made = SearchSetup(tasks, load_space("reference"), Objective.parse("edp"), budget, seed)
-    searcher = PublishedDosaSearch(made)
+    searcher = SampledSearch(made, PublishedDosaSampler)
     best, done = np.inf, False
     while not done:
         result = searcher.step()
         done = result.done
         best = min([best, *(candidate.cost.edp for candidate in result.candidates)])
     assert result.evaluations == budget
-    assert searcher.starts == STARTS
+    assert isinstance(searcher.sampler, PublishedDosaSampler)
+    assert searcher.sampler.starts == STARTS
     assert best <= 0.9e11

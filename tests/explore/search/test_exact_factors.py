@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco.compiler.mapping.batch import AXES
+from baco.compiler.mapping.factors import divisors, prime_powers
 from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
@@ -25,13 +26,7 @@ from baco.exploration.cost.genome import (
     Genomes,
     to_mapping,
 )
-from baco.exploration.search.exact_factors import (
-    PUBLISHED_ORDERS,
-    ExactMappings,
-    divisors,
-    nearest_divisor,
-    prime_powers,
-)
+from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, ExactMappings, nearest_divisor
 from baco.workloads.problem import DIMS, Problem
 
 

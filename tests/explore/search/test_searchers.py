@@ -9,8 +9,9 @@ import pytest
 
 from baco.accel.presets import load_accelerator
 from baco.exploration.objective import Objective
-from baco.exploration.search import base
-from baco.exploration.search.base import Searcher, SearchSetup, make_searcher
+from baco.exploration.samplers import registry
+from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.studies.engine import run_exploration
 from tests.explore import searcher_conformance as conformance
 from tests.explore.fake_searcher import FakeSearch, toy_cost
@@ -38,7 +39,7 @@ def recompute(name: str) -> conformance.Recompute:
     return conformance.model_cost
 
 
-@pytest.fixture(params=["fake", *base.SEARCHERS])
+@pytest.fixture(params=["fake", *registry.SEARCHERS])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -93,7 +94,7 @@ def test_constraints(name: str, space: str) -> None:
 def test_interrupted_and_resumed_equals_uninterrupted(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(base.SEARCHERS, "fake", ("tests.explore.fake_searcher", "FakeSearch", ""))
+    monkeypatch.setitem(registry.SEARCHERS, "fake", ("tests.explore.fake_searcher", "FakeSearch", ""))
     make(name, setup_in(name, "gemmini", 1))
 
     class Stop:

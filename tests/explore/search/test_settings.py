@@ -21,8 +21,9 @@ from baco.exploration.cost.rest import rest_by_settings, rest_of_programs
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.rest import RestBySettings
+from baco.exploration.samplers.registry import make_searcher
 from baco.exploration.search.archive import Archive, Hardware
-from baco.exploration.search.base import SearchSetup, make_searcher
+from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space, read_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord

@@ -8,13 +8,13 @@ import pytest
 
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.factors import divisors
 from baco.compiler.mapping.footprint import check_fits
 from baco.compiler.mapping.machine import ArrayAxis, Level, Machine
 from baco.compiler.mapping.machines import load_machine, machine_names
 from baco.compiler.mapping.text import format_tree
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 from baco.compiler.mapping.tree_cost import tree_cost
-from baco.exploration.search.exact_factors import divisors
 from baco.exploration.trees.chains import parse_chain
 from baco.exploration.trees.dataflows import attention, dataflow, dataflow_names
 from baco.exploration.trees.descent import descend_sizes

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from baco.common import portable, tensors
 from baco.common.portable import Floats
-from baco.exploration.candidate import Candidate
 from baco.exploration.cost.genome import (
     COLUMNS,
     DATAFLOW_NUMBER,
@@ -36,8 +35,7 @@ from baco.exploration.cost.genome import (
     trivial,
 )
 from baco.exploration.cost.reference import access_counts, total_energy
-from baco.exploration.search.base import SearchSetup, State
-from baco.exploration.search.baseline import BaselineSearch
+from baco.exploration.samplers.sampler import Answer, Asked, Sampler, SamplerProblem
 from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
 from baco.exploration.search.focus import EXPONENTS
 from baco.exploration.search.relaxed import log_spatial
@@ -61,19 +59,20 @@ _SHRINK = 0.9
 _PLACES = [ROWS, COLUMNS, *range(T1.start, T1.stop), *range(T2.start, T2.stop)]
 
 
-class DosaSearch(BaselineSearch):
+class DosaSampler(Sampler):
     """See the module's description. Several metrics take turns, start by start."""
 
     phase = "descent"
+    asks = 2
     #: Evaluations a layer that a step counts (forward and gradient), and that a mapping does which is tried at a start
     #: or in a rounding.
     step_cost, try_cost = 3, 1
     #: Roundings of every layer that are tried, the nearest one among them.
     roundings = 32
 
-    def __init__(self, setup: SearchSetup) -> None:
-        super().__init__(setup)
-        n = len(self.evaluator)
+    def __init__(self, problem: SamplerProblem) -> None:
+        super().__init__(problem)
+        n = len(problem.tasks)
         #: Starts begun; steps done in the present ones, START_STEPS when the next are due; Adam's steps.
         self.starts, self.steps, self.adam_steps = 0, START_STEPS, 0
         #: (S, n, 16) logarithms of the relaxed factors, and the moments of their gradients.
@@ -81,15 +80,23 @@ class DosaSearch(BaselineSearch):
         #: (S, n) dataflow and loop order; (S, 3) exponents of energy, latency and area in the objective.
         self.flow, self.order = np.zeros((2, 0, n), dtype=np.int64)
         self.exponents = np.zeros((0, 3))
-        self._log_bounds = portable.log(self.evaluator.problems.bounds)
+        self._log_bounds = portable.log(problem.evaluator.problems.bounds)
+        #: Mappings to go on from, which are to be reported, (S, n, 1, 26).
+        self._adopted: Genomes | None = None
+        self._batch: np.random.Generator | None = None
 
     # -- batches -----------------------------------------------------------------------------------------
 
-    def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+    def ask(self, rng: np.random.Generator) -> Asked | None:
+        """Random mappings to start from, steps of descent, or roundings; then what was adopted of these, which costs nothing."""
+        adopted, self._adopted = self._adopted, None
+        if rng is self._batch:
+            return None if adopted is None else Asked(adopted, charge=0)
+        self._batch = rng
         size = self.flow.size
         # What a rounding costs is kept back, so that no descent is in vain.
         rounding = self.try_cost * self.roundings * PUBLISHED_ORDERS * size
-        affordable = (self._left() - rounding) // (self.step_cost * size) if size else 0
+        affordable = (self.problem.left - rounding) // (self.step_cost * size) if size else 0
         if self.steps >= START_STEPS or affordable < 1:
             return self._start(rng)
         until_rounding = ROUNDING_STEPS - self.steps % ROUNDING_STEPS
@@ -97,50 +104,57 @@ class DosaSearch(BaselineSearch):
         for _ in range(steps):
             self._descend()
         self.steps += steps
-        self.spent += self.step_cost * size * steps
+        charge = self.step_cost * size * steps
         if steps == affordable or self.steps % ROUNDING_STEPS == 0 or self.steps == START_STEPS:
-            return self._round(rng)
-        return []
+            return self._round(rng, charge)
+        nothing = np.zeros((0, len(self.problem.tasks), 1, WIDTH), dtype=np.int64)
+        return Asked(nothing, np.zeros((0, 3)), charge=charge, offered=False)
+
+    def tell(self, asked: Asked, answer: Answer) -> None:
+        """Go on from the best mapping of every layer; of a start, on the best of its accelerators."""
+        starts = len(self.flow)
+        if asked.offered or not len(asked.genomes):
+            return
+        if self.steps:
+            self._adopted = self._adopt_best(asked.genomes, answer.energy, answer.latency)
+            return
+        energy, latency = (v.reshape(starts, -1, *v.shape[1:]) for v in (answer.energy, answer.latency))
+        layer_best = self._score(energy, latency).argmin(3)[..., None]
+        totals = (
+            portable.dot(np.take_along_axis(values, layer_best, 3)[..., 0], self.problem.evaluator.counts)
+            for values in (energy, latency)
+        )
+        assert asked.point is not None
+        area = np.asarray(self.problem.space.area_of(*asked.point.T)).reshape(starts, -1)
+        point_best = (self._score(*totals) + self.exponents[:, 2:] * portable.log(area)).argmin(1)
+        chosen = np.arange(starts), point_best
+        rows = asked.genomes.reshape(starts, -1, *asked.genomes.shape[1:])[chosen]
+        begun = self._adopt_best(rows, energy[chosen], latency[chosen])
+        # Where trying is free, a start has cost nothing yet, so it is no result.
+        self._adopted = begun if self.try_cost else None
 
     def _starts_at_once(self) -> int:
         """As many as the budget lets finish: one after the other would give the same, only slower."""
         steps = self.step_cost * START_STEPS
-        per_start = len(self.evaluator) * (steps + self.try_cost * _START_POINTS * _START_MAPPINGS)
-        return int(np.clip(self._left() / per_start, 1, STARTS))
+        per_start = len(self.problem.tasks) * (steps + self.try_cost * _START_POINTS * _START_MAPPINGS)
+        return int(np.clip(self.problem.left / per_start, 1, STARTS))
 
-    def _start(self, rng: np.random.Generator) -> list[Candidate]:
-        """For every start some random accelerators, and on each the best of some random mappings of every
-        layer; the best of the accelerators is where it begins."""
-        n, starts = len(self.evaluator), self._starts_at_once()
+    def _start(self, rng: np.random.Generator) -> Asked:
+        """For every start some random accelerators, and on each some random mappings of every layer."""
+        problem, n, starts = self.problem, len(self.problem.tasks), self._starts_at_once()
         mappings, points = _START_MAPPINGS, _START_POINTS
         if self.try_cost:
-            mappings = int(min(mappings, self._left() // (n * starts)))
-            points = int(min(points, self._left() // (n * starts * mappings)))
-        metrics = self.setup.objective.metrics
+            mappings = int(min(mappings, problem.left // (n * starts)))
+            points = int(min(points, problem.left // (n * starts * mappings)))
+        metrics = problem.objective.metrics
         turns = range(self.starts, self.starts + starts)
         self.exponents = np.array([EXPONENTS[metrics[turn % len(metrics)]] for turn in turns])
-        task = np.tile(np.repeat(np.arange(n), mappings), starts * points)
-        point = self.hardware.random(starts * points, rng)
-        on = np.repeat(point, n * mappings, axis=0)
-        genomes = self._draw(task, on, rng)
-        energy, latency = self.evaluator.costs(self.evaluator.measure(task, genomes), on)
+        self.flow, self.order = np.zeros((2, starts, n), dtype=np.int64)
         self.starts += starts
         self.steps = 0
-        self.spent += self.try_cost * len(task)
-        shape = (starts, points, n, mappings)
-        energy, latency = energy.reshape(shape), latency.reshape(shape)
-        layer_best = self._score(energy, latency).argmin(3)[..., None]
-        totals = (
-            portable.dot(np.take_along_axis(values, layer_best, 3)[..., 0], self.evaluator.counts)
-            for values in (energy, latency)
-        )
-        area = np.asarray(self.setup.space.area_of(*point.T)).reshape(starts, points)
-        point_best = (self._score(*totals) + self.exponents[:, 2:] * portable.log(area)).argmin(1)
-        chosen = np.arange(starts), point_best
-        rows = genomes.reshape(*shape, WIDTH)[chosen].reshape(-1, WIDTH)
-        begun = self._adopt_best(rows, energy[chosen], latency[chosen], mappings)
-        # Where trying is free, a start has cost nothing yet, so it is no result.
-        return self._report(begun) if self.try_cost else []
+        point = problem.hardware.random(starts * points, rng)
+        charge = self.try_cost * starts * points * n * mappings
+        return Asked(problem.drawn(point, mappings, rng), point, charge=charge, offered=False)
 
     def _score(self, energy: Floats, latency: Floats) -> Floats:
         """Logarithm of each start's objective without its area, for costs whose first axis are the starts."""
@@ -148,20 +162,16 @@ class DosaSearch(BaselineSearch):
         by_energy, by_latency = (self.exponents[:, i].reshape(shape) for i in (0, 1))
         return np.asarray(by_energy * portable.log(energy) + by_latency * portable.log(latency))
 
-    def _adopt_best(self, genomes: Genomes, energy: Floats, latency: Floats, ways: int) -> Genomes:
-        """Go on from the best of `ways` mappings of every layer of every start (S·n·ways rows); those, (S, n, 25)."""
-        starts, n = len(self.exponents), len(self.evaluator)
-        best = self._score(*(v.reshape(starts, n, ways) for v in (energy, latency))).argmin(2)
-        chosen: Genomes = genomes[np.arange(starts * n) * ways + best.ravel()].reshape(starts, n, WIDTH)
+    def _adopt_best(self, genomes: Genomes, energy: Floats, latency: Floats) -> Genomes:
+        """Go on from the best of the mappings (S, n, m, 26) of every layer of every start; those, (S, n, 1, 26)."""
+        best = self._score(energy, latency).argmin(2)[..., None]
+        adopted = np.take_along_axis(genomes, best[..., None], 2)
+        chosen: Genomes = adopted[:, :, 0]
         self.flow, self.order = chosen[..., FLOW].copy(), chosen[..., ORDER].copy()
         self.x = portable.log(chosen[..., _PLACES])
         self.first, self.second = np.zeros((2, *self.x.shape))
         self.adam_steps = 0
-        return chosen
-
-    def _report(self, rows: Genomes) -> list[Candidate]:
-        """Designs of the mappings of every start, on the least accelerators that they need."""
-        return self.keeper.offer(self.evaluator.infer(rows), np.full(len(rows), self.spent))
+        return adopted
 
     # -- descent -----------------------------------------------------------------------------------------
 
@@ -176,18 +186,18 @@ class DosaSearch(BaselineSearch):
         mean = self.first / (1 - math.prod([0.9] * self.adam_steps))
         spread = self.second / (1 - math.prod([0.999] * self.adam_steps))
         self.x = np.maximum(self.x - _RATE * mean / (np.sqrt(spread) + 1e-12), 0.0)
-        self.x[..., :2] = np.minimum(self.x[..., :2], portable.log(self.setup.space.dim[-1]))
+        self.x[..., :2] = np.minimum(self.x[..., :2], portable.log(self.problem.space.dim[-1]))
 
     def _loss(self, x: Tensor) -> Tensor:
         """Logarithm of the objective plus penalties, (S,); the accelerator is the maximum of the layers' needs."""
-        space, base = self.setup.space, self.setup.space.base
+        space, base = self.problem.space, self.problem.space.base
         starts, n = self.flow.shape
         flat = x.reshape(starts * n, len(_PLACES)).T
         inside = flat[2:9] + flat[9:16] + log_spatial(flat, self.flow)
         log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
         flow = torch.from_numpy(DATAFLOW_NUMBER[self.flow.ravel()])
         task = torch.arange(n).repeat(starts)
-        shape = self.evaluator.problems.batch.take(task)
+        shape = self.problem.evaluator.problems.batch.take(task)
         factors = tensors.exp(flat)
         batch = assemble(
             flow if bool(flow.any()) else None,
@@ -209,7 +219,7 @@ class DosaSearch(BaselineSearch):
         sp = most(c.scratchpad_rows) * dim if space.rules == "gemmini" else most(c.scratchpad_words)
         sp = (sp / 1024).clamp(min=float(space.scratchpad_kib[0]))
         each = [tensors.spread(v, n, 1).reshape(-1) for v in (dim, acc, sp)]
-        latency, words = self.evaluator.model.relaxed(task, batch, c, each[0])
+        latency, words = self.problem.evaluator.model.relaxed(task, batch, c, each[0])
         energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], base.energy)
         energy = energy + space.static_pj_of(latency, *each)
 
@@ -217,7 +227,7 @@ class DosaSearch(BaselineSearch):
             return tensors.total(layers.view(starts, n).T * torch.from_numpy(counts).view(-1, 1))
 
         area = space.area_of(dim, acc, sp)
-        total_e, total_l = (sum_up(one, self.evaluator.counts) for one in (energy, latency))
+        total_e, total_l = (sum_up(one, self.problem.evaluator.counts) for one in (energy, latency))
         exponents = torch.from_numpy(np.ascontiguousarray(self.exponents.T))
         loss = tensors.total(exponents * tensors.log(torch.stack([total_e, total_l, area])))
         limits = space.constraints
@@ -231,8 +241,11 @@ class DosaSearch(BaselineSearch):
             (sp, float(space.scratchpad_kib[-1])),
         ]
         for name, own in limits.networks.items():
-            if name in self.evaluator.networks:
-                runs = self.evaluator.counts * self.evaluator.shares[self.evaluator.networks.index(name)]
+            if name in self.problem.evaluator.networks:
+                runs = (
+                    self.problem.evaluator.counts
+                    * self.problem.evaluator.shares[self.problem.evaluator.networks.index(name)]
+                )
                 pairs += [
                     (sum_up(latency, runs), own.latency_cycles),
                     (sum_up(energy, runs) * 1e-6, own.energy_uj),
@@ -245,48 +258,43 @@ class DosaSearch(BaselineSearch):
 
     # -- rounding ----------------------------------------------------------------------------------------
 
-    def _round(self, rng: np.random.Generator) -> list[Candidate]:
-        """Round to divisors; of every layer take the best of some near roundings and of the loop orders that fits the
-        accelerator which the nearest ones need; report, and go on from there."""
-        starts, n = self.flow.shape
-        ways = self.roundings * PUBLISHED_ORDERS
+    def _round(self, rng: np.random.Generator, charge: int) -> Asked:
+        """Round to divisors; of every layer some near roundings in all loop orders, for the accelerator which the nearest ones
+        need."""
+        (starts, n), evaluator = self.flow.shape, self.problem.evaluator
         nearest = np.stack([self._rounded(start) for start in range(starts)])
-        rows = nearest.reshape(-1, WIDTH)
-        m = self.evaluator.measure(np.tile(np.arange(n), starts), rows).view(starts, n)
-        needs = (m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
-        point = self.evaluator.least(*needs)
+        m = evaluator.measure(np.tile(np.arange(n), starts), nearest.reshape(-1, WIDTH)).view(starts, n)
+        point = evaluator.least(m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
         tried = np.repeat(nearest[:, :, None], self.roundings, 2)
         for start in range(starts):
             near = np.repeat(self.x[start], self.roundings - 1, axis=0)
             near = near + _NEAR * (2 * rng.random(near.shape) - 1)
             found = self._snap(start, near, int(point[start, 0]), self.roundings - 1)
             tried[start, :, 1:] = found.reshape(n, self.roundings - 1, WIDTH)
-        many = np.repeat(tried.reshape(-1, WIDTH), PUBLISHED_ORDERS, axis=0)
-        many[:, ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), len(many) // PUBLISHED_ORDERS)
-        task = np.tile(np.repeat(np.arange(n), ways), starts)
-        self.spent += self.try_cost * len(many)
-        energy, latency = self.evaluator.costs(
-            self.evaluator.measure(task, many), np.repeat(point, n * ways, axis=0)
-        )
-        return self._report(self._adopt_best(many, energy, latency, ways))
+        many = np.repeat(tried, PUBLISHED_ORDERS, axis=2)
+        many[..., ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), self.roundings)
+        charge += self.try_cost * many[..., 0].size
+        return Asked(many, point, charge=charge, offered=False)
 
     def _rounded(self, start: int) -> Genomes:
         """Whole-number mappings (n, 25), spatial factors first, then inner to outer. If the accelerator that
         they need is not in the space, they are made to fit the nearest one that is."""
-        task = np.arange(len(self.evaluator))
+        task = np.arange(len(self.problem.tasks))
         x = self.x[start]
-        genomes = self._snap(start, x, self.setup.space.dim[-1])
-        side, acc, sp = self.evaluator.needs(task, genomes)
-        point = self.evaluator.least(side.max(keepdims=True), acc.max(keepdims=True), sp.max(keepdims=True))
-        if self.setup.space.allowed(*point[0]) and self.evaluator.fits(task, genomes, point).all():
+        genomes = self._snap(start, x, self.problem.space.dim[-1])
+        side, acc, sp = self.problem.evaluator.needs(task, genomes)
+        point = self.problem.evaluator.least(
+            side.max(keepdims=True), acc.max(keepdims=True), sp.max(keepdims=True)
+        )
+        if self.problem.space.allowed(*point[0]) and self.problem.evaluator.fits(task, genomes, point).all():
             return genomes
         dim = max(2.0, float(side.max()))
-        sp_kib = float(self.evaluator.scratchpad_kib(sp.max(), np.array(dim)))
-        point = self.hardware.nearest(portable.log2([[dim, acc.max() * dim * 4 / 1024, sp_kib]]))
+        sp_kib = float(self.problem.evaluator.scratchpad_kib(sp.max(), np.array(dim)))
+        point = self.problem.hardware.nearest(portable.log2([[dim, acc.max() * dim * 4 / 1024, sp_kib]]))
         genomes = self._snap(start, x, int(point[0, 0]))
         smaller = x.copy()
         for _ in range(60):
-            broken = np.flatnonzero(~self.evaluator.fits(task, genomes, point))
+            broken = np.flatnonzero(~self.problem.evaluator.fits(task, genomes, point))
             if not len(broken):
                 break
             smaller[:, 2:] *= _SHRINK
@@ -299,7 +307,7 @@ class DosaSearch(BaselineSearch):
         genomes = trivial(len(x))
         flow = np.repeat(self.flow[start], each)
         genomes[:, FLOW], genomes[:, ORDER] = flow, np.repeat(self.order[start], each)
-        left = np.repeat(self.evaluator.problems.bounds, each, axis=0)
+        left = np.repeat(self.problem.evaluator.problems.bounds, each, axis=0)
         index = np.arange(len(x))
         for place, axis in ((ROWS, ROW_AXIS[flow]), (COLUMNS, np.full(len(x), K_AXIS))):
             genomes[:, place] = nearest_divisor(x[:, place - ROWS], left[index, axis], np.full(len(x), dim))
@@ -312,30 +320,8 @@ class DosaSearch(BaselineSearch):
         genomes[:, T3] = left
         return genomes
 
-    def state(self) -> State:
-        """Snapshot."""
-        return {
-            **super().state(),
-            "dosa.exponents": self.exponents.copy(),
-            "dosa.counters": np.array([self.starts, self.steps, self.adam_steps], dtype=np.int64),
-            "dosa.x": self.x.copy(),
-            "dosa.first": self.first.copy(),
-            "dosa.second": self.second.copy(),
-            "dosa.flow": self.flow.copy(),
-            "dosa.order": self.order.copy(),
-        }
 
-    def restore(self, state: State) -> None:
-        """Undo `state`."""
-        super().restore(state)
-        self.starts, self.steps, self.adam_steps = (int(v) for v in state["dosa.counters"])
-        self.x, self.first, self.second = (state[f"dosa.{k}"].copy() for k in ("x", "first", "second"))
-        self.flow, self.order, self.exponents = (
-            state[f"dosa.{k}"].copy() for k in ("flow", "order", "exponents")
-        )
-
-
-class PublishedDosaSearch(DosaSearch):
+class PublishedDosaSampler(DosaSampler):
     """The same descent, counted as its publication does: a step of all layers is one sample, gradient included, and what
     starts and roundings try is free. Seven starts of 1,490 steps are 10,430 samples."""
 

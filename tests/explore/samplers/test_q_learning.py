@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from baco.accel.config import Accelerator
-from baco.bench.directions import YOLO, yolo_layer
+from baco.bench.directions import YOLO, converged, yolo_layer
 from baco.common.portable import Floats
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.contraction import convolution, matmul
-from baco.exploration.directions.network import QNetwork
-from baco.exploration.directions.search import METHODS, Method, search_directions
-from baco.exploration.directions.space import (
-    SchedulePoint,
-    ScheduleSpace,
-    loop_facts,
-    split_count,
+from baco.compiler.mapping.factors import divisions, prime_powers
+from baco.compiler.mapping.nest import Mapping
+from baco.exploration.samplers.q_learning import (
+    METHODS,
+    DirectionSpace,
+    Method,
+    QNetwork,
+    analytical_cycles,
+    search_directions,
 )
-from baco.exploration.programs.annotation import divisions
-from baco.exploration.search.exact_factors import prime_powers
 from baco.workloads.problem import Problem
 
 MACHINE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
-SPACE = ScheduleSpace(yolo_layer(7), MACHINE)
+SPACE = DirectionSpace(yolo_layer(7), MACHINE)
 
 
 def test_published_counts() -> None:
     """1024 in four parts; a product of 1024 cubed; six directions, each both ways, between four parts."""
-    assert split_count(1024, 4) == len(set(divisions(1024, 4))) == 286
-    assert loop_facts(matmul(1024, 1024, 1024)).size(4) == 23_393_656
-    space = ScheduleSpace(yolo_layer(7), MACHINE)
+    assert len(set(divisions(1024, 4))) == len(divisions(1024, 4)) == 286
+    product = matmul(1024, 1024, 1024)
+    assert math.prod(len(divisions(extent, 4)) for extent in product.extents.values()) == 23_393_656
+    space = DirectionSpace(yolo_layer(7), MACHINE)
     four = [one for one in space.directions if list(space.loops)[one.loop] == "K" and one.loop >= 0]
     assert len({frozenset((one.up, one.down)) for one in four}) == 6
     assert len(four) == 12
@@ -47,20 +50,21 @@ def test_layers_of_yolo() -> None:
 
 def test_loops_of_a_convolution() -> None:
     """Four loops that results are indexed by and three that are summed over."""
-    facts = loop_facts(convolution(Problem(R=3, S=3, P=8, Q=8, C=4, K=6, N=2)))
-    assert facts.spatial == {"N": 2, "P": 8, "Q": 8, "K": 6}
-    assert facts.reduction == {"R": 3, "S": 3, "C": 4}
-    assert set(facts.inputs) == {"I", "W"}
+    one = convolution(Problem(R=3, S=3, P=8, Q=8, C=4, K=6, N=2))
+    spatial = {name: extent for name, extent in one.extents.items() if name not in one.reduction}
+    assert spatial == {"N": 2, "P": 8, "Q": 8, "K": 6}
+    assert {name: one.extents[name] for name in one.reduction} == {"R": 3, "S": 3, "C": 4}
+    assert {access.operand for access in one.inputs} == {"I", "W"}
 
 
 @pytest.mark.parametrize(("extent", "parts"), [(1, 3), (7, 2), (12, 3), (96, 4), (97, 4), (360, 3)])
 def test_splits(extent: int, parts: int) -> None:
-    found = list(divisions(extent, parts))
-    assert len(found) == len(set(found)) == split_count(extent, parts)
-    product = 1
-    for prime, count in prime_powers(extent):
-        product *= prime**count
-    assert product == extent
+    """Primes are shared out to parts independently of each other."""
+    found = divisions(extent, parts)
+    ways = math.prod(math.comb(n + parts - 1, parts - 1) for _, n in prime_powers(extent))
+    assert len(found) == len(set(found)) == ways
+    assert {math.prod(one) for one in found} == {extent}
+    assert math.prod(prime**count for prime, count in prime_powers(extent)) == extent
 
 
 def test_neighbours_keep_the_loops() -> None:
@@ -72,38 +76,37 @@ def test_neighbours_keep_the_loops() -> None:
             near = SPACE.neighbour(point, direction)
             if near is None:
                 continue
-            SPACE.mapping(near).check(SPACE.layer.problem)
-            assert SPACE.mapping(near).padded_bounds == SPACE.mapping(point).padded_bounds
+            near.check(SPACE.layer.problem)
+            assert near.padded_bounds == point.padded_bounds
             assert near != point
             changed = sum(a != b for a, b in zip(_flat(near), _flat(point), strict=True))
             assert changed == (2 if direction.loop >= 0 else 1)
     assert len(SPACE.encoded(point)) == len(SPACE.encoded(near or point))
 
 
-def _flat(point: SchedulePoint) -> list[int]:
-    return [*(one for loop in point.factors for one in loop), point.order, *point.copies]
+def _flat(point: Mapping) -> list[int | str]:
+    return [*(one for loop in SPACE.factors(point) for one in loop), point.order[3], *point.buffering]
 
 
-def _cost(space: ScheduleSpace, points: list[SchedulePoint]) -> list[float]:
+def _cost(points: Sequence[Mapping]) -> list[float]:
     """Something with one best point: how far the factors of K and C along the array are from 16."""
-    mappings = [space.mapping(one) for one in points]
-    return [1.0 + abs(one.rows - 16) + abs(one.columns - 16) + sum(one.buffering) for one in mappings]
+    return [1.0 + abs(one.rows - 16) + abs(one.columns - 16) + sum(one.buffering) for one in points]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_searches_find_the_best_point(method: Method) -> None:
-    asked: list[SchedulePoint] = []
+    asked: list[Mapping] = []
 
-    def cost(space: ScheduleSpace, points: list[SchedulePoint]) -> list[float]:
+    def cost(points: Sequence[Mapping]) -> list[float]:
         asked.extend(points)
-        return _cost(space, points)
+        return _cost(points)
 
-    found = search_directions(SPACE, cost, method=method, calls=700, seed=3, enough=4.0)  # type: ignore[arg-type]
-    assert found.cycles == 4.0 == _cost(SPACE, [found.best])[0]
+    found = search_directions(SPACE, cost, method=method, calls=700, seed=3, enough=4.0)
+    assert found.cycles == 4.0 == _cost([found.best])[0]
     assert found.calls == len(asked) == len(set(asked)) <= 700
     assert all(map(SPACE.feasible, asked))
     assert found.calls_to(4.0) == found.history[-1][0]
-    again = search_directions(SPACE, _cost, method=method, calls=700, seed=3, enough=4.0)  # type: ignore[arg-type]
+    again = search_directions(SPACE, _cost, method=method, calls=700, seed=3, enough=4.0)
     assert again.history == found.history
 
 
@@ -171,9 +174,9 @@ def test_what_follows_counts_a_fifth() -> None:
 def test_facts_of_a_point() -> None:
     """What analysis says without an evaluation: a whole array, tiles by hand, words that main memory's loops move."""
     layer = Layer(Problem(P=16, Q=16, C=32, K=32), scale=1 / 512)
-    space = ScheduleSpace(layer, MACHINE)
+    space = DirectionSpace(layer, MACHINE)
     # P, Q, C, K: everything is in the scratchpad but half of the output channels, which main memory's loop brings
-    point = SchedulePoint(((16, 1, 1), (4, 4, 1), (16, 1, 2, 1), (16, 1, 1, 2)), 0, (1, 2, 1))
+    point = space.mapping(((16, 1, 1), (4, 4, 1), (16, 1, 2, 1), (16, 1, 1, 2)), 0, (1, 2, 1))
     numbers = space.encoded(point).tolist()
     factors, array, moved, tiles = numbers[:14], numbers[14:16], numbers[16:19], numbers[19:26]
     assert factors == [1, 0, 0, 0.5, 0.5, 0, 1, 0, 0.25, 0, 1, 0, 0, 0.25]
@@ -188,3 +191,24 @@ def test_facts_of_a_point() -> None:
     assert [2 ** (8 * one) for one in tiles] == pytest.approx([*sizes, *each])
     assert numbers[-16:-14] == [64 / MACHINE.accumulator_rows, (32 + 2 * 256 * 2) / MACHINE.scratchpad_rows]
     assert numbers[-14:] == [1, *[0] * 10, 0, 1, 0]
+
+
+def test_q_learning_needs_less_than_a_third_of_the_calls() -> None:
+    """To the quality of 300 random mappings, against all directions from the same starts (published: 27.6% of the time)."""
+    goals, calls = {}, {"q": 0, "p": 0}
+    for number in (6, 13):
+        space = DirectionSpace(yolo_layer(number), MACHINE)
+        cycles = analytical_cycles(space.layer, MACHINE)
+        goals[number] = converged(space, cycles)
+        for method in ("q", "p"):
+            for seed in range(3):
+                found = search_directions(
+                    space,
+                    cycles,
+                    method=method,
+                    calls=2000,
+                    seed=seed,
+                    enough=goals[number],  # type: ignore[arg-type]
+                )
+                calls[method] += found.calls_to(goals[number]) or 2000
+    assert calls["q"] <= 0.3 * calls["p"]

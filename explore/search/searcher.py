@@ -1,8 +1,7 @@
-"""The interface every searcher implements. One searcher is one file in this folder, registered below."""
+"""What every search is: a sequence of batches, determined by its set-up. Which searches there are: `baco.exploration.samplers.registry`."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from baco.common.door import argument
-from baco.common.errors import InputError, did_you_mean
+from baco.common.errors import InputError
 from baco.exploration.candidate import Candidate
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace
@@ -90,83 +89,9 @@ class Searcher(Protocol):
     def restore(self, state: State) -> None: ...
 
 
-#: name -> (module, class, one-line description). A new searcher is one file and one line here.
-SEARCHERS: dict[str, tuple[str, str, str]] = {
-    "gradient": (
-        "baco.exploration.search.gradient",
-        "GradientSearch",
-        "one-loop gradient descent, then exact combination and local search (default)",
-    ),
-    "local": (
-        "baco.exploration.search.local",
-        "LocalSearch",
-        "the main searcher without gradient descent",
-    ),
-    "random": (
-        "baco.exploration.search.random",
-        "RandomSearch",
-        "random mappings, hardware inferred (one loop)",
-    ),
-    "bayesian": (
-        "baco.exploration.search.bayesian",
-        "BayesianSearch",
-        "Bayesian optimisation over hardware, random mappings inside (Optuna)",
-    ),
-    "genetic": (
-        "baco.exploration.search.genetic",
-        "GeneticSearch",
-        "genetic algorithm over hardware and mappings (Optuna)",
-    ),
-    "two-loop": (
-        "baco.exploration.search.two_loop",
-        "TwoLoopSearch",
-        "random hardware x random mappings (published baseline)",
-    ),
-    "dosa": (
-        "baco.exploration.search.dosa",
-        "DosaSearch",
-        "plain gradient descent in the style of DOSA (published baseline)",
-    ),
-    "dosa-published": (
-        "baco.exploration.search.dosa",
-        "PublishedDosaSearch",
-        "the same, a gradient step of all layers counted as one sample, as published",
-    ),
-}
-
-
 def check_budget(samples: int | None, time_limit: float | None) -> None:
     """Raises InputError for a number of samples or of seconds that is none."""
     if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
         raise InputError(f"{argument('samples')} must be a whole number of at least 1, not {samples}")
     if time_limit is not None and not 0 < time_limit < float("inf"):
         raise InputError(f"{argument('time_limit')} must be a positive number of seconds, not {time_limit}")
-
-
-def check_searcher(name: str) -> None:
-    """Raises InputError for a name that no searcher has."""
-    if name not in SEARCHERS:
-        raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
-
-
-def make_searcher(name: str, setup: SearchSetup) -> Searcher:
-    """The searcher registered as `name`, or that of kernels where the set-up has blocks. Raises InputError for an unknown
-    name.
-
-    PyTorch is set to one thread: a search's batches are too small to share, threads that wait for each other
-    cost far more on a busy machine, and results must not depend on how many there are.
-    """
-    if setup.blocks:
-        importlib.import_module("torch").set_num_threads(1)
-        search: Searcher = importlib.import_module("baco.exploration.search.blocks").BlockSearch(setup)
-        return search
-    check_searcher(name)
-    module, cls, _ = SEARCHERS[name]
-    importlib.import_module("torch").set_num_threads(1)
-    kind: type[Searcher] = getattr(importlib.import_module(module), cls)
-    if setup.space.settings:
-        found: Searcher = importlib.import_module("baco.exploration.search.settings").over_settings(
-            kind, setup
-        )
-        return found
-    return kind(setup)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import NSGAIISampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from baco.exploration.candidate import Candidate
-from baco.exploration.search.base import SearchSetup, State
-from baco.exploration.search.baseline import BaselineSearch
-from baco.exploration.search.designs import Designs
+from baco.common.portable import Floats
+from baco.exploration.cost.genome import Genomes
+from baco.exploration.samplers.sampler import Answer, Asked, Sampler, SamplerProblem
 
 #: Design points in a generation.
 POPULATION = 50
@@ -36,7 +34,7 @@ class _Generations(NSGAIISampler):
         return [trial for trial in trials if trial.user_attrs[_GENERATION] == generation]
 
 
-class GeneticSearch(BaselineSearch):
+class GeneticSampler(Sampler):
     """An individual is a design point: logarithms of array side and capacities, and two genes for the mapping of
     every task, which is made to fit that accelerator; the design is then the least accelerator that holds all.
 
@@ -45,53 +43,52 @@ class GeneticSearch(BaselineSearch):
 
     phase = "genetic search"
 
-    def __init__(self, setup: SearchSetup) -> None:
-        super().__init__(setup)
+    def __init__(self, problem: SamplerProblem) -> None:
+        super().__init__(problem)
         #: Numbers of an individual before its genes.
-        self._plain = len(_HARDWARE) + self.settings
-        width = self._plain + 2 * len(self.evaluator)
-        metrics = len(setup.objective.metrics)
+        self._plain = len(_HARDWARE) + problem.settings
+        genes = 2 * len(problem.tasks)
+        width = self._plain + genes
+        metrics = len(problem.objective.metrics)
         #: Parents of the last generation, and that generation: parameters and values of each individual.
         self.parents, self.children = np.zeros((2, 0, width))
         self.parent_values, self.child_values = np.zeros((2, 0, metrics))
-        limits = zip(self.hardware.low, self.hardware.high, strict=True)
+        limits = zip(problem.hardware.low, problem.hardware.high, strict=True)
         distributions: list[BaseDistribution] = [FloatDistribution(float(a), float(b)) for a, b in limits]
-        distributions += [FloatDistribution(0.0, 1.0)] * self.settings
+        distributions += [FloatDistribution(0.0, 1.0)] * problem.settings
         # One object for all genes: Optuna copies distributions with every trial, this one only once.
-        distributions += [IntDistribution(0, _GENE)] * (2 * len(self.evaluator))
+        distributions += [IntDistribution(0, _GENE)] * genes
         self._names = [f"x{i:04d}" for i in range(width)]
         self._distributions = dict(zip(self._names, distributions, strict=True))
 
-    def _batch(self, rng: np.random.Generator) -> list[Candidate]:
-        size = int(min(POPULATION, self._left() // len(self.evaluator)))
-        asked = self._ask(size, int(rng.integers(0, 2**31)))
-        n = len(self.evaluator)
-        before, self.spent = self.spent, self.spent + size * n
-        self.children = asked
+    def ask(self, rng: np.random.Generator) -> Asked:
+        """The next generation."""
+        problem, size = self.problem, self.problem.affordable(POPULATION)
+        self.children = self._next(size, int(rng.integers(0, 2**31)))
         self.child_values = np.zeros((size, self.child_values.shape[1]))
-        found: list[Candidate] = []
-        # with settings, each has its own model of costs
-        for part in np.split(np.arange(size), size if self.settings else 1):
-            self._enter(asked[part[0], len(_HARDWARE) : self._plain])
-            designs = self._designs(asked[part])
-            self.child_values[part] = self.evaluator.scores(designs, self.setup.objective.metrics)
-            found += self.keeper.offer(designs, np.minimum(before + n * (part + 1), self.spent))
-        return found
+        places = self.children[:, len(_HARDWARE) : self._plain] if problem.settings else None
+        parts = np.split(self.children, size) if problem.settings else [self.children]
+        return Asked(np.concatenate([self._decoded(part) for part in parts]), settings=places)
 
-    def _designs(self, asked: NDArray[np.float64]) -> Designs:
-        """What individuals with the present settings stand for."""
-        size, n = len(asked), len(self.evaluator)
-        limit = np.repeat(self.hardware.nearest(asked[:, : len(_HARDWARE)]), n, axis=0)
+    def tell(self, asked: Asked, answer: Answer) -> None:
+        """What the generation is worth."""
+        self.child_values = answer.scores
+
+    def _decoded(self, individuals: Floats) -> Genomes:
+        """Mappings that individuals with the same settings stand for."""
+        problem, size, n = self.problem, len(individuals), len(self.problem.tasks)
+        problem.enter(individuals[0, len(_HARDWARE) : self._plain])
+        limit = np.repeat(problem.hardware.nearest(individuals[:, : len(_HARDWARE)]), n, axis=0)
         task = np.tile(np.arange(n), size)
-        genomes, _ = self.mappings.decode(
+        genomes, _ = problem.mappings.decode(
             task,
-            asked[:, self._plain :].astype(np.int64).reshape(size * n, 2),
+            individuals[:, self._plain :].astype(np.int64).reshape(size * n, 2),
             limit[:, 0].astype(np.int64),
-            lambda index, rows: self.evaluator.fits(task[index], rows, limit[index]),
+            lambda index, rows: problem.evaluator.fits(task[index], rows, limit[index]),
         )
-        return self.evaluator.infer(genomes.reshape(size, n, -1))
+        return genomes.reshape(size, n, 1, -1)
 
-    def _ask(self, size: int, seed: int) -> NDArray[np.float64]:
+    def _next(self, size: int, seed: int) -> Floats:
         """Parameters of the next generation, (size, width); its parents become `parents`."""
         # Made afresh, so that nothing but the two generations needs to be saved.
         sampler = _Generations(population_size=POPULATION, seed=seed)
@@ -118,7 +115,7 @@ class GeneticSearch(BaselineSearch):
         self.parent_values = np.array([t.values for t in parents]).reshape(-1, self.child_values.shape[1])
         return np.array([self._row(trial) for trial in trials])
 
-    def _trial(self, generation: int, row: NDArray[np.float64], values: NDArray[np.float64]) -> FrozenTrial:
+    def _trial(self, generation: int, row: Floats, values: Floats) -> FrozenTrial:
         h = self._plain
         params = dict(zip(self._names, [*row[:h].tolist(), *map(int, row[h:])], strict=True))
         return create_trial(
@@ -131,16 +128,3 @@ class GeneticSearch(BaselineSearch):
     def _row(self, trial: FrozenTrial) -> list[float]:
         params = trial.params
         return [params[name] for name in self._names]
-
-    def state(self) -> State:
-        """Snapshot."""
-        names = ("parents", "parent_values", "children", "child_values")
-        return {**super().state(), **{f"genetic.{name}": getattr(self, name).copy() for name in names}}
-
-    def restore(self, state: State) -> None:
-        """Undo `state`."""
-        super().restore(state)
-        self.parents, self.parent_values, self.children, self.child_values = (
-            state[f"genetic.{name}"].copy()
-            for name in ("parents", "parent_values", "children", "child_values")
-        )

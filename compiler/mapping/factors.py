@@ -1,0 +1,49 @@
+"""Factors of whole numbers: primes, divisors, and all ways to write an extent as a product."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from baco.common.portable import Ints
+
+__all__ = ["divisions", "divisors", "prime_powers"]
+
+
+def prime_powers(number: int) -> list[tuple[int, int]]:
+    """Prime factorisation as (prime, exponent), ascending; empty for 1."""
+    found = []
+    prime = 2
+    while prime * prime <= number:
+        exponent = 0
+        while number % prime == 0:
+            number //= prime
+            exponent += 1
+        if exponent:
+            found.append((prime, exponent))
+        prime += 1
+    if number > 1:
+        found.append((number, 1))
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def divisors(number: int) -> Ints:
+    """All divisors, ascending."""
+    found = np.ones(1, dtype=np.int64)
+    for prime, exponent in prime_powers(number):
+        found = np.outer(found, prime ** np.arange(exponent + 1)).ravel()
+    return np.sort(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def divisions(extent: int, parts: int) -> tuple[tuple[int, ...], ...]:
+    """Every way to write an extent as a product of so many factors, in order."""
+    if parts == 0:
+        return ((),) if extent == 1 else ()
+    return tuple(
+        (first, *others)
+        for first in divisors(extent).tolist()
+        for others in divisions(extent // first, parts - 1)
+    )

@@ -1,1 +1,0 @@
-"""Schedule spaces found by analysis, searched along directions (FlexTensor)."""

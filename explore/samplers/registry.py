@@ -1,0 +1,120 @@
+"""All searches by name: the main one, and a sampler a file."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from baco.common.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from baco.exploration.samplers.sampler import Sampler
+    from baco.exploration.search.searcher import Searcher, SearchSetup
+
+__all__ = ["SEARCHERS", "adopt_sampler", "check_searcher", "make_searcher"]
+
+#: name -> (module, class, one-line description). A new sampler is one file and one line here.
+SEARCHERS: dict[str, tuple[str, str, str]] = {
+    "gradient": (
+        "baco.exploration.search.gradient",
+        "GradientSearch",
+        "one-loop gradient descent, then exact combination and local search (default)",
+    ),
+    "local": ("baco.exploration.search.local", "LocalSearch", "the main searcher without gradient descent"),
+    "random": (
+        "baco.exploration.samplers.random",
+        "RandomSampler",
+        "random mappings, hardware inferred (one loop)",
+    ),
+    "bayesian": (
+        "baco.exploration.samplers.tpe",
+        "TpeSampler",
+        "Bayesian optimisation over hardware, random mappings inside (Optuna)",
+    ),
+    "genetic": (
+        "baco.exploration.samplers.nsga2",
+        "GeneticSampler",
+        "genetic algorithm over hardware and mappings (Optuna)",
+    ),
+    "two-loop": (
+        "baco.exploration.samplers.two_loop",
+        "TwoLoopSampler",
+        "random hardware x random mappings (published baseline)",
+    ),
+    "dosa": (
+        "baco.exploration.samplers.dosa",
+        "DosaSampler",
+        "plain gradient descent in the style of DOSA (published baseline)",
+    ),
+    "dosa-published": (
+        "baco.exploration.samplers.dosa",
+        "PublishedDosaSampler",
+        "the same, a gradient step of all layers counted as one sample, as published",
+    ),
+}
+#: Samplers of users, by module and name.
+_OWN: dict[str, type[Sampler]] = {}
+
+
+def adopt_sampler(kind: object) -> str:
+    """The name by which studies know a user's sampler from now on: its module and name. Raises InputError for what is none."""
+    from baco.exploration.samplers.sampler import Sampler
+
+    if not isinstance(kind, type):
+        raise InputError(
+            f"sampler must be a class, not {type(kind).__name__}",
+            hint="pass the class itself, not an instance",
+        )
+    if not issubclass(kind, Sampler):
+        raise InputError(
+            f"{kind.__name__} is no sampler", hint=f"derive it: class {kind.__name__}(baco.Sampler)"
+        )
+    if inspect.isabstract(kind):
+        missing = ", ".join(sorted(kind.__abstractmethods__))
+        raise InputError(
+            f"{kind.__name__} has no method '{missing}'", hint="a sampler defines ask, and tell if it learns"
+        )
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    _OWN[name] = kind
+    return name
+
+
+def check_searcher(name: str) -> None:
+    """Raises InputError for a name that no search has."""
+    if name in SEARCHERS or name in _OWN:
+        return
+    if ":" in name:
+        raise InputError(f"the sampler '{name}' is not known here", hint="pass its class: sampler=...")
+    raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
+
+
+def make_searcher(name: str, setup: SearchSetup) -> Searcher:
+    """The search registered as `name`, or that of kernels where the set-up has blocks. Raises InputError for an unknown
+    name.
+
+    PyTorch is set to one thread: a search's batches are too small to share, threads that wait for each other
+    cost far more on a busy machine, and results must not depend on how many there are.
+    """
+    importlib.import_module("torch").set_num_threads(1)
+    if setup.blocks:
+        from baco.exploration.search.blocks import BlockSearch
+
+        return BlockSearch(setup)
+    from baco.exploration.samplers.sampler import SampledSearch, Sampler
+
+    check_searcher(name)
+    kind: Any = _OWN.get(name)
+    if kind is None:
+        module, cls, _ = SEARCHERS[name]
+        kind = getattr(importlib.import_module(module), cls)
+    if issubclass(kind, Sampler):
+        return SampledSearch(setup, kind)
+    if setup.space.settings:
+        from baco.exploration.search.local import LocalSearch
+        from baco.exploration.search.settings import SettingsSearch
+
+        # descent is worth nothing here (docs/how-good-is-the-search.md)
+        return SettingsSearch(setup, LocalSearch)
+    found: Searcher = kind(setup)
+    return found
