@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from baco.api.argument_types import checked
 from baco.api.result import Result
-from baco.common.errors import BacoError
+from baco.common.door import argument
+from baco.common.errors import BacoError, InputError, Location
 
 if TYPE_CHECKING:
     from baco.exploration.measured.session import MeasuredOutcome, Watch
+    from baco.exploration.studies.samples import WorkloadData
     from baco.exploration.validate.run import Ended
     from baco.exploration.validate.run import ValidationProgress as ValidationProgress
 
@@ -35,6 +37,7 @@ def validate(
     cycle_limit: float | None = None,
     time_limit: float | None = None,
     fusion: bool = True,
+    data: WorkloadData | None = None,
     progress: ValidationProgress | bool | None = None,
 ) -> Result:
     """Compile the best designs of a study to whole programs, run them on their own Verilog, compare what every operator writes.
@@ -56,6 +59,7 @@ def validate(
             estimated. None: whole programs, as far as networks can become such.
         time_limit: seconds; what is not finished then is estimated.
         fusion: operators run as one unit where that is predicted to be better.
+        data: samples of the network's inputs, see `explore`, in place of those that the study has.
         progress: True or False for a line a layer; by default there are lines in terminals and notebooks.
 
     Returns the result of the study with what was measured (`study` itself, if it is one).
@@ -76,10 +80,12 @@ def validate(
     kernel = result.explored
     if kernel is None:
         display = chosen_display(progress, make_display)
-        outcome = validate_file(result.path, options, baseline=baseline, progress=display)
+        outcome = validate_file(result.path, options, baseline=baseline, data=data, progress=display)
         if outcome.ended in _REMARKS:
             result.notes = (*result.notes, _REMARKS[outcome.ended])
         result.reload()
+    elif data is not None:
+        raise InputError("only networks have samples", location=Location(argument("data")))
     else:
         found = kernel_verdict(
             kernel.search, kernel.work, result.best.accelerator, result.folder, simulate=True

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baco.api.arrays import load_array
 from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
 from baco.common.errors import InputError, did_you_mean
+from baco.workloads.inputs.arrays import load_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,9 @@ class NetworkRequest:
 
     @classmethod
     def of_plan(cls, plan: Plan, **options: Any) -> NetworkRequest:
-        """The request for a plan's program; `options` are the other fields."""
+        """The request for a plan's program; `options` are the other fields. Raises InputError where its samples are gone."""
+        if options.get("data") is None and plan.data is not None:
+            options["data"] = plan.data.checked()
         return cls(plan.network, plan.accelerator, seed=plan.seed, plan=plan, **options)
 
     @classmethod
@@ -260,12 +262,12 @@ def prepare_network(
     """
     import numpy as np
 
-    from baco.api.samples import read_samples
     from baco.compiler.network.calibrate import random_inputs
     from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
     from baco.compiler.network.reference import reference
     from baco.exploration.measure.program import other_inputs
     from baco.workloads.expand import expand
+    from baco.workloads.inputs.samples import read_samples
 
     network = load_network(request.source)
     known, outputs = names_outside(network, request.layers)

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.space import DesignSpace
     from baco.exploration.studies.engine import SearchOutcome
+    from baco.exploration.studies.samples import Samples, WorkloadData
     from baco.workloads.network import Workload
 
 __all__ = [
@@ -55,6 +56,7 @@ class PreparedSearch:
         resume: whether one is there that goes on.
         kernel: what is explored instead of a network.
         blocks: of a kernel, see `baco.exploration.search.searcher.SearchSetup`.
+        data: samples of the networks' inputs, by name; kept beside the study before the search.
         progress: as of `explore`.
         named: whether the user named the folder.
     """
@@ -74,6 +76,7 @@ class PreparedSearch:
     resume: bool
     kernel: ExploredKernel | None
     blocks: tuple[tuple[int, int, int], ...] = ()
+    data: Samples = field(default_factory=dict)
     progress: Progress | bool | None = None
     named: bool = True
 
@@ -94,6 +97,7 @@ class PreparedSearch:
         """Search. Raises what `baco.exploration.studies.engine.run_exploration` raises."""
         from baco.exploration.objective import remember_functions
         from baco.exploration.studies.engine import run_exploration
+        from baco.exploration.studies.samples import keep_samples
 
         remember_functions(self.file, self.objective)
         if progress is not None:
@@ -104,6 +108,7 @@ class PreparedSearch:
                     kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
                     more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
                     progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
+        kept = keep_samples(self.folder, self.data)
         try:
             return run_exploration(
                 self.workload,
@@ -123,7 +128,12 @@ class PreparedSearch:
                 progress=progress,
                 command=command,
             )
-        except InfeasibleError:
+        except (InputError, InfeasibleError) as error:
+            if not self.file.exists():  # refused, and nothing is left behind
+                for path in kept:
+                    path.unlink(missing_ok=True)
+            if isinstance(error, InputError):
+                raise
             if self._write_nearest() and progress is not None:
                 progress.note(f"report of the nearest designs: {self.folder / 'report.html'}")
             raise
@@ -167,6 +177,7 @@ def prepared_search(
     proof: bool | None = None,
     whole: bool = True,
     fusion: bool = True,
+    data: WorkloadData | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     progress: Progress | bool | None = None,
@@ -207,6 +218,10 @@ def prepared_search(
             tensor operators alone, as published results do. The reference model knows these alone.
         fusion: operators of whole programs run as one unit where that is better, in what the search minimises and in what
             `validate` measures.
+        data: what ranges of activations are taken from, and what the inputs hold, when whole programs are measured: arrays by
+            input, each of the input's shape, or samples along a first axis before it; or a .npz file of them. Of several
+            networks a list, in their order. It is kept beside the study (`data.npz`), so that `validate`, `resume` and the
+            best program use it. Without it, inputs are random.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
         resume: continue the study in `out`, with the settings it was made with; where there is none yet, one is started.
@@ -262,6 +277,7 @@ def prepared_search(
     if explored is not None:
         chosen, search = explored.searched(chosen), "blocks"
     mix = explored.workload if explored is not None else _workload(network, chosen)
+    samples_of_inputs = _samples(data, mix, kernel)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
     _check_folder(folder, resume)
     return PreparedSearch(
@@ -280,6 +296,7 @@ def prepared_search(
         resume,
         explored,
         () if explored is None else explored.blocks,
+        samples_of_inputs,
         progress,
         named=out is not None,
     )
@@ -347,6 +364,17 @@ def _kernel(
 
     search = kernel_search(kernel, shape, grid, seed)
     return ExploredKernel(search, tuple(search.work(space.base)))
+
+
+def _samples(data: WorkloadData | None, mix: Workload, kernel: Kernel | None) -> Samples:
+    """Samples of the inputs, by network. Raises InputError for those that do not fit."""
+    if data is None:
+        return {}
+    if kernel is not None:
+        raise InputError("only networks have samples", location=Location(argument("data")))
+    from baco.exploration.studies.samples import check_samples
+
+    return check_samples(data, mix)
 
 
 def _space(

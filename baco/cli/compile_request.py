@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from baco.accel.config import Accelerator
-from baco.api.arrays import load_array
 from baco.api.sources import with_timing
 from baco.cli.layer_input import LayerOptions
 from baco.common.errors import InputError, did_you_mean
 from baco.common.numbers import WHOLE
 from baco.compiler.codegen.buffer import Buffer
+from baco.workloads.inputs.arrays import load_array
 from baco.workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:

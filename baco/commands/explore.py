@@ -13,6 +13,7 @@ from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
 from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
+from baco.cli.workload_data import Data
 
 if TYPE_CHECKING:
     from baco.api.preparation import PreparedSearch
@@ -180,6 +181,7 @@ def explore(
             help="Operators of whole programs run as one unit where that is predicted to be better.",
         ),
     ] = True,
+    data: Data = None,
     open_page: OpenPage = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
@@ -222,6 +224,7 @@ def explore(
             proof=proof,
             whole=not accelerator_only,
             fusion=fusion,
+            data=data or None,
             out=out,
             resume=resume,
         )

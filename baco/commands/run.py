@@ -145,7 +145,7 @@ def _verdict(expected: dict[str, Any], mistakes: Sequence[str], exit_code: int) 
 
 
 def _expected_files(files: dict[str, Path], buffers: dict[str, Buffer]) -> dict[str, np.ndarray[Any, Any]]:
-    from baco.api.arrays import load_array
+    from baco.workloads.inputs.arrays import load_array
 
     return {
         name: replace(buffers[name], expected=load_array(path)).expected  # type: ignore[misc]

@@ -9,6 +9,7 @@ import typer
 
 from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
+from baco.cli.workload_data import Data
 
 
 def validate(
@@ -59,6 +60,7 @@ def validate(
             help="Operators of the measured programs run as one unit where that is predicted to be better.",
         ),
     ] = True,
+    data: Data = None,
     open_page: OpenPage = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
@@ -89,6 +91,7 @@ def validate(
         cycle_limit=cycle_limit,
         time_limit=time_limit,
         fusion=fusion,
+        data=data or None,
         progress=not quiet,
     )
     page = result.save_report()

@@ -143,12 +143,13 @@ def _programs(designs: Sequence[ValidatedDesign]) -> Table:
 
 def _agreements(designs: Sequence[ValidatedDesign]) -> list[str]:
     """How near the integers of every network are to the user's model; the designs compute the same."""
-    found = {
-        f"{program.planned.network}: {program.measured.agreement}": None
-        for one in designs
-        for program in one.programs
-        if program.measured is not None and program.measured.agreement
-    }
+    found: dict[str, None] = {}
+    for one in designs:
+        for program in one.programs:
+            near = program.measured.agreement if program.measured is not None else None
+            if near is not None:
+                words = "; ".join((*near.summary(), *filter(None, [near.warning()])))
+                found[f"{program.planned.network}: {words}"] = None
     return list(found)
 
 

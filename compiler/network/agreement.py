@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,14 @@ LEAST_FLOAT_DB = 40.0
 LEAST_ROUNDED_DB = 15.0
 #: Share of whole numbers (indices) that must be equal: real numbers that nearly tie may fall either way.
 LEAST_EQUAL = 0.9
+#: Signal to noise where nothing differs, and, negative, where nothing is left of the signal.
+MOST_DB = 300.0
 #: Share of a tensor's elements beyond its range from which on results are to be doubted.
 MUCH_SATURATED = 0.01
 #: The same of random inputs, whose largest numbers differ from those of the random sample that ranges were taken from.
 MUCH_SATURATED_AT_RANDOM = 0.1
+#: How many operators a report names.
+WORST = 5
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class TensorAgreement:
 
     Attributes:
         name: of the operator, input or output.
-        snr_db: signal to noise, dB; infinite where all is equal.
+        snr_db: signal to noise, dB: from -300, where there is no signal, to 300, where all is equal.
         cosine: of the angle between both, as vectors.
         error: largest difference, as a part of the largest magnitude.
         saturated: share of elements beyond the range that the integers have.
@@ -63,6 +67,8 @@ class TensorAgreement:
     def __str__(self) -> str:
         if self.equal is not None:
             return f"{100 * self.equal:.4g} % of the whole numbers are equal"
+        if self.snr_db >= MOST_DB:
+            return "all is equal"
         return (
             f"signal to noise {self.snr_db:.1f} dB, cosine {self.cosine:.4f}, "
             f"largest error {100 * self.error:.3g} % of the range"
@@ -102,30 +108,29 @@ class Agreement:
         most = MUCH_SATURATED_AT_RANDOM if self.random else MUCH_SATURATED
         return {name: share for name, share in self.saturated.items() if share > most}
 
+    @property
+    def evidence(self) -> str:
+        """Whose results these were compared with, in words."""
+        return self.judge or f"the network in floating point ({self.reason})"
+
     def summary(self) -> list[str]:
         """Each output in words, with who says so."""
-        judge = self.judge or f"the network in floating point ({self.reason})"
-        return [f"{one.name} against {judge}: {one}" for one in self.outputs]
+        return [f"{one.name} against {self.evidence}: {one}" for one in self.outputs]
+
+    @property
+    def worst(self) -> list[TensorAgreement]:
+        """Inputs and operators, those with the most noise first; those without any left out."""
+        noisy = [one for one in self.operators if one.snr_db < MOST_DB]
+        return sorted(noisy, key=lambda one: one.snr_db)
+
+    def shortened(self) -> Agreement:
+        """With the operators that count: the worst few, and those much of which saturated."""
+        kept = {one.name for one in self.worst[:WORST]} | set(self.doubtful)
+        return replace(self, operators=tuple(one for one in self.operators if one.name in kept))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain, for JSON: numbers that are not finite as None."""
-
-        def plain(one: TensorAgreement) -> dict[str, Any]:
-            return {
-                key: None if isinstance(value, float) and not math.isfinite(value) else value
-                for key, value in asdict(one).items()
-            }
-
-        return {
-            "judge": self.judge,
-            "reason": self.reason,
-            "outputs": [plain(one) for one in self.outputs],
-            "operators": [plain(one) for one in self.operators],
-            "problems": list(self.problems),
-            "doubts": list(self.doubts),
-            "saturated": self.saturated,
-            "warning": self.warning(),
-        }
+        """Plain, for JSON."""
+        return asdict(self) | {"saturated": self.saturated, "warning": self.warning()}
 
     def warning(self) -> str | None:
         """Loud words about what saturated and what else is to be doubted; None where nothing is."""
@@ -157,9 +162,11 @@ def compare_tensors(
     signal, noise = float((wanted**2).sum()), float((difference**2).sum())
     top = float(np.abs(wanted).max(initial=0.0))
     if noise == 0:
-        snr = math.inf
+        snr = MOST_DB
+    elif not signal or not math.isfinite(noise):
+        snr = -MOST_DB
     else:
-        snr = 10 * math.log10(signal / noise) if signal and math.isfinite(noise) else -math.inf
+        snr = min(MOST_DB, max(-MOST_DB, 10 * math.log10(signal / noise)))
     norms = math.sqrt(signal * float((given**2).sum()))
     cosine = float(wanted @ given) / norms if norms else float(noise == 0)
     error = float(difference.max(initial=0.0)) / top if top else float(noise > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from baco.compiler.styles import check_schedule, workspaces
 from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.workloads.inputs.samples import SampleFile
 
 __all__ = ["Plan"]
 
 #: Of a plan's JSON.
-_FIELDS = {"network", "accelerator", "seed", "schedules", "groups"}
+_FIELDS = {"network", "accelerator", "seed", "schedules", "groups", "data"}
 #: Between the names of a group's operators.
 _NEXT = " > "
 
@@ -41,6 +42,7 @@ class Plan:
         seed: of parameters that the source of the network does not give, and of the sample that ranges are taken from.
         schedules: texts of schedules by texts of layers (`baco.compiler.schedules.text`).
         groups: likewise of operators that run as one unit (`baco.compiler.styles.fused.text`), by their names with ` > ` between.
+        data: samples that ranges are taken from, the first of which is what the program's inputs hold; None for random ones.
     """
 
     network: str
@@ -48,9 +50,17 @@ class Plan:
     seed: int
     schedules: Mapping[str, str]
     groups: Mapping[str, str]
+    data: SampleFile | None = None
 
     @classmethod
-    def of(cls, network: str, accelerator: Accelerator, seed: int, lowered: LoweredNetwork) -> Plan:
+    def of(
+        cls,
+        network: str,
+        accelerator: Accelerator,
+        seed: int,
+        lowered: LoweredNetwork,
+        data: SampleFile | None = None,
+    ) -> Plan:
         """What was decided for a lowered network."""
         codes = lowered.layers.values()
         return cls(
@@ -59,6 +69,7 @@ class Plan:
             seed,
             {layer_text(one.layer): schedule_text(one.schedule) for one in codes},
             {_NEXT.join(names): str(lowered.groups[name].schedule) for names, name in lowered.units.items()},
+            data,
         )
 
     def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
@@ -87,15 +98,21 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """From a file as `text` writes it. Raises InputError naming the file."""
+        """From a file as `text` writes it: a path of samples is relative to the file. Raises InputError naming the file."""
         try:
-            return cls.from_json(json.loads(read_input_text(path)))
+            found = cls.from_json(json.loads(read_input_text(path)))
         except ValueError as error:
             raise InputError(f"this is no plan: {error}", location=Location(str(path))) from None
         except InputError as error:
             raise InputError(
                 error.message, location=error.location or Location(str(path)), hint=error.hint
             ) from None
+        return replace(found, data=found.data and found.data.inside(Path(path).parent))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Plain values, equal for plans of equal programs: wherever their samples lie."""
+        return {**self.to_json(), "data": self.data and self.data.digest}
 
     @property
     def text(self) -> str:
@@ -110,6 +127,7 @@ class Plan:
             "seed": self.seed,
             "schedules": dict(self.schedules),
             "groups": dict(self.groups),
+            "data": None if self.data is None else asdict(self.data),
         }
 
     @classmethod
@@ -133,4 +151,18 @@ class Plan:
             parse_group_schedule(schedule)
         if not isinstance(data["accelerator"], dict):
             raise InputError("this is no plan: its accelerator is no configuration")
-        return cls(data["network"], Accelerator(**data["accelerator"]), seed, dict(schedules), dict(groups))
+        machine = Accelerator(**data["accelerator"])
+        return cls(data["network"], machine, seed, dict(schedules), dict(groups), _sample_file(data["data"]))
+
+
+def _sample_file(data: Any) -> SampleFile | None:
+    """Of a plan's JSON. Raises InputError for anything else."""
+    if data is None:
+        return None
+    if not (
+        isinstance(data, dict)
+        and set(data) == {"path", "digest"}
+        and all(isinstance(one, str) for one in data.values())
+    ):
+        raise InputError("this is no plan: its samples are a file with a digest")
+    return SampleFile(**data)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
+from baco.compiler.network.agreement import Agreement
 from baco.exploration._json import Amount, Count, from_json, reader, to_json
 
 __all__ = ["Measurement", "OperatorMeasurement", "Status"]
@@ -56,8 +57,8 @@ class Measurement:
         schedule: as `baco.compiler.schedules.text.schedule_text` writes it.
         config_hash: of the accelerator.
         seconds: wall time, builds included.
-        agreement: of a program: how near its outputs are to the user's model, on random inputs, in words; empty for a network
-            that nothing else evaluates.
+        agreement: of a program: how near its outputs, and the operators that are furthest, are to the user's model; None for
+            a network that nothing else evaluates.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -75,7 +76,7 @@ class Measurement:
     config_hash: str = ""
     seconds: Amount = 0.0
     operators: tuple[OperatorMeasurement, ...] = ()
-    agreement: str = ""
+    agreement: Agreement | None = None
 
     @property
     def host_cycles(self) -> int:

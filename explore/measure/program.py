@@ -18,7 +18,7 @@ from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.prediction import host_energy_pj, predict_steps
 from baco.compiler.network.program import NetworkProgram, compile_network
-from baco.compiler.network.quantise import quantise, quantise_inputs, runnable
+from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs, runnable
 from baco.compiler.network.reference import reference
 from baco.exploration.executors.base import Need
 from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
@@ -31,7 +31,7 @@ from baco.workloads.expand import expand
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network
 
-__all__ = ["ProgramJob", "compile_plan", "other_inputs", "plan_agreement"]
+__all__ = ["ProgramJob", "compile_plan", "other_inputs"]
 
 #: Inputs that are run differ from those that ranges were taken from.
 _OTHER_SEED = 1
@@ -44,35 +44,51 @@ def other_inputs(network: Network, quantised: QuantisedNetwork, seed: int) -> Ar
     return {name: array for name, array in found.items() if name in quantised.inputs}
 
 
-def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, Arrays | None]:
-    """The program of a plan and, with `compare`, the values that its operators must write, by name.
+@dataclass(frozen=True)
+class _PlannedNetwork:
+    """A plan's network in integers, with what its inputs hold: the first sample of its data, random numbers without."""
+
+    plan: Plan
+    network: Network
+    quantised: QuantisedNetwork
+    inputs: Arrays
+
+    @classmethod
+    def of(cls, plan: Plan) -> _PlannedNetwork:
+        network = load_network(plan.network)
+        samples = [] if plan.data is None else plan.data.read(network, names_outside(network)[0])
+        quantised = quantise(network, samples, seed=plan.seed)
+        inputs = samples[0] if samples else other_inputs(network, quantised, plan.seed)
+        return cls(plan, network, quantised, inputs)
+
+    @cached_property
+    def data(self) -> Arrays:
+        """The elements of its inputs, by value."""
+        return quantise_inputs(self.quantised, self.inputs)
+
+    def compile(self) -> NetworkProgram:
+        plan = self.plan
+        return compile_network(
+            self.quantised, plan.accelerator, schedule=plan, groups=plan.group, data=self.data, check=False
+        )
+
+    def agreement(self, values: Mapping[str, np.ndarray[Any, Any]]) -> Agreement | None:
+        """Of a run with the user's model; None for a network that nothing else evaluates. `values`: by value, as written."""
+        if self.network.judge is None:
+            return None
+        parameters = Parameters(self.network.source, self.plan.seed)
+        known = {**self.quantised.constants, **self.data, **values}
+        network, at_random = runnable(self.network, parameters), self.plan.data is None
+        return agreement(network, parameters, self.quantised, self.inputs, known, random=at_random)
+
+
+def compile_plan(plan: Plan) -> NetworkProgram:
+    """The program of a plan.
 
     Equal plans give equal bytes, whoever compiles them where.
-    Raises InputError for a network that is not there, InfeasibleError for what no code can be written for.
+    Raises InputError for a network or samples that are not there, InfeasibleError for what no code can be written for.
     """
-    network = load_network(plan.network)
-    quantised = quantise(network, seed=plan.seed)
-    data = quantise_inputs(quantised, other_inputs(network, quantised, plan.seed))
-    built = compile_network(
-        quantised, plan.accelerator, schedule=plan, groups=plan.group, data=data, check=False
-    )
-    return built, reference(quantised, data) if compare else None
-
-
-def plan_agreement(plan: Plan, values: Mapping[str, np.ndarray[Any, Any]]) -> Agreement | None:
-    """How near a run of a plan's program is to the user's model; None for a network that nothing else evaluates.
-
-    Args:
-        values: elements of the outputs, by value.
-    """
-    network = load_network(plan.network)
-    if network.judge is None:
-        return None
-    quantised = quantise(network, seed=plan.seed)
-    inputs = other_inputs(network, quantised, plan.seed)
-    parameters = Parameters(network.source, plan.seed)
-    known = {**quantised.constants, **quantise_inputs(quantised, inputs), **values}
-    return agreement(runnable(network, parameters), parameters, quantised, inputs, known, random=True)
+    return _PlannedNetwork.of(plan).compile()
 
 
 @dataclass(frozen=True)
@@ -91,7 +107,7 @@ class ProgramJob:
     @cached_property
     def key(self) -> str:
         """Equal for measurements that must come out equal."""
-        return stable_hash({"plan": self.plan.to_json(), "sources": source_hash()})
+        return stable_hash({"plan": self.plan.identity, "sources": source_hash()})
 
     def __reduce__(self) -> tuple[type[ProgramJob], tuple[Plan, str, Limits]]:
         """Without the key, which a worker derives anew."""
@@ -111,14 +127,15 @@ class ProgramJob:
         return attempt(self.accelerator, self._measured)
 
     def _measured(self) -> Measurement:
-        built, values = compile_plan(self.plan)
+        planned = _PlannedNetwork.of(self.plan)
+        built, values = planned.compile(), reference(planned.quantised, planned.data)
         predicted = [one.cycles for one in predict_steps(built.lowered, self.accelerator)]
         run = run_network(built, values, "rtl", predicted=predicted, limits=self.limits)
         result = run.result
         check_exit(result)
         if run.wrong:
             raise WrongResultError("; ".join(map(str, run.wrong[:3])))
-        near = plan_agreement(self.plan, run.values)
+        near = planned.agreement({**values, **run.values})
         if near is not None and near.problems:
             raise WrongResultError("; ".join(near.problems[:3]))
         assert result.cycles is not None
@@ -128,7 +145,7 @@ class ProgramJob:
             self.accelerator,
             result.cycles,
             host_energy_pj(result.instructions or 0, misses, self.accelerator),
-            agreement="" if near is None else "; ".join((*near.summary(), *near.doubts)),
+            agreement=near and near.shortened(),
             operators=tuple(
                 OperatorMeasurement(one.operator, one.what, one.on, one.cycles, one.predicted or 0.0)  # type: ignore[arg-type]
                 for one in run.operators

@@ -8,6 +8,7 @@ from typing import Any
 
 from baco.common.page import html_table
 from baco.common.text import html_text
+from baco.exploration.report.agreement import agreement_html, agreement_sentences
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.units import scientific, si, significant
 from baco.exploration.validate.compare import BaselineComparison, comparisons
@@ -110,6 +111,7 @@ def _program(program: ProgramResult) -> dict[str, Any]:
         if predicted is None
         else _parts(predicted.cycles, predicted.host_cycles, predicted.energy_pj, predicted.host_pj),
         "measured": None if one is None else _parts(one.cycles, one.host_cycles, one.energy_pj, one.host_pj),
+        "agreement": None if one is None or one.agreement is None else one.agreement.to_dict(),
         "operators": [asdict(operator) for operator in (one.operators if one else ())],
     }
 
@@ -169,6 +171,7 @@ def validation_sentences(data: ReportData) -> list[str]:
         found.append(
             f"Of {count['sampled']} designs only some layers were measured; their costs are estimates with error bars."
         )
+    found += agreement_sentences(designs)
     error = model_error(designs)
     if error:
         found.append(
@@ -217,7 +220,7 @@ def validation_html(data: ReportData) -> str:
         parts.append(f'<p class="hint">{_text(_CHANGES)}</p>')
         parts.append("<ul>" + "".join(f"<li>{_text(text)}</li>" for text in changes) + "</ul>")
     if any(one.programs for one in designs):
-        parts.append(_programs_table(designs))
+        parts += [_programs_table(designs), *agreement_html(designs)]
     parts += [_operators_tables(one) if one.programs else _layers_table(one) for one in designs]
     return "\n".join([*parts, "</section>"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from baco.common.errors import InfeasibleError
@@ -43,10 +44,10 @@ def write_best(study: StudyRecord, out: Path) -> list[Path]:
     for one in best.design.programs:
         plan = Plan.from_json(one.plan)
         suffix = "" if len(best.programs) == 1 else "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", one.network)[:60]
-        built, _ = compile_plan(plan, compare=False)
+        kept = replace(plan, data=plan.data and plan.data.seen_from(folder))
         for name, content in (
-            (f"plan{suffix}.json", plan.text),
-            (f"program{suffix}.elf", built.program.elf),
+            (f"plan{suffix}.json", kept.text),
+            (f"program{suffix}.elf", compile_plan(plan).program.elf),
         ):
             atomic_write(folder / name, content)
             paths.append(folder / name)

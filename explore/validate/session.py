@@ -14,6 +14,7 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.reference_machine import reference_machine, reference_space
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.samples import WorkloadData, check_samples, keep_samples, kept_samples
 from baco.exploration.studies.study import StudyRecord
 from baco.exploration.validate.baseline import baseline_design
 from baco.exploration.validate.choose import choose_candidates
@@ -27,6 +28,8 @@ from baco.exploration.validate.run import (
     validate_designs,
 )
 from baco.exploration.validate.whole import MOST_CYCLES, whole_networks
+from baco.workloads.inputs.load import load_again
+from baco.workloads.network import Workload
 
 __all__ = ["BASELINE_FOLDER", "validate_file"]
 
@@ -40,6 +43,7 @@ def validate_file(
     *,
     baseline: bool = False,
     baseline_samples: int | None = None,
+    data: WorkloadData | None = None,
     progress: ValidationProgress | None = None,
 ) -> ValidationOutcome:
     """Measure the best candidates of the study at `path`, and some along its front.
@@ -48,6 +52,7 @@ def validate_file(
         baseline: measure the reference machine too, under Gemmini's default tiling and under mappings searched for it
             (by the study's searcher, objective and seed, in a folder beside the study).
         baseline_samples: budget of that search; by default that of the study.
+        data: samples of the networks' inputs, which the study has from now on.
 
     Raises InfeasibleError for a study without any feasible design, StorageError for one that is missing, damaged or
     being written, and as `baco.exploration.validate.run.validate_designs` does.
@@ -60,6 +65,9 @@ def validate_file(
         candidates = study.candidates()
         if not candidates:
             raise no_design(path)
+        if data is not None:
+            networks = [load_again(network) for network in workload.networks]
+            keep_samples(path.parent, check_samples(data, Workload.of(networks)))
         chosen = choose_candidates(candidates, study.objective, options.best, options.spread)
         designs = [design_of_candidate(one.name, one.candidate, layers, model) for one in chosen]
         if baseline:
@@ -83,7 +91,8 @@ def _as_programs(
             f" {MOST_CYCLES:,.0f}"
         )
         return list(designs)
-    networks = whole_networks(study.workload(), note)
+    workload = study.workload()
+    networks = whole_networks(workload, kept_samples(study.path.parent, workload), note)
     if networks is None:
         return list(designs)
     note("compiling whole programs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from baco.accel.config import Accelerator
@@ -13,7 +13,7 @@ from baco.compiler.network.lowered import Scheduler
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.program import scheduler
-from baco.compiler.network.quantise import quantise
+from baco.compiler.network.quantise import names_outside, quantise
 from baco.exploration._json import Amount, Json
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.program import ProgramCost, program_cost
@@ -21,6 +21,7 @@ from baco.exploration.measure.program import ProgramJob
 from baco.exploration.objective import Objective
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.workloads.inputs.load import load_again
+from baco.workloads.inputs.samples import SampleFile
 from baco.workloads.network import Workload
 
 __all__ = ["MOST_CYCLES", "PlannedProgram", "WholeNetworks", "predicted_cost", "whole_networks"]
@@ -68,21 +69,35 @@ def predicted_cost(programs: Sequence[PlannedProgram], area_mm2: float) -> Cost 
     )
 
 
+@dataclass(frozen=True)
+class _Quantised:
+    """A network of a workload in integers: its name, where it comes from, how often it runs, what its ranges are of."""
+
+    name: str
+    spec: str
+    weight: float
+    network: QuantisedNetwork
+    data: SampleFile | None
+
+
 class WholeNetworks:
     """The networks of a workload in integers, for plans on any number of accelerators.
 
     Args:
         workload: with graphs alone, as a study keeps it: networks are loaded from where they came from.
+        data: samples that their ranges are taken from, by the network's name; random ones where there are none.
 
-    Raises InputError for a network that is not there any more or cannot be run, InfeasibleError for one that no main memory
-    holds.
+    Raises InputError for a network or samples that are not there any more or cannot be run, InfeasibleError for one that no
+    main memory holds.
     """
 
-    def __init__(self, workload: Workload) -> None:
-        self._networks: list[tuple[str, str, float, QuantisedNetwork]] = []
+    def __init__(self, workload: Workload, data: Mapping[str, SampleFile] | None = None) -> None:
+        self._networks: list[_Quantised] = []
         for network, weight in zip(workload.networks, workload.weights, strict=True):
-            found = load_again(network)
-            self._networks.append((network.name, found.spec, weight, quantise(found, seed=_SEED)))
+            found, file = load_again(network), (data or {}).get(network.name)
+            samples = [] if file is None else file.read(found, names_outside(found)[0])
+            quantised = quantise(found, samples, seed=_SEED)
+            self._networks.append(_Quantised(network.name, found.spec, weight, quantised, file))
 
     def of_candidate(
         self, candidate: Candidate, objective: Objective, reason: str, *, fusion: bool = True
@@ -108,27 +123,29 @@ class WholeNetworks:
         reason: str,
     ) -> tuple[PlannedProgram, ...]:
         found = []
-        for name, spec, weight, network in self._networks:
+        for one in self._networks:
             plan: Plan | None = None
             predicted: ProgramCost | None = None
             problem = reason
             if not reason:
                 try:
-                    lowered = lower_network(network, accelerator, *schedules())
-                    plan = Plan.of(spec, accelerator, _SEED, lowered)
+                    lowered = lower_network(one.network, accelerator, *schedules())
+                    plan = Plan.of(one.spec, accelerator, _SEED, lowered, one.data)
                     predicted = program_cost(lowered, accelerator)
                 except InfeasibleError as error:
                     problem = error.message
             key = ProgramJob(plan).key if plan and not problem else ""
             record = plan.to_json() if plan else None
-            found.append(PlannedProgram(name, weight, key, record, problem, predicted))
+            found.append(PlannedProgram(one.name, one.weight, key, record, problem, predicted))
         return tuple(found)
 
 
-def whole_networks(workload: Workload, note: Callable[[str], None]) -> WholeNetworks | None:
+def whole_networks(
+    workload: Workload, data: Mapping[str, SampleFile], note: Callable[[str], None]
+) -> WholeNetworks | None:
     """The networks of a study in integers; None, with a note why, where they cannot become programs."""
     try:
-        return WholeNetworks(workload)
+        return WholeNetworks(workload, data)
     except BacoError as error:
         note(f"layers are measured one by one, as whole programs cannot be: {error.message}")
         return None

@@ -49,7 +49,8 @@ def test_measures_are_those_of_their_definitions():
     assert near.error == pytest.approx(1 / 4)
     assert near.saturated == pytest.approx(1 / 3)
     assert near.equal is None
-    assert compare_tensors("t", wanted, wanted).snr_db == np.inf
+    assert compare_tensors("t", wanted, wanted).snr_db == 300
+    assert compare_tensors("t", 0 * found, found).snr_db == -300
     assert compare_tensors("t", np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5])).equal == 0.75
 
 
@@ -141,7 +142,7 @@ def test_what_was_measured_is_plain_json(tmp_path):
     run = baco.run(_product(tmp_path / "m.onnx"), inputs={"x": np.zeros((4, 8), np.float32)})
     plain = json.loads(json.dumps(run.agreement.to_dict(), allow_nan=False))
     assert plain["outputs"][0]["name"] == "y"
-    assert plain["outputs"][0]["snr_db"] is None  # zeros, equal
+    assert plain["outputs"][0]["snr_db"] == 300  # zeros, equal
 
 
 def test_a_bias_of_zeros_does_not_drown_small_numbers(tmp_path):

@@ -122,7 +122,7 @@ def test_other_costs_add_up(tmp_path: Path, options: dict[str, Any]) -> None:
 
 def measured_program(job: ProgramJob) -> Measurement:
     """Made up: every operator takes a third more than predicted, and 321 cycles are before and behind all."""
-    built, _ = compile_plan(job.plan, compare=False)
+    built = compile_plan(job.plan)
     cycles: dict[str, float] = {}
     host = {step.operator: not step.accelerator for step in built.lowered.steps}
     for step, cost in zip(built.lowered.steps, predict_steps(built.lowered, job.accelerator), strict=True):

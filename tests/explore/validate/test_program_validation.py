@@ -3,6 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -13,6 +14,7 @@ from baco.cli.network_input import network_request
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.plan import Plan
+from baco.compiler.network.reference import reference
 from baco.exploration.measure.program import ProgramJob, compile_plan
 from baco.exploration.objective import Objective
 from baco.exploration.report.measured_costs import START_AND_END
@@ -98,7 +100,7 @@ def test_the_program_is_made_again_from_its_plan_byte_for_byte(folder: Path) -> 
     plan = Plan.read(folder / "best" / "plan.json")
     elf = (folder / "best" / "program.elf").read_bytes()
     assert Plan.from_json(json.loads(plan.text)) == plan
-    assert compile_plan(plan)[0].program.elf == elf
+    assert compile_plan(plan).program.elf == elf
     request = network_request(
         ProgramOptions(), LayerOptions(), NetworkOptions(str(folder / "best" / "plan.json")), compare=False
     )
@@ -153,7 +155,7 @@ def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> N
     path = tmp_path / "plan.json"
     for text, why in (
         ("{", "this is no plan"),
-        ("[]", "it has accelerator, groups, network, schedules, seed"),
+        ("[]", "it has accelerator, data, groups, network, schedules, seed"),
         (plan.text.replace('"seed": 0', '"seed": -1'), "whole number"),
         (plan.text.replace("loop_", "lop_"), "is no schedule"),
         (plan.text.replace('"dim": 16', '"dim": 1'), "dim"),
@@ -181,12 +183,14 @@ def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> N
 def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an operator must have written is altered by one: the run says which and where."""
     plan = Plan.read(folder / "best" / "plan.json")
-    built, values = compile_plan(plan)
-    assert values is not None
-    name = next(one for one in values if built.network.values[one].role == "output")
-    wrong = dict(values)
-    wrong[name] = values[name] + (values[name] < 127) - (values[name] == 127)
-    monkeypatch.setattr("baco.exploration.measure.program.compile_plan", lambda _: (built, wrong))
+    network = compile_plan(plan).network
+    name = next(one for one, value in network.values.items() if value.role == "output")
+
+    def wrong(*given: Any) -> dict[str, Any]:
+        values = reference(*given)
+        return values | {name: values[name] + (values[name] < 127) - (values[name] == 127)}
+
+    monkeypatch.setattr("baco.exploration.measure.program.reference", wrong)
     found = ProgramJob(plan).run()
     assert found.status == "failed"
     assert "fc" in found.reason

@@ -1,20 +1,26 @@
-"""Samples of a network's inputs, which the ranges of its activations are taken from."""
+"""Samples of a network's inputs, which the ranges of its activations are taken from, and the files that keep them."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from baco.api.arrays import load_arrays
 from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import atomic_write, output_folder, read_input
 from baco.workloads.expand import expand
+from baco.workloads.inputs.arrays import load_arrays
 from baco.workloads.network import Network
 
-__all__ = ["read_samples"]
+__all__ = ["SampleFile", "read_samples"]
 
 Array = np.ndarray[Any, Any]
 
@@ -66,3 +72,55 @@ def read_samples(
         {name: given[name][index] if name in counts else given[name] for name in names}
         for index in range(max(counts.values(), default=1))
     ]
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """A .npz file of samples, as studies and plans refer to it.
+
+    Attributes:
+        path: of the file.
+        digest: of its content (SHA-256): what is measured with other samples is another measurement.
+    """
+
+    path: str
+    digest: str
+
+    @classmethod
+    def of(cls, path: str | Path) -> SampleFile:
+        """A file that is there. Raises InputError for one that is not."""
+        return cls(str(path), hashlib.sha256(read_input(path)).hexdigest())
+
+    @classmethod
+    def written(cls, path: Path, samples: Sequence[Mapping[str, Array]]) -> SampleFile:
+        """A new file of samples, inputs by name. Equal samples give equal bytes. Raises StorageError."""
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:  # np.savez takes no array by the name of "file"
+            for name in samples[0]:
+                arrays = [one[name] for one in samples]
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
+                    array = arrays[0] if len(arrays) == 1 else np.stack(arrays)
+                    np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+        output_folder(path.parent)
+        atomic_write(path, stream.getvalue())
+        return cls.of(path)
+
+    def checked(self) -> Path:
+        """The file. Raises InputError where it is gone, or has changed."""
+        if SampleFile.of(self.path).digest != self.digest:
+            raise InputError(
+                "these are not the samples any more that they were", location=Location(self.path)
+            )
+        return Path(self.path)
+
+    def read(self, network: Network, names: Sequence[str]) -> list[dict[str, Array]]:
+        """See `read_samples` and `checked`."""
+        return read_samples(self.checked(), network, names)
+
+    def inside(self, folder: Path) -> SampleFile:
+        """A file whose path is relative, seen from a folder."""
+        return replace(self, path=str(folder / self.path))
+
+    def seen_from(self, folder: Path) -> SampleFile:
+        """The same with a path that is relative to a folder; the inverse of `inside`."""
+        return replace(self, path=os.path.relpath(self.path, folder))

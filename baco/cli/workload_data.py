@@ -1,0 +1,21 @@
+"""Samples of networks' inputs, as commands that measure whole programs take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Data"]
+
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        metavar="FILE.npz",
+        help="Samples of the network's inputs, arrays by input, kept beside the study: ranges of activations are taken from them, "
+        "and the first is what measured programs compute on; otherwise both are random. Of several networks one file each, in "
+        "their order.",
+    ),
+]

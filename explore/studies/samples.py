@@ -1,0 +1,75 @@
+"""Samples of a study's networks, which lie beside it: ranges of its programs are taken from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from baco.common.door import argument
+from baco.common.errors import InputError, Location
+from baco.common.files import check_output
+from baco.compiler.network.quantise import names_outside
+from baco.workloads.inputs.samples import SampleFile, read_samples
+from baco.workloads.network import Network, Workload
+
+__all__ = ["NetworkData", "Samples", "WorkloadData", "check_samples", "keep_samples", "kept_samples"]
+
+#: Samples of a network, arrays by input, or a .npz file of them (`baco.workloads.inputs.samples.read_samples`).
+NetworkData: TypeAlias = Mapping[str, np.ndarray[Any, Any]] | str | Path
+#: Of the networks of a workload, in their order.
+WorkloadData: TypeAlias = NetworkData | Sequence[NetworkData]
+#: Samples by the name of their network.
+Samples: TypeAlias = Mapping[str, list[dict[str, np.ndarray[Any, Any]]]]
+
+
+def check_samples(data: WorkloadData | None, workload: Workload) -> Samples:
+    """The samples of every network, by its name; none without data.
+
+    Args:
+        workload: as it was loaded: networks with what they compute.
+
+    Raises InputError for data that does not fit, and for a network that cannot be run, so that it has no ranges.
+    """
+    if data is None:
+        return {}
+    given = [data] if isinstance(data, (str, Path, Mapping)) else list(data)
+    names = [network.name for network in workload.networks]
+    if len(given) != len(names):
+        raise InputError(
+            f"samples are given {len(given)} times, for {len(names)} network{'s' * (len(names) > 1)}",
+            location=Location(argument("data")),
+            hint=f"give one for each, in their order: {', '.join(names)}",
+        )
+    pairs = zip(workload.networks, given, strict=True)
+    return {network.name: _samples(network, one) for network, one in pairs}
+
+
+def _samples(network: Network, data: NetworkData) -> list[dict[str, np.ndarray[Any, Any]]]:
+    source = Path(data) if isinstance(data, str) else data
+    return read_samples(source, network, names_outside(network)[0])
+
+
+def keep_samples(folder: Path, samples: Samples) -> list[Path]:
+    """Write samples beside the study in `folder`, in place of those that it had; the files. Raises StorageError."""
+    paths = _paths(folder, list(samples))
+    for name, path in paths.items():
+        check_output(path)
+        SampleFile.written(path, samples[name])
+    return list(paths.values())
+
+
+def kept_samples(folder: Path, workload: Workload) -> dict[str, SampleFile]:
+    """The samples beside a study, by the name of their network; those of random ones are left out."""
+    paths = _paths(folder, [network.name for network in workload.networks])
+    return {name: SampleFile.of(path.resolve()) for name, path in paths.items() if path.exists()}
+
+
+def _paths(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    """`data.npz`, of several networks `data-NAME.npz`."""
+    if len(names) == 1:
+        return {names[0]: folder / "data.npz"}
+    return {name: folder / f"data-{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:60]}.npz" for name in names}
