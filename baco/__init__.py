@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from baco.api.compare import (
         compare,
     )
+    from baco.api.cost import (
+        CostTree,
+        cost,
+    )
     from baco.api.expressions import (
         expression,
     )
@@ -140,7 +144,9 @@ if TYPE_CHECKING:
 #: Where each name is defined.
 _HOMES = {
     "Accelerator": "baco.accel.config",
+    "CostTree": "baco.api.cost",
     "compare": "baco.api.compare",
+    "cost": "baco.api.cost",
     "explore": "baco.api.study",
     "expression": "baco.api.expressions",
     "verilog": "baco.api.hardware",
@@ -183,6 +189,7 @@ __all__ = [
     "BacoError",
     "Compiled",
     "Config",
+    "CostTree",
     "Explanation",
     "InfeasibleError",
     "InputError",
@@ -209,6 +216,7 @@ __all__ = [
     "compile",
     "const",
     "conv",
+    "cost",
     "do_bench",
     "dot",
     "evaluate",

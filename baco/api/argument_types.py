@@ -133,6 +133,13 @@ def _several(value: object) -> bool:
     )
 
 
+def _layer_mapping(value: object) -> bool:
+    """Of our own, not of typing."""
+    return any(
+        one.__name__ == "Mapping" and one.__module__.startswith("baco.") for one in type(value).__mro__
+    )
+
+
 #: By the name of an annotation: what it allows, and that in words.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "None": (lambda value: value is None, "None"),
@@ -143,6 +150,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "bool": (_truth, "True or False"),
     "Path": (lambda value: isinstance(value, os.PathLike), "a path"),
     "Mapping": (lambda value: isinstance(value, Mapping), "a dict"),
+    "LayerMapping": (_layer_mapping, "a baco.Mapping"),
     "Sequence": (_several, "a list"),
     "tuple": (lambda value: isinstance(value, (tuple, list)), "a tuple"),
     "Callable": (callable, "a function"),

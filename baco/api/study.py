@@ -17,6 +17,7 @@ from baco.common.errors import InputError, Location
 from baco.exploration.candidate import BatchSummary
 
 if TYPE_CHECKING:
+    from baco.api.cost import CostTree
     from baco.compiler.language.jit import Grid, Kernel
     from baco.exploration.candidate import Candidate
     from baco.exploration.measured.session import MeasuredOutcome
@@ -241,6 +242,23 @@ class Study(Result):
         """Search time, all sessions."""
         last = self._last()
         return 0.0 if last is None else last.seconds
+
+    @checked()
+    def cost(self, design: int | Candidate | None = None) -> CostTree:
+        """What a design is predicted to cost, part by part (`baco.cost`), groups of operators included.
+
+        Args:
+            design: a number of `frame()`, or a design; by default the best.
+
+        Raises InputError for a number or design that the study does not have.
+        """
+        from baco.api.cost import design_tree
+
+        index = self._index(design)
+        costs, machine = self.data.costs[index], self.data.candidates[index].accelerator
+        assert costs is not None, "report_data costs the parts of every candidate"
+        texts = [one.text for one in self.data.candidates[index].mappings]
+        return design_tree(costs, ", ".join(self.networks), machine, texts, self.data.search.cost_model)
 
     # ------------------------------------------------------------------ going on
 
