@@ -171,7 +171,7 @@ def prepared_search(
     time_limit: float | None = None,
     seed: int = 0,
     search: str = "gradient",
-    sampler: type[Sampler] | None = None,
+    sampler: str | type[Sampler] | None = None,
     cost_model: str | None = None,
     timing: str | None = None,
     proof: bool | None = None,
@@ -210,7 +210,7 @@ def prepared_search(
         seed: of all randomness; the same settings, seed and versions give the same result.
         search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop`, `dosa` or
             `dosa-published`.
-        sampler: a strategy of your own instead: a class derived from `baco.Sampler` (docs/samplers.md).
+        sampler: the same as `search`; or a strategy of your own: a class derived from `baco.Sampler` (docs/samplers.md).
         cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
         timing: whose cycles are predicted, and measured by `validate`: `baco` (our Verilog's) or `gemmini` (the original
             Gemmini's in a Rocket system); by default what the space says, `baco` unless its file sets another.
@@ -245,15 +245,13 @@ def prepared_search(
     goal = Objective.parse(objective)
     check_budget(samples, time_limit)
     check_seed(seed)
-    if sampler is not None:
+    if sampler is not None and sampler != search:
         if kernel is not None or search != "gradient":
             other = (
                 "a kernel's block sizes are searched by one strategy" if kernel else "search names another"
             )
-            raise InputError(
-                f"a sampler of your own does not go with this: {other}", location=Location("sampler")
-            )
-        search = adopt_sampler(sampler)
+            raise InputError(f"a sampler does not go with this: {other}", location=Location("sampler"))
+        search = sampler if isinstance(sampler, str) else adopt_sampler(sampler)
     if kernel is None:
         check_searcher(search)
     if out is not None:
@@ -303,11 +301,14 @@ def prepared_search(
 
 
 def search_of_study(
-    file: Path, objective: CostFunction | Sequence[str | CostFunction] | None = None
+    file: Path,
+    objective: CostFunction | Sequence[str | CostFunction] | None = None,
+    sampler: type[Sampler] | None = None,
 ) -> PreparedSearch:
     """The search that a study's file is the record of, to go on with. Raises as `baco.load_study` does."""
     from baco.common.yaml import parse_yaml
     from baco.exploration.objective import Objective, remember_functions
+    from baco.exploration.samplers.registry import adopt_sampler
     from baco.exploration.space import read_space
     from baco.exploration.studies.study import StudyRecord
 
@@ -319,6 +320,11 @@ def search_of_study(
     space = read_space(
         parse_yaml(setup["space"], f"{file} (its space)")
     )  # with what the search may have left out
+    name = setup["searcher"] if sampler is None else adopt_sampler(sampler)
+    if name != setup["searcher"]:
+        raise InputError(
+            f"the study's sampler is {setup['searcher']}, not {name}", location=Location(str(file))
+        )
     given = str(goal) if objective is None else str(Objective.parse(objective))
     if given != str(goal):
         raise InputError(f"the study minimises {goal}, not {given}", location=Location(str(file)))

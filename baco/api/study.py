@@ -74,7 +74,6 @@ class Study(Result):
         out: str | Path | None = None,
         resume: bool = False,
     ) -> None:
-
         self._adopt(
             prepared_search(
                 network,
@@ -85,8 +84,7 @@ class Study(Result):
                 space=space,
                 constraints=constraints,
                 seed=seed,
-                search=sampler if isinstance(sampler, str) else "gradient",
-                sampler=None if isinstance(sampler, str) else sampler,
+                sampler=sampler,
                 cost_model=cost_model,
                 timing=timing,
                 proof=proof,
@@ -336,16 +334,18 @@ def load_study(
     folder: str | Path,
     *,
     objective: CostFunction | Sequence[str | CostFunction] | None = None,
+    sampler: type[Sampler] | None = None,
 ) -> Study:
     """An earlier study, from its folder or its file, to look at or to go on with; a search may still be going on in it.
 
     Args:
         objective: where functions were minimised, these: no file holds them.
+        sampler: where a sampler of the user's own is to go on, its class.
 
     Raises InputError where there is no study, StorageError for a damaged one.
     """
 
-    return Study.of(search_of_study(study_file(Path(folder)), objective))
+    return Study.of(search_of_study(study_file(Path(folder)), objective, sampler))
 
 
 def _at_once(prepare: Callable[_Arguments, PreparedSearch]) -> Callable[_Arguments, Study]:
