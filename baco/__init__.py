@@ -24,125 +24,43 @@ del os, sys
 
 TYPE_CHECKING = False  # type checkers know the name without an import
 if TYPE_CHECKING:
-    from baco.accel.config import (
-        Accelerator,
-    )
-    from baco.api.compare import (
-        compare,
-    )
-    from baco.api.cost import (
-        CostTree,
-        cost,
-    )
-    from baco.api.expressions import (
-        expression,
-    )
-    from baco.api.hardware import (
-        verilog,
-    )
-    from baco.api.kernels import (
-        KernelVerdict,
-    )
-    from baco.api.layers import (
-        conv,
-        gemm,
-    )
-    from baco.api.measure import (
-        measure,
-        validate,
-    )
-    from baco.api.programs import (
-        Compiled,
-        Run,
-        compile,
-        run,
-    )
-    from baco.api.result import (
-        Result,
-    )
-    from baco.api.simulate import (
-        evaluate,
-        evaluate_tiles,
-        simulate,
-        trace,
-    )
-    from baco.api.sources import (
-        accelerator,
-        network,
-        networks,
-    )
-    from baco.api.space import (
-        Space,
-    )
-    from baco.api.study import (
-        Study,
-        explore,
-        load_study,
-    )
-    from baco.common.errors import (
-        BacoError,
-        InfeasibleError,
-        InputError,
-        StorageError,
-    )
-    from baco.compiler.mapping.nest import (
-        Mapping,
-    )
-    from baco.exploration.report.why import (
-        Explanation,
-    )
-    from baco.exploration.samplers.sampler import (
-        Answer,
-        Asked,
-        Sampler,
-        SamplerProblem,
-    )
-    from baco.language import (
-        Config,
-        KernelError,
-        advance,
-        arange,
-        autotune,
-        broadcast_to,
-        cast,
-        cdiv,
-        const,
-        do_bench,
-        dot,
-        expand_dims,
-        full,
-        int8,
-        int16,
-        int32,
-        jit,
-        load,
-        make_block_ptr,
-        max,
-        maximum,
-        min,
-        minimum,
-        num_programs,
-        program_id,
-        requantise,
-        requantize,
-        softmax,
-        static_range,
-        store,
-        sum,
-        trans,
-        uint8,
-        use,
-        where,
-        zeros,
-    )
-    from baco.workloads.network import (
-        Network,
-    )
+    from typing import Any
+
+    from baco import language as language
+    from baco.accel.config import Accelerator
+    from baco.api.compare import compare
+    from baco.api.cost import CostTree, cost
+    from baco.api.expressions import expression
+    from baco.api.hardware import verilog
+    from baco.api.kernels import KernelVerdict
+    from baco.api.layers import conv, gemm
+    from baco.api.measure import measure, validate
+    from baco.api.programs import Compiled, Run, run
+    from baco.api.programs import compile as compile
+    from baco.api.result import Result
+    from baco.api.simulate import evaluate, evaluate_tiles, simulate, trace
+    from baco.api.sources import accelerator, network, networks
+    from baco.api.space import Space
+    from baco.api.study import Study, explore, load_study
+    from baco.common.errors import BacoError, InfeasibleError, InputError, StorageError
+    from baco.compiler.mapping.nest import Mapping
+    from baco.exploration.report.why import Explanation
+    from baco.exploration.samplers.sampler import Answer, Asked, Sampler, SamplerProblem
+    from baco.language import Config, KernelError, autotune, cdiv, const, do_bench, jit, use
+    from baco.workloads.network import Network
 
     __version__: str
 
 #: Where each name is defined.
 _HOMES = {
+    "use": "baco.language",
+    "jit": "baco.language",
+    "do_bench": "baco.language",
+    "const": "baco.language",
+    "cdiv": "baco.language",
+    "autotune": "baco.language",
+    "KernelError": "baco.language",
+    "Config": "baco.language",
     "Accelerator": "baco.accel.config",
     "CostTree": "baco.api.cost",
     "compare": "baco.api.compare",
@@ -182,6 +100,8 @@ _HOMES = {
     "SamplerProblem": "baco.exploration.samplers.sampler",
     "Network": "baco.workloads.network",
 }
+#: What `from baco import *` gives: without names of Python's own (`compile`), and without those that mean something in kernels
+#: alone, which `baco.language` has.
 __all__ = [
     "Accelerator",
     "Answer",
@@ -206,71 +126,46 @@ __all__ = [
     "Study",
     "__version__",
     "accelerator",
-    "advance",
-    "arange",
     "autotune",
-    "broadcast_to",
-    "cast",
     "cdiv",
     "compare",
-    "compile",
     "const",
     "conv",
     "cost",
     "do_bench",
-    "dot",
     "evaluate",
     "evaluate_tiles",
-    "expand_dims",
     "explore",
     "expression",
-    "full",
     "gemm",
-    "int8",
-    "int16",
-    "int32",
     "jit",
-    "load",
     "load_study",
-    "make_block_ptr",
-    "max",
-    "maximum",
     "measure",
-    "min",
-    "minimum",
     "network",
     "networks",
-    "num_programs",
-    "program_id",
-    "requantise",
-    "requantize",
     "run",
     "simulate",
-    "softmax",
-    "static_range",
-    "store",
-    "sum",
     "trace",
-    "trans",
-    "uint8",
     "use",
     "validate",
     "verilog",
-    "where",
-    "zeros",
 ]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> "Any":
     """Loads a name when it is asked for."""
     import importlib
 
     if name == "__version__":
         from importlib import metadata
 
-        value: object = metadata.version("baco")
-    elif name in __all__:
-        value = getattr(importlib.import_module(_HOMES.get(name, "baco.language")), name)
+        value: Any = metadata.version("baco")
+    elif name == "language":
+        value = importlib.import_module("baco.language")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif not name.startswith("_") and hasattr(language := importlib.import_module("baco.language"), name):
+        value = getattr(language, name)
     else:
         raise AttributeError(f"module 'baco' has no attribute '{name}'")
     globals()[name] = value
@@ -278,4 +173,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*__all__, *_HOMES, "language", *(name for name in globals() if name.startswith("__"))})

@@ -1,4 +1,4 @@
-"""The names of the block language, for `import baco`, and how launches are run: compiled, then simulated."""
+"""The names of the block language (`import baco.language as bl`), and how launches are run: compiled, then simulated."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def _execute(launch: BoundLaunch) -> Simulation:
 
 set_executor(_execute)
 
+# without max, min and sum: `from baco.language import *` leaves Python's own alone
 __all__ = [
     "Config",
     "KernelError",
@@ -87,9 +88,7 @@ __all__ = [
     "jit",
     "load",
     "make_block_ptr",
-    "max",
     "maximum",
-    "min",
     "minimum",
     "num_programs",
     "program_id",
@@ -98,7 +97,6 @@ __all__ = [
     "softmax",
     "static_range",
     "store",
-    "sum",
     "trans",
     "uint8",
     "use",

@@ -110,9 +110,11 @@ class _Reader:
         """Take what a statement of the file defines, if it is of a kind that kernels can see."""
         if isinstance(statement, ast.Import):
             for alias in statement.names:
-                if alias.name in ("baco", "numpy"):
-                    self.scope[alias.asname or alias.name] = __import__(alias.name)
-        elif isinstance(statement, ast.ImportFrom) and statement.module == "baco":
+                if alias.name == "baco.language" and alias.asname:
+                    self.scope[alias.asname] = _interface().language
+                elif alias.name in ("baco", "baco.language", "numpy"):
+                    self.scope[alias.asname or alias.name.partition(".")[0]] = __import__(alias.name)
+        elif isinstance(statement, ast.ImportFrom) and statement.module in ("baco", "baco.language"):
             self._names_of_baco(statement)
         elif isinstance(statement, ast.Assign):
             if isinstance(statement.value, ast.Lambda) and _named(statement.targets) == "grid":
@@ -155,15 +157,15 @@ class _Reader:
 
     def _names_of_baco(self, statement: ast.ImportFrom) -> None:
         baco = _interface()
-
         for alias in statement.names:
-            if alias.name not in baco.__all__:
+            name, module = alias.name, baco if statement.module == "baco" else baco.language
+            if name.startswith("_") or not hasattr(module, name):
                 raise InputError(
-                    f"baco has no name '{alias.name}'",
+                    f"{statement.module} has no name '{name}'",
                     location=self._at(statement),
-                    hint=did_you_mean(alias.name, baco.__all__),
+                    hint=did_you_mean(name, {*dir(baco), *dir(baco.language)}),
                 )
-            self.scope[alias.asname or alias.name] = getattr(baco, alias.name)
+            self.scope[alias.asname or name] = getattr(module, name)
 
     def _constant(self, targets: list[ast.expr], value: ast.expr) -> None:
         try:
@@ -175,15 +177,20 @@ class _Reader:
                 self.scope[target.id] = number
 
     def _is_jit(self, decorator: ast.expr) -> bool:
-        if isinstance(decorator, ast.Attribute) and isinstance(decorator.value, ast.Name):
-            baco = _interface()
-
-            return self.scope.get(decorator.value.id) is baco and decorator.attr == "jit"
+        """Whether it is `jit` of baco or of `baco.language`, by whatever name."""
+        baco = _interface()
         if isinstance(decorator, ast.Name):
-            baco = _interface()
-
             return self.scope.get(decorator.id) is baco.jit
-        return False
+        if not isinstance(decorator, ast.Attribute) or decorator.attr != "jit":
+            return False
+        owner = decorator.value
+        if (
+            isinstance(owner, ast.Attribute)
+            and owner.attr == "language"
+            and isinstance(owner.value, ast.Name)
+        ):
+            return self.scope.get(owner.value.id) is baco
+        return isinstance(owner, ast.Name) and self.scope.get(owner.id) in (baco, baco.language)
 
     def _kernel(self, function: ast.FunctionDef) -> None:
         """Define the function, which runs nothing of it: no decorators, only literals as defaults."""

@@ -48,6 +48,15 @@ ARGUMENTS = [
     *("--arg", "a=int8[20,9]", "--arg", "b=int8[9,17]", "--arg", "c=int32[20,17]"),
     *("--arg", "M=20", "--arg", "N=17", "--arg", "K=9", "--grid", "cdiv(M, 16), cdiv(N, 16)"),
 ]
+#: The same by other ways to import the names of kernels.
+KERNELS = {
+    "baco": KERNEL,
+    "language": KERNEL.replace("@baco.", "@bl.").replace(" baco.", " bl.").replace("(baco.", "(bl.")
+    .replace("import baco\n", "import baco.language as bl\n"),
+    "both": KERNEL.replace("import baco\n", "import baco\nfrom baco.language import dot, load\n")
+    .replace("baco.dot", "dot").replace("baco.load", "load"),
+    "whole": KERNEL.replace("import baco\n", "import baco.language\n").replace("baco.dot", "baco.language.dot"),
+}  # fmt: skip
 COPY = """\
 func.func @copy(%from: i64, %to: i64) {
   instgem.config_ld block_stride = 16, stride = 16
@@ -407,3 +416,11 @@ def test_a_run_takes_the_grid_and_the_arrays_of_the_kernels_file(
     assert "--grid says how many programs" in capsys.readouterr().err
     assert run("baco", ["run", "kernel.py:scaled", "--arg", "N=48", "--arg", "B=16"]) == 2
     assert "`M` has no value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", KERNELS)
+def test_names_of_kernels_by_any_import(way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kernel.py"
+    path.write_text(KERNELS[way])
+    assert run("baco", ["run", f"{path}:gemm", *ARGUMENTS]) == 0
+    assert "right" in capsys.readouterr().out.lower()

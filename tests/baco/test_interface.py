@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import inspect
 import json
@@ -84,6 +85,13 @@ def test_every_name_is_there() -> None:
     assert len(baco.__all__) == len(set(baco.__all__)) > 40
     assert all(getattr(baco, name) is not None for name in baco.__all__)
     assert set(baco.__all__) <= set(dir(baco))
+    for module in (baco, baco.language):
+        assert not {*module.__all__} & {*dir(builtins)} - {"__doc__", "__name__"}, (
+            "a star import shadows no builtin"
+        )
+    for name in ("dot", "load", "store", "max", "sum", "int8"):
+        assert name not in baco.__all__
+        assert getattr(baco, name) is getattr(baco.language, name)
     with pytest.raises(AttributeError, match="no attribute 'explor'"):
         _ = baco.explor  # type: ignore[attr-defined]
 

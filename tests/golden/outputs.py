@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import baco
+from baco import language
 from baco.main import run
 
 EXPECTED = Path(__file__).with_name("expected")
@@ -115,7 +116,14 @@ DOCUMENTS = (
 
 def interface() -> Iterator[str]:
     """Every public name, a line a parameter, and the public members of classes: parameters and members may be added."""
-    for name in baco.__all__:
+    for name in (
+        *baco.__all__,
+        "compile",
+        "max",
+        "min",
+        "sum",
+        *sorted({*language.__all__} - {*baco.__all__}),
+    ):
         thing = getattr(baco, name)
         if not inspect.isclass(thing):
             yield from _signature(name, thing)

@@ -1,7 +1,6 @@
 """Bad kernels and launches: every message shows the line that is wrong, and says what was expected."""
 
 import random
-import re
 import textwrap
 import uuid
 import warnings
@@ -307,7 +306,7 @@ def test_bad_definitions(tmp_path: Path, text: str, reason: str) -> None:
 def test_unknown_names_of_the_module() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'lode'"):
         _ = baco.lode
-    assert re.search("program_id", " ".join(dir(baco)))
+    assert "program_id" in dir(baco.language)
 
 
 VALUES = [
