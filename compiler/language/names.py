@@ -96,7 +96,7 @@ def to_value(name: str, thing: Any) -> Value | None:
     if isinstance(thing, types.ModuleType):
         if thing.__name__ == "baco":  # loads its names when they are asked for
             own = {member: getattr(thing, member) for member in thing.__all__}
-            return Module(name, {**vars(thing.language), **own})
+            return Module(name, {**vars(thing.language), **own, "language": thing.language})
         return Module(name, vars(thing))
     if isinstance(thing, type) and issubclass(thing, np.generic) and thing.__name__ in BY_NAME:
         return KernelConstant(BY_NAME[thing.__name__])
