@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from baco.common.files import atomic_write, output_folder
+from baco.compiler.mapping.chains import parse_chain
 from baco.compiler.mapping.machines import load_machine
-from baco.exploration.trees.chains import parse_chain
-from baco.exploration.trees.compare import SEARCHED, compare_trees
+from baco.exploration.samplers.tree_structures import SEARCHED, compare_trees
 
 __all__ = ["TREE_CHAINS", "TREE_MACHINES", "trees", "trees_page"]
 

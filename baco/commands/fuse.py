@@ -125,10 +125,10 @@ def fuse(
 
 
 def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> None:
+    from baco.compiler.mapping.chains import parse_chain
     from baco.compiler.mapping.machines import load_machine
     from baco.display.console import print_json, stderr, stdout
-    from baco.exploration.trees.chains import parse_chain
-    from baco.exploration.trees.compare import compare_trees, trees_table
+    from baco.exploration.samplers.tree_structures import compare_trees, trees_table
 
     operators, on = parse_chain(chain), load_machine(machine)
     console = stderr()

@@ -24,7 +24,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "baco.api.network_unit.load_network",
         "baco.exploration.studies.engine.run_exploration",
         "baco.exploration.cosim.run_campaign",
-        "baco.exploration.trees.compare.compare_trees",
+        "baco.exploration.samplers.tree_structures.compare_trees",
         "baco.api.programs.layer_unit",
         "baco.cli.compile_input.layer_unit",
         "baco.cli.compile_input.schedule_for",

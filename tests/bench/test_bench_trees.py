@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from baco.bench.trees import TREE_CHAINS, trees_page
-from baco.exploration.trees import compare
-from baco.exploration.trees.chains import parse_chain
+from baco.compiler.mapping.chains import parse_chain
+from baco.exploration.samplers import tree_structures as compare
 from baco.main import run
 
 

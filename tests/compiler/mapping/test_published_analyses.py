@@ -6,6 +6,7 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.contraction import Access, Contraction
+from baco.compiler.mapping.dataflows import attention
 from baco.compiler.mapping.expression import variable
 from baco.compiler.mapping.footprint import shortfalls
 from baco.compiler.mapping.machine import Level, Machine
@@ -13,7 +14,6 @@ from baco.compiler.mapping.movement import movement
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from baco.compiler.styles.fused.predict import choose_chain
-from baco.exploration.trees.dataflows import attention
 from baco.workloads.problem import Problem
 
 

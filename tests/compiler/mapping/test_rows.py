@@ -11,18 +11,18 @@ import pytest
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.dataflows import attention, dataflow
 from baco.compiler.mapping.footprint import check_fits, footprint, shortfalls
 from baco.compiler.mapping.machine import Level, Machine, machine_of
 from baco.compiler.mapping.machines import load_machine
 from baco.compiler.mapping.movement import movement
 from baco.compiler.mapping.pipeline import run_pipeline
+from baco.compiler.mapping.structure import Gene, TreeStructure, structures
 from baco.compiler.mapping.text import format_tree, parse_tree
 from baco.compiler.mapping.tree import Loop, Residency, Tile, tree_from_json, tree_to_json
 from baco.compiler.mapping.tree_cost import tree_cost
-from baco.exploration.trees.dataflows import attention, dataflow
-from baco.exploration.trees.genetic import search_trees
-from baco.exploration.trees.sizes import all_sizes, search_sizes
-from baco.exploration.trees.structure import Gene, TreeStructure, structures
+from baco.exploration.samplers.mcts import all_sizes, search_sizes
+from baco.exploration.samplers.tree_structures import search_trees
 
 
 def machine(words: int = 100_000, *, online: bool = True) -> Machine:

@@ -14,7 +14,7 @@ from baco.common.errors import InputError, did_you_mean
 from baco.compiler.mapping.contraction import Access, Contraction, convolution
 from baco.compiler.mapping.expression import variable
 from baco.compiler.mapping.machine import Machine
-from baco.exploration.trees.structure import Gene, TreeStructure
+from baco.compiler.mapping.structure import Gene, TreeStructure
 from baco.workloads.problem import Problem
 
 __all__ = ["attention", "convolutions", "dataflow", "dataflow_names"]

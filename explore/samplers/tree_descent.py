@@ -19,9 +19,9 @@ from baco.common import portable, tensors
 from baco.common.errors import BacoError
 from baco.compiler.mapping.footprint import footprint
 from baco.compiler.mapping.slices import product
+from baco.compiler.mapping.structure import Choice, TreeStructure
 from baco.compiler.mapping.tree_cost import tree_cost
-from baco.exploration.trees.sizes import SizedTree, rated
-from baco.exploration.trees.structure import Choice, TreeStructure
+from baco.exploration.samplers.mcts import SizedTree, rated
 
 __all__ = ["descend_sizes"]
 
@@ -52,7 +52,7 @@ def descend_sizes(structure: TreeStructure, trials: int, seed: int) -> SizedTree
         seen.add(key)
         left -= 1
         found = rated(structure, made)
-        if found is not None and (best is None or _value(found) < _value(best)):
+        if found is not None and (best is None or found.value < best.value):
             best = found
 
     mean, square = torch.zeros_like(points), torch.zeros_like(points)
@@ -88,10 +88,6 @@ def _power(base: float, exponent: int) -> float:
     for _ in range(exponent):
         found *= base
     return found
-
-
-def _value(one: SizedTree) -> tuple[float, float]:
-    return float(one.cost.cycles), float(one.cost.energy_pj)
 
 
 def _starts(structure: TreeStructure, order: list[Choice], starts: int, drawn: random.Random) -> Tensor:

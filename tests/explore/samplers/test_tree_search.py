@@ -7,20 +7,20 @@ from math import prod
 import pytest
 
 from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.mapping.chains import parse_chain
 from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.dataflows import attention, dataflow, dataflow_names
 from baco.compiler.mapping.factors import divisors
 from baco.compiler.mapping.footprint import check_fits
 from baco.compiler.mapping.machine import ArrayAxis, Level, Machine
 from baco.compiler.mapping.machines import load_machine, machine_names
+from baco.compiler.mapping.structure import Gene, TreeStructure, structures
 from baco.compiler.mapping.text import format_tree
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 from baco.compiler.mapping.tree_cost import tree_cost
-from baco.exploration.trees.chains import parse_chain
-from baco.exploration.trees.dataflows import attention, dataflow, dataflow_names
-from baco.exploration.trees.descent import descend_sizes
-from baco.exploration.trees.genetic import search_trees
-from baco.exploration.trees.sizes import all_sizes, rated, search_sizes
-from baco.exploration.trees.structure import Gene, TreeStructure, structures
+from baco.exploration.samplers.mcts import all_sizes, rated, search_sizes
+from baco.exploration.samplers.tree_descent import descend_sizes
+from baco.exploration.samplers.tree_structures import search_trees
 
 
 def machine(words: int = 100_000, *, cores: int = 2, side: int = 2, rate: float = 4.0) -> Machine:

@@ -148,22 +148,15 @@ class TreeStructure:
         """Sizes that a choice may still have: divisors of what is left of the dimension, and instances that there are."""
         group = self.groups[choice.group]
         meeting, last = self.meeting(group), group[-1]
-        if choice.level > meeting:
-            left = self.operators[last].extents[choice.dim]
-            taken = [
-                f
-                for one, f in made.items()
-                if one.group == choice.group and one.dim == choice.dim and one.level > meeting
-            ]
-        else:
-            left = self._blocks(group, made)[choice.owner][choice.dim]
-            taken = [
-                f
-                for one, f in made.items()
-                if (one.group, one.owner, one.dim) == (choice.group, choice.owner, choice.dim)
-                and one.level <= meeting
-            ]
-        found: list[int] = divisors(left // product(taken)).tolist()
+        around = choice.level > meeting
+        left = (
+            self.operators[last].extents[choice.dim]
+            if around
+            else self._blocks(group, made)[choice.owner][choice.dim]
+        )
+        owner = None if around else choice.owner
+        taken = self._taken(made, choice.group, choice.dim, meeting, owner)
+        found: list[int] = divisors(left // taken).tolist()
         if choice.spatial:
             used = product(
                 [
@@ -177,22 +170,25 @@ class TreeStructure:
             found = [one for one in found if one * used <= self.room(choice.level)]
         return found
 
+    @staticmethod
+    def _taken(made: Mapping[Choice, Any], group: int, dim: str, meeting: int, owner: int | None) -> Any:
+        """The product of a dimension's factors around a group (owner None), or of those that an operator has of its own."""
+        return product(
+            [
+                f
+                for one, f in made.items()
+                if (one.group, one.dim) == (group, dim)
+                and (one.level > meeting if owner is None else one.level <= meeting and one.owner == owner)
+            ]
+        )
+
     def _blocks(self, group: range, made: Mapping[Choice, Any]) -> dict[int, dict[str, Any]]:
         """Iterations of every operator of a group between two loops around it."""
         number, meeting = self.groups.index(group), self.meeting(group)
         last = self.operators[group[-1]]
         blocks = {
             group[-1]: {
-                dim: _over(
-                    extent,
-                    product(
-                        [
-                            f
-                            for one, f in made.items()
-                            if one.group == number and one.dim == dim and one.level > meeting
-                        ]
-                    ),
-                )
+                dim: _over(extent, self._taken(made, number, dim, meeting, None))
                 for dim, extent in last.extents.items()
             }
         }
@@ -283,17 +279,7 @@ class TreeStructure:
         """An operator's own tiles: its levels below the meeting, its results spread over the array's rows and columns."""
         operator = self.operators[n]
         left = {
-            dim: _over(
-                extent,
-                product(
-                    [
-                        f
-                        for one, f in made.items()
-                        if (one.group, one.owner, one.dim) == (number, n, dim) and one.level <= meeting
-                    ]
-                ),
-            )
-            for dim, extent in block.items()
+            dim: _over(extent, self._taken(made, number, dim, meeting, n)) for dim, extent in block.items()
         }
         sizes = [axis.size for axis in self.machine.axes if axis.level == 1]
         outputs = [name for index in operator.output.coefficients for name in index]

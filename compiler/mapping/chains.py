@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.compiler.mapping.contraction import Contraction
-from baco.exploration.trees.dataflows import attention, convolutions
+from baco.compiler.mapping.dataflows import attention, convolutions
 from baco.workloads.problem import Problem
 
 __all__ = ["parse_chain"]

@@ -1,1 +1,0 @@
-"""Searches for tile trees of several operators on any machine."""
