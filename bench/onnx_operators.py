@@ -114,6 +114,8 @@ _OWN = frozenset(
             "Einsum",
             "MaxPool",
             "AveragePool",
+            "LpPool",
+            "TopK",
             "Cast",
             "Identity",
             "Dropout",

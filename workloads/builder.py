@@ -146,8 +146,11 @@ class GraphBuilder(TensorBuilder):
         name: str | None = None,
         count_padding: bool = True,
         divisor: int | None = None,
+        p: int = 2,
+        column_major: bool = False,
     ) -> Tensor:
-        """Pooling (`maxpool`, `avgpool`) over the spatial dimensions of x (N, C, ...).
+        """Pooling (`maxpool`, `avgpool`, `lppool`: the p-norm, `maxpositions`: where the maxima are) over the spatial dimensions
+        of x (N, C, ...).
 
         Averages divide by `divisor`, else by the window's size, without its padded positions unless
         `count_padding`.
@@ -172,7 +175,12 @@ class GraphBuilder(TensorBuilder):
         }
         if kind == "avgpool":
             attributes |= {"count_padding": count_padding, "divisor": divisor}
-        semantics = Semantics(kind, (x,), attributes) if kind in ("maxpool", "avgpool") else None
+        if kind == "lppool":
+            attributes |= {"p": p}
+        if kind == "maxpositions":
+            attributes |= {"column_major": column_major}
+        semantics = Semantics(kind, (x,), attributes)
+        kind = "gather" if kind == "maxpositions" else kind
         return self._add(name, kind, (x,), (*x.shape[:2], *out), semantics=semantics)
 
     def maxpool(

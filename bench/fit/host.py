@@ -24,7 +24,7 @@ from baco.common.files import atomic_write
 from baco.compiler.host_core import MISS_CYCLES
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network import graph as g
-from baco.compiler.network import host_model
+from baco.compiler.network import host_model, selection
 from baco.compiler.network.arithmetic import fixed_point
 from baco.compiler.network.host_work import HostWork, host_work
 from baco.compiler.network.program import NetworkProgram, compile_network
@@ -295,10 +295,75 @@ def _convolve(s: _Sketch) -> None:
     )  # fmt: skip
 
 
+def _wide(s: _Sketch, shape: tuple[int, ...]) -> View:
+    """An output of positions."""
+    target = s.value(shape, "output")
+    s.values[target.value] = g.IntegerTensor(target.value, shape, "int32", role="output")
+    return target
+
+
+def _positions(s: _Sketch, shape: tuple[int, ...], most: int) -> View:
+    return s.value(shape, "input", s.random.integers(0, most, shape).astype(np.int32))
+
+
+def _convert(s: _Sketch) -> None:
+    shape = s.shape(2)
+    if s.random.random() < 0.5:
+        s.add(selection.Conversion, s.turned(shape, "output"), input=_positions(s, shape, 100), scale=0.5)
+    else:
+        s.add(selection.Conversion, _wide(s, shape), input=s.turned(shape), scale=1.0)
+
+
+def _top(s: _Sketch) -> None:
+    rows, extent = s.size(1, 40), s.size(4, 1000)
+    s.add(selection.TopK, _wide(s, (rows, s.size(1, extent))), input=s.value((rows, extent)))
+
+
+def _take(s: _Sketch) -> None:
+    rows, extent, count = s.size(1, 40), s.size(4, 500), s.size(4, 500)
+    indices = _positions(s, (rows, count), extent)
+    s.add(selection.Take, s.turned((rows, count), "output"), input=s.turned((rows, extent)), indices=indices)
+
+
+def _one_hot(s: _Sketch) -> None:
+    rows, depth = s.size(1, 100), s.size(2, 300)
+    s.add(
+        selection.OneHot, s.value((rows, depth), "output"), indices=_positions(s, (rows,), depth), on=127, off=0
+    )  # fmt: skip
+
+
+def _max_positions(s: _Sketch) -> None:
+    source, target, kernel, stride, padding = _windows(s)
+    s.values[target.value] = g.IntegerTensor(target.value, target.shape, "int32", role="output")
+    s.add(
+        selection.MaxPositions, target, input=source, kernel=kernel, stride=stride, padding=padding,
+        dilation=(1, 1), steps=(0, source.shape[2], 1, source.shape[1] * source.shape[2]),
+    )  # fmt: skip
+
+
+def _unpool(s: _Sketch) -> None:
+    count, size = s.size(8, 4000), s.size(16, 16_000)
+    s.add(
+        selection.Unpool, s.value((size,), "output"), input=s.value((count,)),
+        indices=_positions(s, (count,), size),
+    )  # fmt: skip
+
+
+def _term_sum(s: _Sketch) -> None:
+    rows, extent = s.size(1, 200), s.size(2, 300)
+    squares = np.arange(-128, 128, dtype=np.int64) ** 2
+    limits = np.linspace(0, int(squares.max()) * extent, 255).astype(np.int64)
+    s.add(
+        selection.TermSum, s.value((rows,), "output"), input=s.turned((rows, extent)),
+        terms=s.value((256,), "constant", squares), limits=s.value((255,), "constant", limits), axes=1,
+    )  # fmt: skip
+
+
 _KINDS: tuple[Callable[[_Sketch], None], ...] = (
     *(_map, _copy, _fill, _add, _multiply, _binary, _softmax, _normalise),
     *(lambda s: _reduce(s, "sum"), lambda s: _reduce(s, "max"), lambda s: _reduce(s, "min")),
     *(_argmax, _max_pool, _average_pool, _resize, _embed, _rotate, _matmul, _convolve),
+    *(_convert, _top, _take, _one_hot, _max_positions, _unpool, _term_sum),
 )
 
 

@@ -15,6 +15,7 @@ from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
 from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.selection import Conversion
 from baco.compiler.network.views import View, dense
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
@@ -230,11 +231,21 @@ class IntegerBuilder:
         if isinstance(operand, Parameter):
             return self.quantised(operand.name, self.parameters(operand))
         view = self.viewed(self.tensors[operand.name], operand.steps, op)
-        found = self.values[view.value].dtype
-        if dtype is not None and found != dtype:
-            wanted = "indices" if dtype == "int32" else "numbers"
-            raise self.error(op, f"'{operand.name}' does not hold {wanted} here")
-        return view
+        if dtype is None or self.values[view.value].dtype == dtype:
+            return view
+        return self._converted(operand.name, view, op, dtype)
+
+    def _converted(self, name: str, view: View, op: Operator, dtype: Dtype) -> View:
+        """Positions as numbers, or numbers as positions; a tensor with a value for each element of the view."""
+        positions = dtype == "int32"
+        scale = 1.0 if positions else self.scale_of(name)
+        factor = self.scale(view) if positions else 1 / scale
+        label = f"{name}.{'positions' if positions else 'numbers'}"
+        order = self.order_like(view)
+        inverse = sorted(range(len(order)), key=lambda i: order[i])
+        result = self.value(label, [view.shape[a] for a in order], scale, dtype).transposed(inverse)
+        self.emit(Conversion(self.name(label), (op.name,), result, view, float32(factor)))
+        return result
 
     def viewed(self, view: View, steps: Sequence[Step], op: Operator) -> View:
         """A view of a view, by way of a copy where no strides describe it."""
@@ -313,7 +324,12 @@ def numbers_of(scale: float) -> np.ndarray:
     """The real numbers [256] of every int8 in a scale; in one of whole numbers these are exact."""
     q = np.arange(-128, 128, dtype=np.float64)
     parts = round(1 / scale) if 0 < scale <= 1 else 0
-    return q / parts if parts and float32(1 / parts) == scale else q * scale
+    if parts and float32(1 / parts) == scale:
+        return q / parts
+    numbers = q * scale
+    # The scale itself is rounded to 24 bits: 127 of them are the 2 that the range ends at, not a little less, or floor tells.
+    whole = np.rint(numbers)
+    return np.where(np.abs(numbers - whole) <= np.abs(whole) * 2.0**-22, whole, numbers)
 
 
 def _free_name(wanted: str, taken: Container[str]) -> str:

@@ -52,8 +52,6 @@ class Ranges:
     def observe(self, name: str, value: np.ndarray) -> None:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
         if value.dtype.kind != "f":
-            if value.dtype.kind != "b":
-                return
             value = value.astype(np.float32)
         finite = value[np.isfinite(value)]
         if (finite <= MASKED).any():

@@ -22,6 +22,7 @@ from typing import Any
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
 from baco.compiler.network import graph as g
+from baco.compiler.network import selection
 from baco.compiler.network.views import View
 
 __all__ = ["Dependences", "IndexMap", "Operand", "dependences", "map_between"]
@@ -343,6 +344,18 @@ def _resize(op: Any) -> Dependences:
     return rule.done()
 
 
+def _chosen(*names: str) -> Callable[[Any], Dependences]:
+    """Any element of these may decide any result."""
+
+    def rule_of(op: Any) -> Dependences:
+        rule = _Rule(op)
+        for name in names:
+            rule.read(name, None, indirect=True)
+        return rule.done(op.output.words)
+
+    return rule_of
+
+
 def _rotation(op: Any) -> Dependences:
     rule = _Rule(op)
     last, half = len(rule.result) - 1, op.input.shape[-1] // 2
@@ -378,4 +391,11 @@ _RULES: dict[type[g.IntegerOperator], Callable[[Any], Dependences]] = {
     g.Embedding: _embedding,
     g.Resize: _resize,
     g.Rotation: _rotation,
+    selection.Conversion: _elementwise("input"),
+    selection.TopK: _chosen("input"),
+    selection.Take: _chosen("input", "indices"),
+    selection.OneHot: _chosen("indices"),
+    selection.MaxPositions: _pool,
+    selection.Unpool: _chosen("input", "indices"),
+    selection.TermSum: _reduction,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -247,7 +248,26 @@ def _avgpool(x: Values, a: Attributes, shape: Shape) -> Array:
     return np.asarray(total / pool_counts(a, x[0].shape[2:]))
 
 
+def _lppool(x: Values, a: Attributes, shape: Shape) -> Array:
+    spatial = len(a["kernel"])
+    powers = np.abs(_window(x[0], a, 0).astype(np.float64)) ** a["p"]
+    return np.asarray(powers.sum(tuple(range(2 + spatial, 2 + 2 * spatial))) ** (1 / a["p"]))
+
+
+def _maxpositions(x: Values, a: Attributes, shape: Shape) -> Array:
+    size = x[0].shape[2:]
+    within = np.reshape(np.arange(math.prod(size)), size, order="F" if a["column_major"] else "C")
+    images = np.reshape(np.arange(math.prod(shape[:2])), (*shape[:2], *(1 for _ in size))) * within.size
+    windows = _window(x[0], a, -np.inf).reshape(*shape, -1)
+    places = _window(np.broadcast_to(within, (1, 1, *size)), a, 0).reshape(1, 1, *shape[2:], -1)
+    best = np.argmax(windows, -1)[..., None]
+    return np.asarray(images + np.take_along_axis(np.broadcast_to(places, windows.shape), best, -1)[..., 0])
+
+
 def _reduce(x: Values, a: Attributes, shape: Shape) -> Array:
+    if a["name"] == "norm":
+        powers = np.abs(x[0].astype(np.float64)) ** a["p"]
+        return np.asarray(powers.sum(tuple(a["axes"]), keepdims=a["keepdims"]) ** (1 / a["p"]))
     functions: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum, "max": np.max, "min": np.min}
     return np.asarray(functions[a["name"]](x[0], axis=tuple(a["axes"]), keepdims=a["keepdims"]))
 
@@ -269,6 +289,46 @@ def _argmax(x: Values, a: Attributes, shape: Shape) -> Array:
     else:
         index = np.argmax(value, a["axis"])
     return np.asarray(np.expand_dims(index, a["axis"]) if a["keepdims"] else index)
+
+
+def _whole(index: Array) -> Array:
+    return index.astype(np.int64)
+
+
+def _topk(x: Values, a: Attributes, shape: Shape) -> Array:
+    order = np.argsort(x[0] if a["smallest"] else -x[0], axis=a["axis"], kind="stable")
+    return np.take(order, np.arange(a["count"]), a["axis"])
+
+
+def _inside(index: Array, size: int) -> Array:
+    index = _whole(index)
+    return np.clip(np.where(index < 0, index + size, index), 0, size - 1)
+
+
+def _take(x: Values, a: Attributes, shape: Shape) -> Array:
+    axis, wanted = a["axis"], list(shape)
+    wanted[axis] = x[0].shape[axis]
+    corner = x[0][tuple(slice(0, n) for n in wanted)]
+    return np.take_along_axis(corner, _inside(x[1], x[0].shape[axis]), axis)
+
+
+def _gather(x: Values, a: Attributes, shape: Shape) -> Array:
+    return np.asarray(np.take(x[0], _inside(x[1], x[0].shape[a["axis"]]), a["axis"]))
+
+
+def _onehot(x: Values, a: Attributes, shape: Shape) -> Array:
+    index, depth = np.expand_dims(_whole(x[0]), a["axis"]), a["depth"]
+    j = np.arange(depth).reshape(-1, *(1 for _ in range(len(shape) - a["axis"] - 1)))
+    return np.where((index == j) | (index == j - depth), np.float32(a["on"]), np.float32(a["off"]))
+
+
+def _unpool(x: Values, a: Attributes, shape: Shape) -> Array:
+    result = np.zeros(math.prod(shape), np.float32)
+    index = _whole(x[1]).reshape(-1)
+    index = np.where(index < 0, index + result.size, index)
+    inside = (index >= 0) & (index < result.size)
+    result[index[inside]] = x[0].reshape(-1)[inside]
+    return result.reshape(shape)
 
 
 def rope_angles(positions: int, half: int, a: Attributes) -> Array:
@@ -332,6 +392,13 @@ FUNCTIONS: dict[str, Callable[[Values, Attributes, Shape], Array]] = {
     "embedding": _embedding,
     "resize": _resize,
     "argmax": _argmax,
+    "topk": _topk,
+    "take": _take,
+    "gather": _gather,
+    "onehot": _onehot,
+    "lppool": _lppool,
+    "maxpositions": _maxpositions,
+    "unpool": _unpool,
     "rope": _rope,
     "where": lambda x, a, shape: np.broadcast_to(np.where(x[0] != 0, x[1], x[2]), shape),
 }

@@ -68,6 +68,8 @@ UNARY: dict[str, Callable[..., Any]] = {
     "gelu_tanh": _gelu_tanh,
     "hard_sigmoid": _hard_sigmoid,
     "hard_swish": lambda x: x * _hard_sigmoid(x),
+    "isinf": lambda x, low=1.0, high=1.0: (np.isposinf(x) & (high != 0)) | (np.isneginf(x) & (low != 0)),
+    "isnan": np.isnan,
     "leaky_relu": lambda x, alpha=0.01: np.where(x < 0, alpha * x, x),
     "log": np.log,
     "log1p": np.log1p,

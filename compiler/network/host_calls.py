@@ -35,6 +35,7 @@ from baco.compiler.network.graph import (
     SumOfRows,
 )
 from baco.compiler.network.nests import common, nest_of
+from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.steps import HostCall, itemsize
 from baco.compiler.network.views import View, dense
 
@@ -45,6 +46,8 @@ Values = Mapping[str, IntegerTensor]
 
 def host_call(operator: IntegerOperator, values: Values) -> HostCall:
     """The call that computes an operator. Raises InfeasibleError for one without a C function."""
+    if isinstance(operator, HostOperator):
+        return operator.host_call(values)
     for kind, make in _CALLS.items():
         if isinstance(operator, kind):
             return make(operator, values)

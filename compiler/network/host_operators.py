@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,6 @@ from baco.compiler.network.float_graph import cropped, pool_counts, rope_angles
 from baco.compiler.network.functions import binary, unary
 from baco.compiler.network.graph import (
     Addition,
-    ArgMax,
     AveragePool,
     BinaryTable,
     Embedding,
@@ -36,6 +35,7 @@ from baco.compiler.network.graph import (
     SumOfRows,
 )
 from baco.compiler.network.resample import resample_axis
+from baco.compiler.network.selection import TermSum
 from baco.compiler.network.tensor_operators import addition, stored_image
 from baco.compiler.network.views import View
 from baco.compiler.row_functions import PRODUCT_BITS
@@ -252,6 +252,9 @@ def reduction(b: IntegerBuilder, op: Operator) -> None:
     kept = [axis for axis in range(rank) if axis not in axes]
     arranged = view.transposed((*kept, *axes))
     count = math.prod(view.shape[axis] for axis in axes)
+    if a["name"] == "norm":
+        norm(b, op, arranged, len(axes), a["p"])
+        return
     if count >= 2**23:
         raise b.error(op, f"a sum of {count} elements does not fit")
     function: Literal["sum", "max", "min"] = a["name"] if a["name"] in ("max", "min") else "sum"
@@ -274,6 +277,25 @@ def reduction(b: IntegerBuilder, op: Operator) -> None:
         b.emit(SumOfRows(b.name(op.name), (op.name,), row, left, rows, None, False, factor))
         return
     b.emit(Reduction(b.name(op.name), (op.name,), target, arranged, function, len(axes), fixed_point(factor)))
+
+
+def norm(b: IntegerBuilder, op: Operator, view: View, axes: int, p: int) -> None:
+    """The p-norm over the last `axes` dimensions of a view: the root of an exact sum, rounded once.
+
+    The elements of the result are in the order of the leading dimensions.
+    """
+    count = math.prod(view.shape[len(view.shape) - axes :])
+    if not p >= 1 or 7 * p + count.bit_length() > 62:
+        raise b.error(op, f"a norm of {count} elements to the power of {p} does not fit into 64 bits")
+    output = b.tensor(op.name, op.output.shape, None)
+    target = output.reshaped(view.shape[: len(view.shape) - axes])
+    assert target is not None
+    terms = np.abs(np.arange(-128, 128)).astype(np.int64) ** p
+    # Where the root, in steps of the result, is half a step behind -128, -127, ...
+    steps = np.maximum(np.arange(-128, 127) + 0.5, 0) * b.scale(output) / b.scale(view)
+    limits = np.where(steps > 0, np.ceil(np.minimum(steps**p, 2.0**62)), 0).astype(np.int64)
+    powers, ends = (b.constant(f"{op.name}.{part}", x) for part, x in (("powers", terms), ("limits", limits)))
+    b.emit(TermSum(b.name(op.name), (op.name,), target, view, powers, ends, axes))
 
 
 def _rows_summed(view: View, axes: int) -> View | None:
@@ -362,8 +384,15 @@ def pad(b: IntegerBuilder, op: Operator) -> None:
     kept = cropped(view.shape, dict(a))
     ones = [1] * len(view.shape)
     view = view.sliced([k.start for k in kept], [k.stop - k.start for k in kept], ones)
+    put_inside(b, op, view, output, a["before"], value)
+
+
+def put_inside(
+    b: IntegerBuilder, op: Operator, view: View, output: View, befores: Sequence[int], value: int
+) -> None:
+    """Copy a view into a larger one, behind `befores` elements of each dimension, all else being `value`."""
     inner = output
-    for axis, before in enumerate(a["before"]):
+    for axis, before in enumerate(befores):
         # No element is written twice: a border lies within those of the dimensions before it.
         before = max(0, before)
         behind = before + view.shape[axis]
@@ -390,19 +419,6 @@ def embedding(b: IntegerBuilder, op: Operator) -> None:
     lookup = b.quantised(entries.name, values)
     output = b.tensor(op.name, op.output.shape, None, b.scale(lookup))
     b.emit(Embedding(b.name(op.name), (op.name,), output, view, lookup))
-
-
-def argmax(b: IntegerBuilder, op: Operator) -> None:
-    """Positions of maxima or minima."""
-    a = semantics_of(op).attributes
-    view = b.operand(semantics_of(op).operands[0], op)
-    axis = a["axis"] % len(view.shape)
-    kept = [i for i in range(len(view.shape)) if i != axis]
-    output = b.tensor(op.name, op.output.shape, None, 1.0, "int32")
-    target = output.reshaped([view.shape[i] for i in kept])
-    assert target is not None
-    arranged = view.transposed((*kept, axis))
-    b.emit(ArgMax(b.name(op.name), (op.name,), target, arranged, a["last"], a["smallest"]))
 
 
 def rope(b: IntegerBuilder, op: Operator) -> None:

@@ -355,6 +355,92 @@ def _check(function: str, words: _Words) -> HostWork:
     return HostWork(f"{function} {size}", _amounts(rows=rows, elements=rows * extent), lines)
 
 
+def _convert(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    extent, *steps = words.take(3)
+    sizes = (4, 1) if words.one() else (1, 4)
+    loops = [
+        OperandWalk(
+            words.places[n],
+            (*extents, extent),
+            tuple(sizes[n] * s for s in (*strides[n], steps[n])),
+            sizes[n],
+        )
+        for n in range(2)
+    ]
+    rows = math.prod(extents)
+    return HostWork(function, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
+
+
+def _top(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    extent, step, wanted, to_step = words.take(4)
+    rows = math.prod(extents)
+    lines = line_misses([OperandWalk(words.places[0], (*extents, extent), (*strides[0], step))])
+    target = (*(4 * one for one in strides[1]), 4 * to_step)
+    lines += line_misses([OperandWalk(words.places[1], (*extents, wanted), target, 4)])
+    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+
+
+def _take(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(3)
+    size, extent, from_step, index_step, to_step, nbytes = words.take(6)
+    rows = math.prod(extents)
+    sizes = (nbytes, 4, nbytes)
+    inner = ((size, from_step), (extent, index_step), (extent, to_step))
+    lines = 0.0
+    for n, (count, step) in enumerate(inner):
+        walk = OperandWalk(
+            words.places[n], (*extents, count), tuple(sizes[n] * s for s in (*strides[n], step)), sizes[n]
+        )
+        # no more elements of the input are read than there are indices
+        lines += min(line_misses([walk]), rows * extent)
+    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+
+
+def _one_hot(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    extent, step = words.take(2)
+    rows = math.prod(extents)
+    lines = OperandWalk(0, extents, tuple(4 * one for one in strides[0]), 4).lines(0)
+    lines += line_misses([OperandWalk(1, (*extents, extent), (*strides[1], step))])
+    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+
+
+def _max_positions(function: str, words: _Words) -> HostWork:
+    images, rows, columns, channels, height, width = words.take(6)
+    source, target = words.take(4), words.take(4)
+    kernel = words.take(2)
+    results = images * rows * columns * channels
+    lines = OperandWalk(0, (images, height, width, channels), tuple(source)).lines(0)
+    steps = tuple(4 * one for one in target)
+    lines += OperandWalk(1, (images, rows, columns, channels), steps, 4).lines(0)
+    amounts = _amounts(results=results, rows=results * kernel[0], taps=results * kernel[0] * kernel[1])
+    return HostWork(function, amounts, lines)
+
+
+def _unpool(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    size, step = words.take(2)
+    lines = line_misses([OperandWalk(words.places[0], extents, strides[0])])
+    lines += line_misses([OperandWalk(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)])
+    lines += 2 * OperandWalk(2, (size,), (step,)).lines(0)
+    return HostWork(function, _amounts(filled=size, elements=math.prod(extents)), lines)
+
+
+def _term_sum(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    inner, (within,) = words.walk(1)
+    extent, step = words.take(2)
+    results, parts = math.prod(extents), math.prod(inner)
+    source = OperandWalk(words.places[0], (*extents, *inner, extent), (*strides[0], *within, step))
+    tables = 256 * 8 / LINE_BYTES + 8  # of the limits a search touches one in each of its steps
+    lines = line_misses([source]) + line_misses([OperandWalk(words.places[3], extents, strides[1])])
+    amounts = _amounts(results=results, parts=results * parts, elements=results * parts * extent)
+    variant = f"{function} {'dense' if step == 1 else 'strided'}"
+    return HostWork(variant, amounts, lines + min(tables, results * parts * extent))
+
+
 _Reader = Callable[[str, _Words], HostWork]
 _FUNCTIONS: dict[str, _Reader] = {
     "net_map": _elementwise((0, 2), tables=256),
@@ -375,4 +461,11 @@ _FUNCTIONS: dict[str, _Reader] = {
     "net_matmul": _matmul,
     "net_convolve": _convolve,
     "net_check": _check,
+    "net_convert": _convert,
+    "net_top": _top,
+    "net_take": _take,
+    "net_one_hot": _one_hot,
+    "net_max_positions": _max_positions,
+    "net_unpool": _unpool,
+    "net_term_sum": _term_sum,
 }

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from baco.compiler.network.arithmetic import fixed_point, float32
 from baco.compiler.network.builder import IntegerBuilder, semantics_of
-from baco.compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
+from baco.compiler.network.graph import Addition, Normalisation, Reduction, Softmax
 from baco.compiler.network.masks import MASKED
+from baco.compiler.network.selection import TermSum
 from baco.compiler.network.views import View
 from baco.compiler.row_functions import exponentials, normalise_parameters, softmax_numerator
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Parameter
 
-#: Longest row whose sum of exponentials leaves enough of int8 for a single one.
-_LOG_SOFTMAX = 64
+#: Fraction bits of exponentials whose sum is taken the logarithm of, and the longest row whose sum they leave room for.
+_EXPONENTIAL_BITS, _LOG_SOFTMAX = 36, 2**24
 
 
 def softmax(b: IntegerBuilder, op: Operator) -> None:
@@ -60,7 +60,7 @@ def softmax(b: IntegerBuilder, op: Operator) -> None:
 
 
 def _log_softmax(b: IntegerBuilder, op: Operator, view: View, axis: int) -> None:
-    """x - max(x) - log(sum(exp(x - max(x)))), every step in int8: enough for the scores of a few classes."""
+    """x - max(x) - log(sum(exp(x - max(x)))): the sum in 64 bits, its logarithm rounded once, the differences in int8."""
     length = view.shape[axis]
     if length > _LOG_SOFTMAX:
         raise b.error(
@@ -73,38 +73,29 @@ def _log_softmax(b: IntegerBuilder, op: Operator, view: View, axis: int) -> None
     arranged = view.transposed(last)
     rows = arranged.shape[:-1]
 
-    def along(row: View) -> View:
-        reshaped = row.reshaped((*rows, 1))
-        assert reshaped is not None
-        return reshaped.expanded(arranged.shape)
-
-    def difference(part: str, left: View, right: View, output: View) -> None:
-        common = max(b.scale(left), b.scale(right))
-        scales = (b.scale(left) / common, -b.scale(right) / common, common / b.scale(output))
+    def difference(part: str, left: View, row: View, output: View) -> None:
+        along = row.reshaped((*rows, 1))
+        assert along is not None
+        common = max(b.scale(left), b.scale(row))
+        scales = (b.scale(left) / common, -b.scale(row) / common, common / b.scale(output))
         left_scale, right_scale, scale = (float32(s) for s in scales)
-        b.emit(
-            Addition(b.name(part), sources, output, left, along(right), left_scale, right_scale, scale, False)
-        )
-
-    def mapped(part: str, source: View, function: Callable[[np.ndarray], np.ndarray], largest: float) -> View:
-        output = b.value(f"{name}.{part}", source.shape, b.scale_for(largest))
-        entries = b.table(f"{name}.{part}.table", function, b.scale(source), b.scale(output))
-        b.emit(Map(b.name(f"{name}.{part}"), sources, output, source, entries))
-        return output
-
-    def reduced(part: str, source: View, function: Literal["sum", "max"], scale: float) -> View:
-        output = b.value(f"{name}.{part}", rows, scale)
-        factor = fixed_point(b.scale(source) / scale)
-        b.emit(Reduction(b.name(f"{name}.{part}"), sources, output, source, function, 1, factor))
-        return output
+        right = along.expanded(arranged.shape)
+        b.emit(Addition(b.name(part), sources, output, left, right, left_scale, right_scale, scale, False))
 
     output = b.tensor(name, op.output.shape, b.order_like(view))
-    top = reduced("max", arranged, "max", b.scale(view))
+    top = b.value(f"{name}.max", rows, b.scale(view))
+    b.emit(Reduction(b.name(f"{name}.max"), sources, top, arranged, "max", 1, fixed_point(1.0)))
     # No distance is larger than the result: the logarithm of a sum of at least 1 is not negative.
     distance = b.value(f"{name}.distance", arranged.shape, b.scale_for(b.ranges[name]))
     difference(f"{name}.distance", arranged, top, distance)
-    total = reduced("sum", mapped("exp", distance, np.exp, 1.0), "sum", b.scale_for(length))
-    logarithm = mapped("log", total, lambda x: np.log(np.maximum(x, 1)), math.log(max(length, 2)))
+    logarithm = b.value(f"{name}.log", rows, b.scale_for(math.log(max(length, 2))))
+    exponentials = np.exp(np.minimum(np.arange(-128, 128), 0) * b.scale(distance))
+    steps = np.exp((np.arange(-128, 127) + 0.5) * b.scale(logarithm))
+    terms, limits = (
+        b.constant(f"{name}.{part}", np.ceil(np.ldexp(x, _EXPONENTIAL_BITS)).astype(np.int64))
+        for part, x in (("exponentials", exponentials), ("limits", steps))
+    )
+    b.emit(TermSum(b.name(f"{name}.log"), sources, logarithm, distance, terms, limits, 1))
     difference(name, distance, logarithm, output.transposed(last))
 
 

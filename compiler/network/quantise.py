@@ -15,6 +15,7 @@ import numpy as np
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
+from baco.compiler.network import selection_operators as selection
 from baco.compiler.network import tensor_operators as tensor
 from baco.compiler.network.arithmetic import saturate8
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
@@ -58,7 +59,14 @@ RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "pad": host.pad,
     "embedding": host.embedding,
     "resize": host.resize,
-    "argmax": host.argmax,
+    "argmax": selection.argmax,
+    "topk": selection.top,
+    "take": selection.take,
+    "gather": selection.gather,
+    "onehot": selection.one_hot,
+    "lppool": selection.norm_pool,
+    "maxpositions": selection.max_positions,
+    "unpool": selection.unpool,
     "rope": host.rope,
     "where": host.where,
 }

@@ -15,6 +15,7 @@ from baco.common.errors import InputError, Location
 from baco.compiler.layers.reference import requantise
 from baco.compiler.network import graph as g
 from baco.compiler.network.arithmetic import saturate8
+from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.views import View
 from baco.compiler.row_functions import normalise, softmax
 
@@ -68,7 +69,7 @@ def _input(network: g.QuantisedNetwork, value: g.IntegerTensor, inputs: Mapping[
 
 def run_operator(op: g.IntegerOperator, read: Read) -> Array:
     """The result of one operator, of the shape of its output; `read` gives the elements of its operands."""
-    return _RULES[type(op)](op, read)
+    return op.compute(read) if isinstance(op, HostOperator) else _RULES[type(op)](op, read)
 
 
 def _products(left: Array, right: Array) -> Array:

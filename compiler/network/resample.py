@@ -25,7 +25,9 @@ def resample_axis(
     i = np.arange(wanted, dtype=np.float64)
     rule = attributes["coordinates"]
     if rule == "align_corners":
-        x = i * (size - 1) / (wanted - 1) if wanted > 1 else np.zeros(1)
+        # ONNX takes the resized length for what the factor says, whole or not.
+        last = scale * size - 1
+        x = i * (size - 1) / last if wanted > 1 and last > 0 else np.zeros(wanted)
     elif rule == "asymmetric":
         x = i / scale
     elif rule == "half_pixel_symmetric":

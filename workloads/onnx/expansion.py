@@ -29,6 +29,7 @@ class Facts:
         constants: names of all constants, large ones included.
         names: all names in use.
         version: of the model's standard operators.
+        sequences: names of the tensors in each sequence.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -37,6 +38,7 @@ class Facts:
     constants: Callable[[str], bool]
     names: set[str] = field(default_factory=set)
     version: int = NODES_VERSION
+    sequences: dict[str, list[str]] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
         """The name, with a number behind it where it is taken."""

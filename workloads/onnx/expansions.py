@@ -23,6 +23,7 @@ from baco.workloads.onnx import (
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.expansion import Expansion, Facts, RefusedError
 from baco.workloads.onnx.reading import passed_over, schema_of
+from baco.workloads.onnx.sequences import SEQUENCES
 
 __all__ = ["EXPANSIONS", "FUNCTIONS", "expanded"]
 
@@ -65,7 +66,7 @@ def _uncommon_average(e: Expansion) -> bool:
 
 
 def _uncommon_batchnorm(e: Expansion) -> bool:
-    return _deep(e) or _computed(1, 2, 3, 4)(e)
+    return _deep(e) or _computed(1, 2, 3, 4)(e) or bool(e.attribute("training_mode", 0))
 
 
 def _uncommon_layernorm(e: Expansion) -> bool:
@@ -120,6 +121,23 @@ def _irregular(e: Expansion) -> bool:
     return len(steps) > 1 or 0 in steps
 
 
+def _few_positions(e: Expansion) -> bool:
+    """Whether positions are known, and of an activation: slices then, not a search at run time."""
+    return e.is_constant(1) and not e.is_constant(0) and e.input(1) in e.facts.known
+
+
+def _constant_positions(e: Expansion) -> bool:
+    return e.is_constant(1)
+
+
+def _computed_values(e: Expansion) -> bool:
+    return e.is_constant(0) or not e.is_constant(2)
+
+
+def _wants_mask(e: Expansion) -> bool:
+    return e.wants(1) or e.has(2)
+
+
 def _uncommon_resize(e: Expansion) -> bool:
     shape = e.shape(0)
     if len(shape) not in (3, 4) or e.attribute("axes", None) is not None:
@@ -165,10 +183,9 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Einsum": (_no_plain_sum, products.einsum),
     "Conv": (_uncommon_convolution, windows.convolution),
     "ConvTranspose": (_uncommon_convolution, windows.transposed_convolution),
+    "MaxUnpool": (_always, windows.unpool),
     "MaxPool": (_deep, partial(windows.pool, operator="MaxPool")),
     "AveragePool": (_uncommon_average, partial(windows.pool, operator="AveragePool")),
-    "LpPool": (_always, normalise.lp_pool),
-    "GlobalLpPool": (_always, partial(normalise.lp_pool, everything=True)),
     "BatchNormalization": (_uncommon_batchnorm, normalise.batch_normalisation),
     "GroupNormalization": (_groups_of_old, normalise.group_normalisation),
     "InstanceNormalization": (
@@ -181,9 +198,13 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "ReduceProd": (_always, normalise.product),
     "Pad": (_not_constant_pad, indexing.mirrored_pad),
     "Gather": (_irregular, indexing.gather),
-    "GatherElements": (_always, indexing.gather_elements),
+    "GatherElements": (_few_positions, indexing.gather_elements),
+    "OneHot": (_computed_values, indexing.one_hot),
+    "Det": (_always, indexing.determinant),
+    "Dropout": (_wants_mask, pointwise.dropout),
+    "DeformConv": (_always, windows.deformed_convolution),
     "GatherND": (_always, indexing.gather_nd),
-    "ScatterElements": (_always, indexing.scatter_elements),
+    "ScatterElements": (_constant_positions, indexing.scatter_elements),
     "Scatter": (_always, indexing.scatter_elements),
     "ScatterND": (_always, indexing.scatter_nd),
     "Compress": (_always, indexing.compress),
@@ -206,6 +227,7 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Loop": (_always, control.loop),
     "Scan": (_always, control.scan),
 }
+EXPANSIONS |= {name: (_always, rule) for name, rule in SEQUENCES.items()}
 for _domain in ("qonnx.custom_op.general", "onnx.brevitas"):
     EXPANSIONS |= {
         f"{_domain}.Quant": (_always, quantisers.quant),
@@ -220,7 +242,7 @@ EXPANSIONS |= {
 FUNCTIONS = frozenset(
     (
         *("Attention", "RotaryEmbedding"),
-        *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
+        *("ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
     )
 )
 

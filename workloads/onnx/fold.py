@@ -103,6 +103,20 @@ def evaluate(
     return values
 
 
+def _range(node: onnx.NodeProto, known: Mapping[str, np.ndarray], opset: int) -> dict[str, np.ndarray] | None:
+    """Range of three numbers, vectors of one element included, which ONNX's own functions give it."""
+    given = {name: known[name].reshape(()) for name in node.input if known[name].size == 1}
+    if len(node.input) != 3 or any(name not in given for name in node.input):
+        return None
+    start, limit, delta = (float(given[name]) for name in node.input)
+    if not delta or not (limit - start) / delta <= SMALL:
+        return None
+    try:
+        return evaluate_node(node, given, opset)
+    except ValueError:
+        return None
+
+
 def _evaluate(
     node: onnx.NodeProto,
     shapes: Mapping[str, tuple[int, ...]],
@@ -130,6 +144,8 @@ def _evaluate(
         return None
     if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
         return None
+    if node.op_type == "Range":
+        return _range(node, known, opset)
     if node.op_type not in _BOUNDED and any(size is None or size > SMALL for size in sizes):
         return None
     try:

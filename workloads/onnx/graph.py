@@ -8,9 +8,10 @@ from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError, first_cause
 from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
-from baco.workloads.onnx.node import OnnxNode
+from baco.workloads.onnx.node import CONSTANT_OUTPUT, OnnxNode
 from baco.workloads.onnx.operators import HANDLERS
 from baco.workloads.options import split_options
+from baco.workloads.views import Unknown
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -30,6 +31,17 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
     network = walk(model)
     if not network.operators or (network.unsupported and not network.tasks):
         cause = first_cause(network.unsupported)
+        constants = [
+            step
+            for tensor in network.outputs
+            for step in tensor.steps
+            if isinstance(step, Unknown) and CONSTANT_OUTPUT in step.reason
+        ]
+        if not cause and network.outputs and len(constants) == len(network.outputs):
+            raise InputError(
+                "the model computes nothing: its outputs do not depend on the inputs",
+                location=Location(model.path),
+            )
         raise InputError(
             "the model holds no operator that the accelerator runs",
             location=Location(model.path),

@@ -14,12 +14,14 @@ from baco.workloads.onnx.expansion import Expansion, RefusedError
 __all__ = [
     "compress",
     "cumulative_sum",
+    "determinant",
     "fourier",
     "gather",
     "gather_elements",
     "gather_nd",
     "linear",
     "mirrored_pad",
+    "one_hot",
     "regions",
     "resize",
     "reverse_sequence",
@@ -37,6 +39,8 @@ __all__ = [
 _MOST_PIECES = 48
 #: Elements of such a matrix.
 _MOST_ELEMENTS = 1 << 22
+#: Of a matrix whose determinant is written out: the terms are as many as the orders of its rows.
+_MOST_ROWS = 4
 
 
 def selected(e: Expansion, x: str, shape: Sequence[int], axis: int, index: Sequence[int]) -> str:
@@ -119,6 +123,47 @@ def gather_elements(e: Expansion) -> None:
     order = np.arange(math.prod(shape)).reshape(shape)
     corner = order[tuple(slice(0, n) if a != axis else slice(None) for a, n in enumerate(index.shape))]
     _flat(e, np.take_along_axis(corner, _positions(index, shape[axis]), axis))
+
+
+def one_hot(e: Expansion) -> None:
+    """Of constant indices, or with numbers that are computed: one of two numbers, by which positions are the indices'."""
+    rank = len(e.shape(0)) + 1
+    axis = e.attribute("axis", -1) % rank
+    depth = int(e.value(1, "depth").reshape(-1)[0])
+    values = e.input(2)
+    off, on = (e.reshape(e.slice(values, 0, i, i + 1), ()) for i in (0, 1))
+    if e.is_constant(0):
+        index = np.expand_dims(e.value(0, "indices").astype(np.int64), axis)
+        places = np.arange(depth).reshape(-1, *(1 for _ in range(rank - axis - 1)))
+        hot = e.constant((index == places) | (index == places - depth))
+    else:
+        zero_one = e.constant([0.0, 1.0])
+        marks = e.add("OneHot", e.input(0), e.constant([depth]), zero_one, axis=axis)
+        hot = e.add("Cast", marks, to=onnx.TensorProto.BOOL)
+    e.finish("Where", hot, on, off)
+
+
+def determinant(e: Expansion) -> None:
+    """Of small matrices, by minors along the first row."""
+    shape = e.shape(0)
+    rank, size = len(shape), shape[-1]
+    if size > _MOST_ROWS:
+        raise RefusedError(f"a matrix of {size} rows")
+
+    def element(row: int, column: int) -> str:
+        return e.slice(e.slice(e.input(0), rank - 2, row, row + 1), rank - 1, column, column + 1)
+
+    def minor(row: int, columns: Sequence[int]) -> str:
+        if len(columns) == 1:
+            return element(row, columns[0])
+        total = ""
+        for number, column in enumerate(columns):
+            rest = minor(row + 1, [c for c in columns if c != column])
+            term = e.add("Mul", element(row, column), rest)
+            total = e.add("Sub" if number % 2 else "Add", total, term) if total else term
+        return total
+
+    e.finish("Reshape", minor(0, range(size)), e.constant(list(shape[:-2]), np.int64))
 
 
 def gather_nd(e: Expansion) -> None:

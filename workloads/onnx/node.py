@@ -19,6 +19,8 @@ from baco.workloads.onnx.reading import default_of, passed_over
 from baco.workloads.onnx.values import OnnxValues
 from baco.workloads.views import Unknown, unrecorded
 
+#: Why an output that is known before the network runs is none.
+CONSTANT_OUTPUT = "it does not depend on the inputs"
 #: Operators that choose among elements: whole numbers and real ones alike.
 _KEEP_ELEMENTS = frozenset(
     (
@@ -165,7 +167,7 @@ class OnnxNode:
                 return x
             reason = "whole numbers of a QuantizeLinear as an output are not supported"
             return x.viewed(x.shape, Unknown(reason, f"output '{name}'"))
-        reason = "it does not depend on the inputs" if name in self.constants else "its shape is not known"
+        reason = CONSTANT_OUTPUT if name in self.constants else "its shape is not known"
         return self._stranger(name, f"{reason}, which an output must", f"output '{name}'")
 
     def _stranger(self, name: str, reason: str, label: str) -> Tensor:

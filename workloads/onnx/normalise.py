@@ -15,7 +15,6 @@ __all__ = [
     "layer_normalisation",
     "local_response",
     "lp_normalisation",
-    "lp_pool",
     "mean_variance",
     "product",
 ]
@@ -28,9 +27,10 @@ def _channels(e: Expansion, index: int, rank: int) -> str:
 
 def batch_normalisation(e: Expansion) -> None:
     """With parameters that are not constants: (x - mean) / sqrt(variance + eps) * scale + shift."""
-    if e.attribute("training_mode", 0):
-        raise RefusedError("training_mode=1")
     rank = len(e.shape(0))
+    if e.attribute("training_mode", 0):
+        _of_the_batch(e, rank)
+        return
     if all(e.is_constant(i) for i in range(1, 5)):  # of more dimensions than an image has
         flat = e.reshape(e.input(0), (*e.shape(0)[:2], -1))
         epsilon = float(e.attribute("epsilon", 1e-5))
@@ -41,6 +41,24 @@ def batch_normalisation(e: Expansion) -> None:
     deviation = e.add("Sqrt", e.add("Add", variance, e.constant(float(e.attribute("epsilon", 1e-5)))))
     centred = e.add("Sub", e.input(0), mean)
     e.finish("Add", e.add("Mul", centred, e.add("Div", scale, deviation)), shift)
+
+
+def _of_the_batch(e: Expansion, rank: int) -> None:
+    """Training mode: mean and variance are those of the batch, and move the running ones by 1 - momentum."""
+    axes = e.constant([a for a in range(rank) if a != 1])
+    mean = e.add("ReduceMean", e.input(0), axes, keepdims=1)
+    centred = e.add("Sub", e.input(0), mean)
+    variance = e.add("ReduceMean", e.add("Mul", centred, centred), axes, keepdims=1)
+    deviation = e.add("Sqrt", e.add("Add", variance, e.constant(float(e.attribute("epsilon", 1e-5)))))
+    normal = e.add("Div", centred, deviation)
+    e.finish("Add", e.add("Mul", normal, _channels(e, 1, rank)), _channels(e, 2, rank))
+    kept = float(e.attribute("momentum", 0.9))
+    for output, (index, own) in enumerate(((3, mean), (4, variance)), 1):
+        if e.wants(output):
+            running = e.add("Mul", e.input(index), e.constant(kept))
+            flat = e.add("Mul", e.reshape(own, (-1,)), e.constant(1 - kept))
+            e.finish("Add", running, flat, output=output)
+        e.input(index)
 
 
 def _scaled(e: Expansion, y: str, scale: str | None, shift: str | None) -> None:
@@ -150,32 +168,6 @@ def local_response(e: Expansion) -> None:
     total = e.add("Add", e.add("Mul", mean, e.constant(alpha)), e.constant(bias))
     y = e.add("Mul", turned, e.add("Pow", total, e.constant(-beta)))
     e.finish("Reshape", e.add("Transpose", y, perm=[0, 2, 1]), e.constant(list(shape)))
-
-
-def lp_pool(e: Expansion, everything: bool = False) -> None:
-    """The p-norm of windows: the mean of powers times their number, and its root."""
-    p = e.attribute("p", 2)
-    if not isinstance(p, int) or p < 1:
-        raise RefusedError(f"p={p}")
-    shape = e.shape(0)
-    power = e.add("Abs", e.input(0))
-    if p > 1:
-        power = e.add("Pow", power, e.constant(float(p)))
-    if everything:
-        total = e.add("ReduceSum", power, e.constant(list(range(2, len(shape)))), keepdims=1)
-    else:
-        kernel = e.attribute("kernel_shape", [])
-        options = {
-            name: e.attribute(name, None)
-            for name in ("strides", "pads", "dilations", "auto_pad", "ceil_mode")
-            if e.attribute(name, None) is not None
-        }
-        mean = e.add("AveragePool", power, kernel_shape=kernel, count_include_pad=1, **options)
-        total = e.add("Mul", mean, e.constant(float(math.prod(kernel))))
-    if p == 1:
-        e.finish("Identity", total)
-    else:
-        e.finish("Pow", total, e.constant(1 / p))
 
 
 def product(e: Expansion) -> None:

@@ -11,8 +11,19 @@ from baco.workloads.network import UnsupportedNodeError
 from baco.workloads.onnx.node import Handler, OnnxNode
 from baco.workloads.onnx.quantised import dequantize, quantize
 from baco.workloads.onnx.semantics import PLAIN_OPERATORS, cast, meaning, skip_norm
-from baco.workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
+from baco.workloads.onnx.tensor_operators import (
+    attention,
+    average_pool,
+    conv,
+    conv_transpose,
+    einsum,
+    gemm,
+    matmul,
+    max_pool,
+    norm_pool,
+)
 from baco.workloads.onnx.views import view_steps
+from baco.workloads.semantics import Semantics
 
 # Elementwise
 
@@ -75,13 +86,29 @@ def _shaped(imp: OnnxNode, kind: str) -> None:
     imp.emit(imp.builder.op(kind, imp.tensors(), imp.output_shape(), weights, imp.name, meaning(imp)))
 
 
-def _several(imp: OnnxNode, kind: str) -> None:
-    """The same with several outputs, all of one operator."""
-    x = imp.tensors()
-    first = imp.builder.op(kind, x, imp.output_shape(), name=imp.name)
-    for index in range(len(imp.node.output)):
-        if imp.node.output[index]:
-            imp.emit(imp.builder.view(first, imp.output_shape(index)), index)
+def _top_k(imp: OnnxNode) -> None:
+    """Positions of the largest elements, and these elements; sorted, whether that is asked for or not."""
+    x = imp.tensor(0)
+    imp.integer("sorted", 1)
+    axis = imp.integer("axis", -1) % len(x.shape)
+    if imp.has(1):
+        count = imp.value(1)
+        if count is None:
+            raise UnsupportedNodeError("how many are wanted (its input 'K') is not a constant")
+        wanted = int(count.reshape(-1)[0])
+    else:
+        wanted = imp.integer("k", 0)  # before version 10
+    if not 0 < wanted <= x.shape[axis]:
+        raise UnsupportedNodeError(f"{wanted} of {x.shape[axis]} elements")
+    shape = (*x.shape[:axis], wanted, *x.shape[axis + 1 :])
+    attributes = {"axis": axis, "count": wanted, "smallest": not imp.integer("largest", 1)}
+    b = imp.builder
+    positions = b.op("topk", (x,), shape, name=imp.name, semantics=Semantics("topk", (x,), attributes))
+    imp.emit(positions, 1)
+    if imp.node.output[0]:
+        taken = Semantics("take", (x, positions), {"axis": axis})
+        name = b.unique(f"{imp.name}.values")
+        imp.emit(b.op("gather", (x, positions), shape, name=name, semantics=taken))
 
 
 def _same(imp: OnnxNode) -> None:
@@ -193,9 +220,9 @@ HANDLERS: dict[str, Handler] = {
     "QLinearMul": partial(_quantized_binary, kind="mul"),
     "Clip": _clip,
     "Relu": partial(_unary, kind="relu"),
-    "MaxPool": partial(pool, kind="maxpool"),
-    "AveragePool": partial(pool, kind="avgpool"),
-    "LpPool": partial(pool, kind="lppool"),
+    "MaxPool": max_pool,
+    "AveragePool": average_pool,
+    "LpPool": norm_pool,
     "BatchNormalization": partial(_norm, kind="batchnorm"),
     "LayerNormalization": partial(_norm, kind="layernorm"),
     "RMSNormalization": partial(_norm, kind="rmsnorm"),
@@ -218,7 +245,7 @@ HANDLERS: dict[str, Handler] = {
     "Pad": partial(_shaped, kind="pad"),
     "RotaryEmbedding": partial(_unary, kind="rope"),
     "Where": partial(_shaped, kind="where"),
-    "TopK": partial(_several, kind="topk"),
+    "TopK": _top_k,
 }
 HANDLERS |= {"Identity": _same, "Dropout": _dropout, "Cast": _cast, "CastLike": _cast}
 HANDLERS |= dict.fromkeys(

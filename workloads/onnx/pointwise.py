@@ -11,7 +11,7 @@ import numpy as np
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 from baco.workloads.onnx.indexing import along
 
-__all__ = ["activated", "cast_like", "clip", "hardmax", "several", "softmax"]
+__all__ = ["activated", "cast_like", "clip", "dropout", "hardmax", "several", "softmax"]
 
 
 def several(e: Expansion, operator: str, mean: bool = False) -> None:
@@ -68,6 +68,16 @@ def cast_like(e: Expansion) -> None:
     if not kind:
         raise RefusedError("the element type that it casts to is not known")
     e.finish("Cast", e.input(0), to=kind)
+
+
+def dropout(e: Expansion) -> None:
+    """Where nothing is dropped: a copy, and a mask that is true everywhere."""
+    if e.has(2) and bool(e.value(2, "training_mode").reshape(-1).any()):
+        ratio = float(e.value(1, "ratio").reshape(-1)[0]) if e.has(1) else 0.5
+        if ratio:
+            raise RefusedError("training_mode drops elements at random, which is not supported")
+    e.finish("Identity", e.input(0))
+    e.finish("Equal", e.input(0), e.input(0), output=1)
 
 
 def clip(e: Expansion) -> None:

@@ -44,7 +44,7 @@ HARMLESS: dict[str, dict[str, str]] = {
     "SimplifiedLayerNormalization": {"stash_type": _PRECISION},
     "GroupNormalization": {"stash_type": _PRECISION},
     "Attention": {"softmax_precision": _PRECISION},
-    "MaxPool": {"storage_order": "it orders the indices alone, an output of its own"},
+    "MaxPool": {"storage_order": "it orders the indices alone, where they are wanted"},
     "Cast": {
         "saturate": "of 8-bit floating point, which is refused",
         "round_mode": "of 8-bit floating point, which is refused",

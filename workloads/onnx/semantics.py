@@ -252,9 +252,52 @@ def _reduce(imp: OnnxNode, name: str) -> Semantics | None:
     return Semantics("reduce", (imp.tensor(0),), attributes)
 
 
+def _norm(imp: OnnxNode, p: int | None = None) -> Semantics | None:
+    """ReduceL1, ReduceL2; over all pixels with `p` from the node."""
+    if p is not None:
+        reduced = _reduce(imp, "norm")
+    else:
+        reduced, p = _global(imp, "norm"), imp.integer("p", 2)
+    if reduced is None or reduced.function != "reduce":
+        return (
+            None if reduced is None else Semantics("unary", reduced.operands, {"name": "abs", "numbers": {}})
+        )
+    return Semantics("reduce", reduced.operands, {**reduced.attributes, "p": p})
+
+
 def _global(imp: OnnxNode, name: str) -> Semantics:
     axes = tuple(range(2, len(imp.shape(0))))
     return Semantics("reduce", (imp.tensor(0),), {"name": name, "axes": axes, "keepdims": True})
+
+
+def _is_infinite(imp: OnnxNode) -> Semantics:
+    ends = {"low": imp.integer("detect_negative", 1), "high": imp.integer("detect_positive", 1)}
+    return _fixed(imp, "isinf", **{name: float(wanted) for name, wanted in ends.items()})
+
+
+def _take(imp: OnnxNode) -> Semantics:
+    return Semantics(
+        "take", (operand(imp, 0), operand(imp, 1)), {"axis": imp.integer("axis", 0) % len(imp.shape(0))}
+    )
+
+
+def _one_hot(imp: OnnxNode) -> Semantics | None:
+    depth, values = imp.value(1), imp.value(2)
+    if depth is None or values is None:
+        return None
+    off, on = (float(n) for n in values.reshape(-1))
+    axis = imp.integer("axis", -1) % len(imp.output_shape())
+    attributes = {"axis": axis, "depth": int(depth.reshape(-1)[0]), "on": on, "off": off}
+    return Semantics("onehot", (imp.tensor(0),), attributes)
+
+
+def _scatter(imp: OnnxNode) -> Semantics | None:
+    """At computed positions of a vector of zeros."""
+    data = parameter(imp, 0).value() if imp.constant(0) is not None and len(imp.shape(0)) == 1 else None
+    if data is None or data.any() or imp.text("reduction", "none") != "none":
+        raise UnsupportedNodeError("its indices are computed, and its first input is not a vector of zeros")
+    imp.integer("axis", 0)
+    return Semantics("unpool", (operand(imp, 2), operand(imp, 1)))
 
 
 def _argmax(imp: OnnxNode, smallest: bool) -> Semantics:
@@ -303,10 +346,11 @@ def _concat(imp: OnnxNode) -> Semantics:
 
 
 def _embedding(imp: OnnxNode) -> Semantics | None:
-    table = parameter(imp, 0)
-    if imp.integer("axis", 0) != 0 or len(table.shape) != 2:
-        return None
-    return Semantics("embedding", (imp.tensor(1), table))
+    """Rows of a constant table; else slices, of a constant or not, at computed positions."""
+    axis = imp.integer("axis", 0) % len(imp.shape(0))
+    if imp.constant(0) is None or axis != 0 or len(imp.shape(0)) != 2:
+        return Semantics("gather", (operand(imp, 0), imp.tensor(1)), {"axis": axis})
+    return Semantics("embedding", (imp.tensor(1), parameter(imp, 0)))
 
 
 def _pad(imp: OnnxNode) -> Semantics | None:
@@ -380,6 +424,14 @@ RULES: dict[str, Rule] = {
     "InstanceNormalization": partial(_groupnorm, per_channel=True),
     "Softmax": _softmax,
     "LogSoftmax": partial(_softmax, logarithm=True),
+    "ReduceL1": partial(_norm, p=1),
+    "ReduceL2": partial(_norm, p=2),
+    "GlobalLpPool": _norm,
+    "IsNaN": partial(_fixed, name="isnan"),
+    "IsInf": _is_infinite,
+    "GatherElements": _take,
+    "OneHot": _one_hot,
+    "ScatterElements": _scatter,
     "ReduceMean": partial(_reduce, name="mean"),
     "ReduceSum": partial(_reduce, name="sum"),
     "ReduceMax": partial(_reduce, name="max"),

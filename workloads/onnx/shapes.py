@@ -26,6 +26,7 @@ from baco.workloads.onnx.fold import (
     write_constants_as_tensors,
 )
 from baco.workloads.onnx.functions import MOST_NODES
+from baco.workloads.onnx.sequences import SEQUENCES
 
 
 def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:
@@ -160,7 +161,8 @@ class _Inference:
             a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute
         )
         standard = node.domain in STANDARD_DOMAINS
-        if standard and not has_graph and all(name in self.roots for name in node.input if name):
+        known = all(name in self.roots for name in node.input if name)
+        if standard and not has_graph and known and node.op_type not in SEQUENCES:
             return None, ""
         types = [self.types.get(name) if name else None for name in node.input]
         return expanded(node, version, self.facts, types, self.has_rule)

@@ -163,16 +163,41 @@ def conv_transpose(imp: OnnxNode) -> None:
     )
 
 
-def pool(imp: OnnxNode, kind: str) -> None:
-    """MaxPool, AveragePool, LpPool."""
+def _windows(imp: OnnxNode) -> dict[str, Any]:
+    """What pooling reads of a node, as `GraphBuilder.pool` has it."""
     x = imp.tensor(0)
     kernel = imp.integers("kernel_shape")
     if not kernel:
         raise imp.error("kernel_shape is missing")
     stride, pads, dilation = _window(imp, x, kernel)
     ceil = imp.integer("ceil_mode", 0) == 1
+    return {"x": x, "kernel": kernel, "stride": stride, "padding": pads, "dilation": dilation, "ceil": ceil}
+
+
+def average_pool(imp: OnnxNode) -> None:
+    """AveragePool."""
+    windows = _windows(imp)
     counts = imp.integer("count_include_pad", 0) == 1
-    imp.emit(imp.builder.pool(kind, x, kernel, stride, pads, dilation, ceil, imp.name, counts))
+    imp.emit(imp.builder.pool("avgpool", **windows, name=imp.name, count_padding=counts))
+
+
+def max_pool(imp: OnnxNode) -> None:
+    """MaxPool, and where the maxima are."""
+    windows = _windows(imp)
+    imp.emit(imp.builder.pool("maxpool", **windows, name=imp.name))
+    if len(imp.node.output) > 1 and imp.node.output[1]:
+        by_columns = imp.integer("storage_order", 0) == 1
+        name = imp.builder.unique(f"{imp.name}.positions")
+        where = imp.builder.pool("maxpositions", **windows, name=name, column_major=by_columns)
+        imp.emit(where, 1)
+
+
+def norm_pool(imp: OnnxNode) -> None:
+    """LpPool; `p` is a real number in version 1."""
+    p = imp.number("p", 2.0) if imp.version < 2 else imp.integer("p", 2)
+    if p != int(p) or p < 1:
+        raise UnsupportedNodeError(f"p={p:g}")
+    imp.emit(imp.builder.pool("lppool", **_windows(imp), name=imp.name, p=int(p)))
 
 
 # Matrix products

@@ -8,11 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import onnx
 
+from baco.workloads.onnx.evaluate import evaluate_node
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = ["convolution", "fused_convolution", "pool", "transposed_convolution"]
+__all__ = [
+    "convolution",
+    "deformed_convolution",
+    "fused_convolution",
+    "pool",
+    "transposed_convolution",
+    "unpool",
+]
 
+#: Elements of the matrix of a deformed convolution.
+_MOST_ELEMENTS = 1 << 22
 #: Taps of a window whose slices are put side by side.
 _MOST_TAPS = 1024
 
@@ -334,3 +345,55 @@ def fused_convolution(e: Expansion) -> None:
         return
     operator, attributes, further = activated(e, name, [float(n) for n in np.asarray(numbers).reshape(-1)])
     e.finish(operator, y, *further, **attributes)
+
+
+def deformed_convolution(e: Expansion) -> None:
+    """DeformConv at constant places: a product with a matrix for every image."""
+    shape = e.shape(0)
+    mixed = math.prod(shape[1:])
+    weight, offset = e.value(1, "weights"), e.value(2, "offsets")
+    mask = e.value(4, "mask") if e.has(4) else None
+    pixels = weight.shape[0] * math.prod(offset.shape[2:])
+    if shape[0] * mixed * pixels > _MOST_ELEMENTS:
+        raise RefusedError(f"{pixels} results of {mixed} elements each")
+    names = ["x", "weight", "offset"] + ([] if mask is None else ["", "mask"])
+    node = onnx.helper.make_node("DeformConv", names, ["y"])
+    node.attribute.extend(e.raw_attributes())
+    given = {"x": np.eye(mixed, dtype=np.float32).reshape(mixed, *shape[1:]), "weight": weight}
+    matrices = []
+    for image in range(shape[0]):
+        given["offset"] = np.repeat(offset[image : image + 1], mixed, 0)
+        if mask is not None:
+            given["mask"] = np.repeat(mask[image : image + 1], mixed, 0)
+        matrices.append(evaluate_node(node, given, e.version)["y"].reshape(mixed, pixels))
+    y = e.add("MatMul", e.reshape(e.input(0), (shape[0], 1, mixed)), e.constant(np.stack(matrices)))
+    y = e.reshape(y, (shape[0], *weight.shape[:1], *offset.shape[2:]))
+    if e.has(3):
+        y = e.add("Add", y, e.reshape(e.input(3), (-1, *(1 for _ in shape[2:]))))
+    e.finish("Identity", y)
+
+
+def unpool(e: Expansion) -> None:
+    """MaxUnpool: elements at their positions in a vector of zeros, then in the shape that is wanted, zeros behind."""
+    shape = e.shape(0)
+    if e.shape(1) != shape:
+        raise RefusedError(f"positions of {e.shape(1)} for elements of {shape}")
+    rank = len(shape) - 2
+    kernel = e.attribute("kernel_shape", [])
+    strides, pads = e.attribute("strides", [1] * rank), e.attribute("pads", [0] * (2 * rank))
+    if not len(kernel) == len(strides) == rank or len(pads) != 2 * rank:
+        raise RefusedError(f"a window of {len(kernel)} dimensions over {rank}")
+    space = [
+        (n - 1) * s - pads[i] - pads[rank + i] + k
+        for i, (n, s, k) in enumerate(zip(shape[2:], strides, kernel, strict=True))
+    ]
+    full = [*shape[:2], *space]
+    zeros = e.constant(np.zeros(math.prod(full), np.float32))
+    flat = [e.reshape(e.input(i), (math.prod(shape),)) for i in (1, 0)]
+    y = e.reshape(e.add("ScatterElements", zeros, *flat, axis=0), full)
+    if e.has(2):
+        wanted = [int(n) for n in e.value(2, "output_shape").reshape(-1)]
+        if len(wanted) != len(full) or any(n < m for n, m in zip(wanted, full, strict=True)):
+            raise RefusedError(f"output_shape={wanted} of {full}")
+        y = e.add("Pad", y, e.constant([0] * len(full) + [n - m for n, m in zip(wanted, full, strict=True)]))
+    e.finish("Identity", y)

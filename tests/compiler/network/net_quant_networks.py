@@ -154,6 +154,42 @@ def moved():
     return b.build()
 
 
+def selected():
+    """The largest, what lies at computed positions, marks of them, numbers as positions and back."""
+    b = GraphBuilder("selected")
+    x = b.input("x", (3, 4, 6))
+
+    def host(kind, function, operands, shape, **attributes):
+        return b.op(kind, operands, shape, semantics=Semantics(function, operands, attributes))
+
+    best = host("topk", "topk", (x,), (3, 2, 6), axis=1, count=2, smallest=False)
+    host("gather", "take", (x, best), (3, 2, 6), axis=1)
+    least = host("topk", "topk", (x,), (3, 4, 3), axis=2, count=3, smallest=True)
+    first = b.slice(least, 2, 0, 1)
+    host("gather", "gather", (x, b.reshape(first, (3, 4))), (3, 3, 4, 6), axis=1)
+    b.op(
+        "gather",
+        (best,),
+        (3, 5, 2, 6),
+        semantics=Semantics("onehot", (best,), {"axis": 1, "depth": 5, "on": 1.5, "off": -0.25}),
+    )
+    b.unary("sigmoid", best)
+    image = b.input("image", (2, 3, 6, 4))
+    b.pool("lppool", image, 3, 2, 1, p=2)
+    b.pool("lppool", image, (2, 3), 1, 0, p=1)
+    where = b.pool("maxpositions", image, 2)
+    host("gather", "unpool", (b.pool("maxpool", image, 2), where), (2, 3, 6, 4))
+    counted = b.input("counted", (3, 4, 6))
+    near = b.op(
+        "elementwise",
+        (counted,),
+        (3, 4, 6),
+        semantics=Semantics("unary", (counted,), {"name": "round", "numbers": {}}),
+    )
+    b.op("gather", (x, near), (3, 4, 6), semantics=Semantics("take", (x, near), {"axis": 2}))
+    return b.build()
+
+
 def clipped():
     b = GraphBuilder("clipped")
     x = b.unary("relu6", b.conv2d(b.input("x", (1, 3, 8, 8)), 8, 3), function="clip", low=0, high=0.5)
@@ -183,6 +219,7 @@ SMALL = {
         pooled,
         averaged,
         moved,
+        selected,
         clipped,
         flattened,
     )

@@ -50,7 +50,8 @@ def rescaled(x: int, factor) -> int:
 class Memory:
     """Values as flat lists."""
 
-    def __init__(self, values):
+    def __init__(self, values, kinds=None):
+        self.kinds = kinds or {}
         self.flat = {name: [int(x) for x in np.asarray(v).reshape(-1)] for name, v in values.items()}
 
     def at(self, view, *index):
@@ -254,7 +255,79 @@ def rotation(op, m):
     return result
 
 
+def conversion(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        factor = Fraction(float(np.float32(op.scale)))
+        number = to_integer(to_float32(to_float32(Fraction(m.at(op.input, *i))) * factor))
+        result[i] = sat8(number) if m.kinds[op.output.value] == "int8" else number
+    return result
+
+
+def top(op, m):
+    result = {}
+    for i in indices(op.input.shape[:-1]):
+        row = [m.at(op.input, *i, j) for j in range(op.input.shape[-1])]
+        left = list(range(len(row)))
+        for place in range(op.output.shape[-1]):
+            best = min(left, key=lambda j, row=row: (row[j] if op.smallest else -row[j], j))
+            left.remove(best)
+            result[(*i, place)] = best
+    return result
+
+
+def take(op, m):
+    result, size = {}, op.input.shape[-1]
+    for *i, j in indices(op.output.shape):
+        at = m.at(op.indices, *i, j)
+        result[(*i, j)] = m.at(op.input, *i, max(0, min(size - 1, at + size if at < 0 else at)))
+    return result
+
+
+def one_hot(op, m):
+    result, depth = {}, op.output.shape[-1]
+    for *i, j in indices(op.output.shape):
+        result[(*i, j)] = op.on if m.at(op.indices, *i) in (j, j - depth) else op.off
+    return result
+
+
+def max_positions(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        places = list(_window(op, i, op.dilation, op.input.shape))
+        best = max(m.at(op.input, *w) for w in places)
+        first = next(w for w in places if m.at(op.input, *w) == best)
+        result[i] = sum(a * b for a, b in zip(first, op.steps, strict=True))
+    return result
+
+
+def unpool(op, m):
+    (size,) = op.output.shape
+    result = dict.fromkeys(indices(op.output.shape), 0)
+    for i in indices(op.input.shape):
+        at = m.at(op.indices, *i)
+        if -size <= at < size:
+            result[(at % size,)] = m.at(op.input, *i)
+    return result
+
+
+def term_sum(op, m):
+    lead, rest = op.input.shape[: -op.axes], op.input.shape[-op.axes :]
+    result = {}
+    for i in indices(lead):
+        total = sum(m.at(op.terms, m.at(op.input, *i, *j) + 128) for j in indices(rest))
+        result[i] = sum(m.at(op.limits, k) <= total for k in range(255)) - 128
+    return result
+
+
 ORACLES = {
+    "Conversion": conversion,
+    "TopK": top,
+    "Take": take,
+    "OneHot": one_hot,
+    "MaxPositions": max_positions,
+    "Unpool": unpool,
+    "TermSum": term_sum,
     "Convolution": convolution,
     "MatMul": matmul,
     "SumOfRows": matmul,
@@ -283,7 +356,7 @@ def run(network, inputs):
             values[value.name] = network.constants[value.name]
         else:
             values[value.name] = inputs.get(value.name, np.zeros(value.shape, np.int64))
-    memory = Memory(values)
+    memory = Memory(values, {value.name: value.dtype for value in network.values.values()})
     for op in network.operators:
         result = ORACLES[type(op).__name__](op, memory)
         assert set(result) == set(indices(op.output.shape)), op.name

@@ -22,6 +22,15 @@ from baco.compiler.network.graph import (
     Rotation,
     Softmax,
 )
+from baco.compiler.network.selection import (
+    Conversion,
+    MaxPositions,
+    OneHot,
+    Take,
+    TermSum,
+    TopK,
+    Unpool,
+)
 from baco.compiler.network.views import View
 from tests.compiler.network.net_sketch import Sketch, check
 
@@ -189,6 +198,73 @@ def rotation(s: Sketch) -> None:
     )  # fmt: skip
 
 
+def positions(s: Sketch, n: tuple[int, ...], low: int, high: int, role: str = "constant") -> View:
+    return s.strided(n, role, s.random.integers(low, high, n, dtype=np.int32))
+
+
+def wide(s: Sketch, n: tuple[int, ...]) -> View:
+    return s.value(n, "output", np.zeros(n, np.int32))
+
+
+def conversion(s: Sketch) -> None:
+    n, scale = shape(s), float(np.float32(2 ** s.random.uniform(-6, 1)))
+    if s.random.random() < 0.5:
+        s.add(Conversion, s.either(n, "output"), input=positions(s, n, -300, 4000), scale=scale)
+    else:
+        s.add(Conversion, wide(s, n), input=s.either(n), scale=scale)
+
+
+def top(s: Sketch) -> None:
+    n = shape(s, size=20)
+    out = wide(s, (*n[:-1], int(s.random.integers(1, n[-1] + 1))))
+    s.add(TopK, out, input=s.either(n), smallest=bool(s.random.integers(2)))
+
+
+def take(s: Sketch) -> None:
+    n, size = shape(s), int(s.random.integers(1, 9))
+    indices = positions(s, n, -10, 10)
+    if s.random.random() < 0.5:
+        s.add(Take, s.either(n, "output"), input=s.either((*n[:-1], size)), indices=indices)
+    else:
+        s.add(Take, wide(s, n), input=positions(s, (*n[:-1], size), -(10**6), 10**6), indices=indices)
+
+
+def one_hot(s: Sketch) -> None:
+    n, depth = shape(s, most=3), int(s.random.integers(1, 9))
+    on, off = (int(x) for x in s.random.integers(-128, 128, 2))
+    s.add(OneHot, s.either((*n, depth), "output"), indices=positions(s, n, -10, 10), on=on, off=off)
+
+
+def max_positions(s: Sketch) -> None:
+    image, kernel, stride, padding, dilation, size = windows(s)
+    steps = tuple(int(x) for x in s.random.integers(0, 1000, 4))
+    s.add(
+        MaxPositions, wide(s, (2, *size, 5)), input=s.either((2, *image, 5)), kernel=kernel, stride=stride,
+        padding=padding, dilation=dilation, steps=steps,
+    )  # fmt: skip
+
+
+def unpool(s: Sketch) -> None:
+    n, size = shape(s), int(s.random.integers(1, 200))
+    indices = positions(s, n, -size - 3, size + 3)
+    s.add(Unpool, s.either((size,), "output"), input=s.either(n), indices=indices)
+
+
+def term_sum(s: Sketch) -> None:
+    n = shape(s)
+    axes = int(s.random.integers(1, len(n) + 1))
+    terms = s.value((256,), "constant", s.random.integers(-(2**40), 2**40, 256))
+    limits = s.value((255,), "constant", np.sort(s.random.integers(-(2**42), 2**42, 255)))
+    s.add(
+        TermSum,
+        s.either(n[: len(n) - axes], "output"),
+        input=s.either(n),
+        terms=terms,
+        limits=limits,
+        axes=axes,
+    )
+
+
 OPERATORS: dict[str, Callable[[Sketch], None]] = {
     "map": map_,
     "fill": fill,
@@ -204,6 +280,13 @@ OPERATORS: dict[str, Callable[[Sketch], None]] = {
     "average pool": average_pool,
     "resize": resize,
     "rotation": rotation,
+    "conversion": conversion,
+    "top": top,
+    "take": take,
+    "one hot": one_hot,
+    "positions of maxima": max_positions,
+    "unpool": unpool,
+    "sum of terms": term_sum,
 }
 
 

@@ -380,7 +380,7 @@ def test_a_choice_by_a_comparison(tmp_path):
     [
         ("LSTM", {"hidden_size": 4, "activations": ["Strange"] * 3}, "its activation 'Strange'"),
         ("LpNormalization", {"p": 3}, "p=3"),
-        ("MaxUnpool", {"kernel_shape": [2]}, "MaxUnpool"),
+        ("MaxUnpool", {"kernel_shape": [2]}, "positions of (1,) for elements of (5, 2, 6)"),
     ],
 )
 def test_a_refusal_names_operator_and_form(tmp_path, op, attributes, says):

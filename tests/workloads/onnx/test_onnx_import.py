@@ -208,7 +208,7 @@ def gemm(*shapes, **attributes):
         (one_conv(auto_pad="SOME"), "auto_pad"),
         (one_conv(strides=1), "not of type INTS"),
         (renamed(lambda m: m.graph.node[0].ClearField("output")), "writes no output"),
-        (renamed(lambda m: m.graph.node[0].ClearField("input")), "no operator that the accelerator runs"),
+        (renamed(lambda m: m.graph.node[0].ClearField("input")), "outputs do not depend on the inputs"),
         (renamed(lambda m: m.graph.node[0].input.__setitem__(0, "typo")), "'typo', which nothing produces"),
         (renamed(lambda m: m.graph.initializer[0].dims.__setitem__(0, -8)), "negative extent"),
         (renamed(lambda m: m.graph.initializer[0].dims.__setitem__(0, 2**62)), "exact range"),
