@@ -103,6 +103,7 @@ def _app(program: str) -> Any:
     from baco.commands.fuse import fuse
     from baco.commands.init import init
     from baco.commands.isa import isa
+    from baco.commands.mcp import mcp
     from baco.commands.model import model
     from baco.commands.networks import networks
     from baco.commands.opt import opt
@@ -141,6 +142,7 @@ def _app(program: str) -> Any:
         simulate,
         trace,
         cosim,
+        mcp,
         doctor,
         completion,
     ):

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from baco.common.errors import BacoError, Location, StorageError
-from baco.common.files import read_input, storage_error, sync_folder
+from baco.common.files import own_place, read_input, storage_error, sync_folder
 from baco.common.locks import hold, open_lock, try_lock
 from baco.common.private import private_folder, trusted_owner
 
@@ -82,6 +82,7 @@ class Cache:
 
     def __init__(self, within: Path | None = None, *, note: Callable[[str], None] | None = None) -> None:
         self.folder = own_folder(within)
+        own_place(self.folder)
         self._note = note or _to_standard_error
         try:
             _use(self.folder)

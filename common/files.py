@@ -9,7 +9,9 @@ import stat
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from baco.common.door import argument
@@ -23,13 +25,59 @@ _OWN_STREAM = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/(\d{1,9})
 _PIPE_SECONDS = 2.0
 
 
+#: Folder that users' files are read from alone, while somebody asks for that.
+_only_below: ContextVar[Path | None] = ContextVar("only_below", default=None)
+#: Folders of this process's own making, whose files it may read at any time: scratch folders, the cache.
+_own_places = {str(Path(__file__).parents[1])}
+
+
+def own_place(folder: str | Path) -> None:
+    """This process made a folder for itself: `only_below` does not concern what it reads there."""
+    _own_places.add(os.path.abspath(folder))
+
+
+@contextmanager
+def only_below(folder: Path) -> Iterator[None]:
+    """Meanwhile, files that users name are read only if they lie below a folder, wherever links lead, or come with baco: for callers
+    who are not to see the rest of the machine."""
+    token = _only_below.set(folder)
+    try:
+        yield
+    finally:
+        _only_below.reset(token)
+
+
+def check_place(path: str | Path) -> None:
+    """Raises InputError for a file outside of where files may be read (`only_below`)."""
+    allowed = _only_below.get()
+    if allowed is None or is_below(path, allowed):
+        return
+    # not followed through links, which in a checkout lead from baco's own folder to its parts
+    if not any(os.path.abspath(path).startswith(own + os.sep) for own in _own_places):
+        raise InputError(
+            "this file is outside of the folder that is worked in",
+            location=Location(str(path)),
+            hint=f"put it below {allowed}",
+        )
+
+
+def is_below(path: str | Path, folder: str | Path) -> bool:
+    """Whether a path, followed through all links, lies in a folder or below; false for a name that no file can have."""
+    try:
+        own, root = os.path.realpath(path), os.path.realpath(folder)
+        return os.path.commonpath([own, root]) == root
+    except (OSError, ValueError):
+        return False
+
+
 def read_input(path: str | Path, *, limit_bytes: int = MAX_INPUT_BYTES) -> bytes:
     """Content of a file named by the user.
 
     Raises InputError when it is missing, a folder, a pipe or device (which could block for ever),
-    unreadable or larger than `limit_bytes`.
+    unreadable or larger than `limit_bytes`, and as `check_place` does.
     """
     path = Path(path)
+    check_place(path)
     here = Location(str(path))
     try:
         status = os.stat(path)

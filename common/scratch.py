@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from baco.common.errors import StorageError
-from baco.common.files import storage_error
+from baco.common.files import own_place, storage_error
 from baco.common.locks import open_lock, try_lock
 
 __all__ = ["scratch_folder"]
@@ -35,6 +35,7 @@ def scratch_folder() -> Iterator[Path]:
     folder, lock = None, None
     try:
         folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=place))
+        own_place(folder)
         lock = open_lock(folder / _LOCK)
         try_lock(lock)
         yield folder

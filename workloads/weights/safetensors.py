@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from baco.common.errors import InputError, Location
+from baco.common.files import check_place
 
 __all__ = ["SafetensorsFile", "StoredTensor"]
 
@@ -93,6 +94,7 @@ class SafetensorsFile:
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
     where = Location(str(path))
+    check_place(path)
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
