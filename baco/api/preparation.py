@@ -154,7 +154,7 @@ class PreparedSearch:
 
 @checked(
     objective="a metric (edp, latency, energy, area, edap), a function of a design's cost, or several of them for their front",
-    search="a searcher's name: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published",
+    search="a searcher's name: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published",
     space="a name, a YAML file, a baco.Space, or a dict with the keys of such a file",
     progress="True, False, or an object with update(summary, budget) and note(text)",
 )
@@ -208,8 +208,8 @@ def prepared_search(
             and no limit where `time_limit` is given.
         time_limit: budget in seconds.
         seed: of all randomness; the same settings, seed and versions give the same result.
-        search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop`, `dosa` or
-            `dosa-published`.
+        search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop`, `evolution`, `dosa`
+            or `dosa-published`.
         sampler: the same as `search`; or a strategy of your own: a class derived from `baco.Sampler` (docs/samplers.md).
         cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
         timing: whose cycles are predicted, and measured by `validate`: `baco` (our Verilog's) or `gemmini` (the original

@@ -76,7 +76,7 @@ def explore(
         str,
         typer.Option(
             "--search",
-            help="Searcher: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published.",
+            help="Searcher: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published.",
         ),
     ] = "gradient",
     cost_model: Annotated[

@@ -30,8 +30,8 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.schedules.text import schedule_text
 from baco.exploration.measure.layer import measure_layer
-from baco.exploration.programs.search import Begin, Found, LayerSearch, best_measured
-from baco.exploration.programs.tasks import Scheduler, TuningTask
+from baco.exploration.samplers.evolution import Begin, Found, LayerSearch, best_measured
+from baco.exploration.samplers.tuning_tasks import Scheduler, TuningTask
 
 __all__ = ["METHODS", "SketchBench", "bench_sketches", "sketches_page"]
 

@@ -22,13 +22,14 @@ from baco.bench.learned.scores import pairwise_accuracy
 from baco.bench.paper.shapes import read_shapes
 from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
+from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.text import style_of
+from baco.compiler.styles.realise import realise
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.protocol import Floats
-from baco.exploration.programs.annotation import random_program
-from baco.exploration.programs.layers import LayerPrograms
+from baco.exploration.samplers.evolution import LayerSearch
 
 __all__ = ["grow_weighted", "program_scores", "recall", "throughputs", "weighted_loss"]
 
@@ -121,18 +122,15 @@ def sampled(shapes: Sequence[int], each: int, seed: int) -> tuple[Floats, Floats
     known = [one for one in read_shapes() if one.table]
     rows, cycles, graphs = [], [], []
     for number, place in enumerate(shapes):
-        search = LayerPrograms({"layer": Layer(known[place].problem)}, accelerator)
-        drawn = random.Random(seed + number)
-        found = [random_program(search.sketches, drawn, search.fits) for _ in range(each)]
-        programs = list(dict.fromkeys(one for one in found if one is not None))
-        (tensor,) = search.computed(programs[0])
-        layers = [search.flat[tensor]] * len(programs)
-        mappings = [one.mapping(tensor) for one in programs]
-        styles = [style_of(search.realised(one, tensor)) for one in programs]
-        features, _ = described(layers, mappings, [accelerator] * len(programs), styles)
+        search = LayerSearch(Layer(known[place].problem), accelerator, begin="sampling")
+        mappings = search.drawn(each, seed + number)
+        layers = [search.flat] * len(mappings)
+        styles = [style_of(realise(search.flat, one, accelerator)) for one in mappings]
+        features, _ = described(layers, mappings, [accelerator] * len(mappings), styles)
         rows.append(features.flat[:, : features.names.index("predicted")])
-        cycles.append(np.array(search.cycles(programs)))
-        graphs.append(np.full(len(programs), number))
+        predicted = predict_layers(layers, mappings, accelerator)
+        cycles.append(np.array([float(one.cycles) for one in predicted]))
+        graphs.append(np.full(len(mappings), number))
     return np.concatenate(rows), np.concatenate(cycles), np.concatenate(graphs)
 
 

@@ -42,6 +42,11 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
         "TwoLoopSampler",
         "random hardware x random mappings (published baseline)",
     ),
+    "evolution": (
+        "baco.exploration.samplers.evolution",
+        "EvolutionSampler",
+        "evolution of mappings, hardware inferred (in the style of Ansor)",
+    ),
     "dosa": (
         "baco.exploration.samplers.dosa",
         "DosaSampler",

@@ -85,6 +85,11 @@ class Proposals:
 
     def neighbours(self, task: Ints, base: Genomes, limit: Floats) -> tuple[Ints, Genomes]:
         """Changed mappings that fit and have not been tried, with their tasks."""
+        rows, found = self.changes(task, base, limit)
+        return task[found], rows[found]
+
+    def changes(self, task: Ints, base: Genomes, limit: Floats) -> tuple[Genomes, Bools]:
+        """Of every row a changed mapping that fits and has not been tried, and for which of them one was found."""
         open_ = np.ones(len(task), dtype=np.bool_)
         result = base.copy()
         for _ in range(_ATTEMPTS):
@@ -95,7 +100,7 @@ class Proposals:
             good[good] = self.archive.fresh(task[index][good], rows[good])
             result[index[good]] = rows[good]
             open_[index[good]] = False
-        return task[~open_], result[~open_]
+        return result, ~open_
 
     def shaken(self, task: Ints, base: Genomes, limit: Floats) -> Genomes:
         """Neighbours of neighbours, fitting or not."""

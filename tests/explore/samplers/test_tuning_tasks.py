@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from baco.common.errors import InputError
-from baco.exploration.programs.tasks import OBJECTIVES, Objective, Scheduler, TuningTask, gradient
+from baco.exploration.samplers.tuning_tasks import OBJECTIVES, Objective, Scheduler, TuningTask, gradient
 
 
 def test_published_gradient() -> None:

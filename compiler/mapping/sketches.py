@@ -1,32 +1,179 @@
-"""Rules that derive sketches, from the last node of a graph backwards.
+"""Sketches: structures of programs, tile sizes and all else that is a number left open, and the rules that derive them (Ansor, section
+4.1 and Table 1).
 
-Source: Ansor, Table 1 and section 4.3; the accelerator's own rules follow from what its memories and its array are.
+A sketch says of every operator of a graph how its loops are divided (`LoopForm`), whom it takes along (a consumer fused behind its
+sums), whether it is computed where it is read, and whether a sum is split to run side by side. Filled in, it is a tile tree
+(`baco.exploration.samplers.sketches`). Rules go from the last node of a graph backwards. On an array, what rules leave open is what a
+`Mapping` says, and nothing is derived.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
-from baco.accel.config import Accelerator
-from baco.accel.dataflows import DATAFLOWS, MACRO_DATAFLOW
 from baco.common.errors import InputError
-from baco.compiler.mapping.contraction import Access, Contraction
-from baco.compiler.mapping.expression import Variable
-from baco.exploration.programs.graph import TensorGraph
-from baco.exploration.programs.sketch import LoopForm, Part, Sketch, Slot, letters
-from baco.workloads.problem import DIMS
+from baco.compiler.mapping.contraction import Contraction
+from baco.compiler.mapping.factors import divisions
+from baco.compiler.mapping.tensor_graph import TensorGraph
 
-__all__ = ["Rule", "array_rules", "cpu_rules", "derive", "gpu_rules"]
+__all__ = [
+    "LoopForm",
+    "Part",
+    "Rule",
+    "Sketch",
+    "Slot",
+    "cpu_rules",
+    "derive",
+    "gpu_rules",
+    "letters",
+    "tilings",
+]
 
 #: Sketches of a graph that are more mean that a rule does not end.
 _MOST_STATES = 5_000
 #: What is behind the name of a tensor while it is summed up, apart from where it is stored in the end.
 _CACHE = ".sums"
-#: Loops of the macros: whole tiles over main memory, blocks of a tile, rows of a block.
-_BLOCKS, _PIXELS = ("S", "R", "C", "K"), ("N", "Q", "P")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for loops: a factor of each of its dimensions.
+
+    Attributes:
+        level: of the memory whose tiles they run over.
+        dims: in the order in which they run.
+        spatial: whether they run side by side (blocks and threads of a GPU).
+    """
+
+    level: int
+    dims: tuple[str, ...]
+    spatial: bool = False
+
+
+@dataclass(frozen=True)
+class LoopForm:
+    """How an operator's loops are divided, by factors that multiply to the extents.
+
+    Attributes:
+        name: for people.
+        slots: outermost first.
+        meeting: so many slots from outside are the loops of a fused consumer, too; what is left of it comes after them.
+    """
+
+    name: str
+    slots: tuple[Slot, ...]
+    meeting: int = 0
+
+    @property
+    def loops(self) -> int:
+        """How many loops there are."""
+        return sum(len(slot.dims) for slot in self.slots)
+
+    def parts(self, dim: str) -> int:
+        """Slots that have a dimension."""
+        return sum(dim in slot.dims for slot in self.slots)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One operator in a sketch.
+
+    Attributes:
+        form: None: one nest of whole loops.
+        consumer: name of the operator that runs behind its sums, block by block.
+        behind: this is such a consumer.
+        inlined: computed where it is read.
+        movable: an annotation may place it inside its reader's tiles.
+        split: of a sum in parts side by side: the dimension, and whether parts are runs of neighbours.
+    """
+
+    operator: Contraction
+    form: LoopForm | None = None
+    consumer: str = ""
+    behind: bool = False
+    inlined: bool = False
+    movable: bool = False
+    split: tuple[str, bool] | None = None
+
+    @property
+    def tensor(self) -> str:
+        """That it makes."""
+        return self.operator.output.operand
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A structure and how it came about.
+
+    Attributes:
+        parts: one for each operator, those that make a tensor before those that read it.
+        trace: rules applied, with the number of the node they worked on.
+        shapes: of tensors from outside (`TensorGraph`).
+    """
+
+    parts: tuple[Part, ...]
+    trace: tuple[tuple[str, int], ...] = ()
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    @cached_property
+    def graph(self) -> TensorGraph:
+        """Its operators."""
+        return TensorGraph(tuple(part.operator for part in self.parts), dict(self.shapes))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules applied, in order."""
+        return tuple(name for name, _ in self.trace)
+
+    def part(self, tensor: str) -> Part:
+        """The part that makes a tensor."""
+        return next(part for part in self.parts if part.tensor == tensor)
+
+    def with_part(self, tensor: str, **changes: object) -> Sketch:
+        """With a part changed."""
+        return replace(
+            self,
+            parts=tuple(replace(part, **changes) if part.tensor == tensor else part for part in self.parts),  # type: ignore[arg-type]
+        )
+
+    def with_parts(self, tensor: str, parts: tuple[Part, ...]) -> Sketch:
+        """With others in a part's place."""
+        return replace(
+            self,
+            parts=tuple(new for part in self.parts for new in (parts if part.tensor == tensor else (part,))),
+        )
+
+
+def letters(structure: str, operator: Contraction, meeting: int, spatial: int = 0) -> LoopForm:
+    """Multi-level tiling in Ansor's notation, on no memories in particular: S for loops over results, R for those that sum up.
+
+    Args:
+        structure: "SSRSRS", say.
+        meeting: see `LoopForm`.
+        spatial: so many groups from outside run side by side (blocks and threads of a GPU).
+    """
+    groups = {
+        "S": tuple(name for name in operator.extents if name not in operator.reduction),
+        "R": operator.reduction,
+    }
+    slots = tuple(Slot(len(structure) - n, groups[letter], n < spatial) for n, letter in enumerate(structure))
+    return LoopForm(structure, slots, meeting)
+
+
+def tilings(form: LoopForm, operator: Contraction) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """All tile sizes of a form: the factors of every dimension, in the order of `extents`, by slot."""
+    return itertools.product(
+        *(divisions(extent, form.parts(dim)) for dim, extent in operator.extents.items())
+    )
+
+
+# -------------------------------------------------------------------- rules
+
 
 #: The sketch so far, and the tensor that is worked on.
 Applies: TypeAlias = "Callable[[Sketch, str], bool]"
@@ -83,69 +230,6 @@ def cpu_rules(lanes: int = 64, structure: str = "SSRSRS") -> list[Rule]:
 def gpu_rules(lanes: int = 1024) -> list[Rule]:
     """The same for GPUs: three groups of loops are blocks, virtual threads and threads; consumers come behind them."""
     return _published(lanes, "SSSRRSRS", meeting=3, spatial=3)
-
-
-def array_rules(accelerator: Accelerator) -> list[Rule]:
-    """Rules of a systolic array with its two memories.
-
-    A node that sums up products runs on the array, always; its operands are cached in the scratchpad (7), its sums in the
-    accumulator, from which they leave by the node's consumer (5). Then its innermost tile becomes an instruction (8): in
-    every dataflow that the array offers, by single commands, which leave order and copies open, and by the loop macro.
-    """
-
-    def computes(sketch: Sketch, tensor: str) -> bool:
-        part = _own(sketch, tensor)
-        return part is not None and part.form is None and _is_layer(part.operator)
-
-    def cached(sketch: Sketch, tensor: str) -> bool:
-        return "cache read" in {name for name, at in sketch.trace if at == _place(sketch, tensor)}
-
-    def consumer(sketch: Sketch, tensor: str) -> bool:
-        return sketch.graph.fusible_consumer(tensor) is not None
-
-    def tensorise(sketch: Sketch, tensor: str) -> Iterable[tuple[Sketch, bool]]:
-        operator = sketch.part(tensor).operator
-        for form in array_forms(operator, accelerator):
-            yield _fused(sketch, tensor, form), True
-
-    return [
-        Rule("skip", lambda s, t: not s.graph.is_inlinable(t) and not computes(s, t), _skip),
-        Rule("inline", lambda s, t: s.graph.is_inlinable(t) and not computes(s, t), _inline),
-        Rule("cache read", lambda s, t: computes(s, t) and not cached(s, t), lambda s, t: [(s, False)]),
-        Rule(
-            "cache write", lambda s, t: computes(s, t) and cached(s, t) and not consumer(s, t), _cache_write
-        ),
-        Rule(
-            "tensorise", lambda s, t: computes(s, t) and cached(s, t) and consumer(s, t), tensorise
-        ),
-    ]  # fmt: skip
-
-
-def array_forms(operator: Contraction, accelerator: Accelerator) -> list[LoopForm]:
-    """Ways in which an operator runs on an array: the macro first, then single commands in every dataflow.
-
-    Copies and orders of loops are an annotation's to choose, but for what a macro fixes (`baco.compiler.styles.realise`).
-    """
-    dim, all_dims = accelerator.dim, DIMS
-    found = []
-    product = operator.extents["R"] == operator.extents["S"] == 1
-    features = accelerator.features
-    if MACRO_DATAFLOW in accelerator.dataflows and (features.loop_ws if product else features.loop_conv):
-        slots: tuple[Slot, ...] = (
-            Slot(3, all_dims), Slot(2, ("K",), dim), Slot(1, _BLOCKS), Slot(1, ("C",), dim), Slot(0, _PIXELS),
-        )  # fmt: skip
-        found.append(LoopForm("macro", slots, 1, MACRO_DATAFLOW, "sums", exact=False))
-    for flow in accelerator.dataflows:
-        rule = DATAFLOWS[flow]
-        slots = (
-            Slot(3, all_dims), Slot(2, all_dims), Slot(2, ("K",), dim), Slot(1, all_dims),
-            Slot(1, (rule.row,), dim), Slot(0, rule.loops[0]),
-        )  # fmt: skip
-        found.append(LoopForm(flow, slots, 1, flow, "any", copies=True, exact=False))
-    return found
-
-
-# -------------------------------------------------------------------- the published rules
 
 
 def _published(lanes: int, structure: str, meeting: int, spatial: int) -> list[Rule]:
@@ -212,22 +296,3 @@ def _rfactor(sketch: Sketch, tensor: str) -> list[tuple[Sketch, bool]]:
 
 def _own(sketch: Sketch, tensor: str) -> Part | None:
     return None if sketch.graph.maker(tensor) is None else sketch.part(tensor)
-
-
-def _place(sketch: Sketch, tensor: str) -> int:
-    return sketch.graph.nodes.index(tensor) + 1
-
-
-def _is_layer(operator: Contraction) -> bool:
-    """A convolution or product as the array's tools name its dimensions (`baco.compiler.mapping.contraction.convolution`)."""
-
-    def plain(access: Access) -> bool:
-        return all(isinstance(index, Variable) for index in access.indices)
-
-    return (
-        operator.body == "products"
-        and set(DIMS) <= set(operator.extents) <= {"G", *DIMS}
-        and len(operator.inputs) == 2
-        and plain(operator.output)
-        and plain(operator.inputs[1])
-    )

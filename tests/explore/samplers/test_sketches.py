@@ -11,11 +11,12 @@ from baco.compiler.mapping.contraction import Access, Contraction, matmul
 from baco.compiler.mapping.contraction_text import parse_contraction
 from baco.compiler.mapping.execution import execute_tree
 from baco.compiler.mapping.expression import variable
+from baco.compiler.mapping.factors import divisions
+from baco.compiler.mapping.sketches import Rule, Sketch, cpu_rules, derive, gpu_rules, letters, tilings
+from baco.compiler.mapping.tensor_graph import TensorGraph
 from baco.compiler.mapping.text import format_tree, parse_tree
-from baco.exploration.programs.annotation import divisions, random_program, tilings
-from baco.exploration.programs.graph import TensorGraph
-from baco.exploration.programs.rules import Rule, cpu_rules, derive, gpu_rules
-from baco.exploration.programs.sketch import Sketch, letters
+from baco.compiler.mapping.tree import Tile
+from baco.exploration.samplers.sketches import random_program
 
 
 def pointwise(text: str, extents: dict[str, int]) -> Contraction:
@@ -88,7 +89,7 @@ def test_a_gpus_outer_loops_run_side_by_side() -> None:
     form = sketch.part("C").form
     assert form is not None
     assert form.loops == 13
-    assert [slot.lanes is not None for slot in form.slots] == [True] * 3 + [False] * 5
+    assert [slot.spatial for slot in form.slots] == [True] * 3 + [False] * 5
 
 
 def test_a_product_of_512_has_484000_tilings() -> None:
@@ -121,11 +122,10 @@ def test_random_programs_compute_what_the_graph_says(
     sketches = derive(graph, rules)
     last = graph.nodes[-1]
     for sketch, _ in itertools.product(sketches, range(3)):
-        program = random_program([sketch], drawn)
-        assert program is not None
+        program = random_program(sketch, drawn)
         assert parse_tree(format_tree(program.tree)) == program.tree
         found = execute_tree(program.tree, program.operators, tensors, functions)
-        np.testing.assert_array_equal(found[last], expected, err_msg=str(sketch))
+        np.testing.assert_array_equal(found[last], expected, err_msg=str(sketch.trace))
 
 
 def outside(graph: TensorGraph) -> dict[str, tuple[int, ...]]:
@@ -151,12 +151,18 @@ def test_what_is_stored_can_be_padded_inside_the_tiles_that_read_it() -> None:
     graph = second_input(4, 4, 24, 20)
     drawn = random.Random(0)
     sketch = next(one for one in derive(graph, cpu_rules()) if "tile and fuse" in one.rules)
-    depths = {
-        program.annotation("C").depth
-        for program in (random_program([sketch], drawn) for _ in range(80))
-        if program
-    }
+    depths = {depth(random_program(sketch, drawn).tree, "C") for _ in range(80)}
     assert depths == set(range(7))
+
+
+def depth(tile: Tile, operator: str) -> int:
+    """Tiles around an operator, the whole program apart, that another one's lie inside; 0 where it runs before them."""
+    for child in tile.children:
+        if child.operator == operator:
+            return 0
+        if any(one.operator == operator for one in child.tiles):
+            return 1 + depth(child, operator)
+    raise AssertionError(f"{operator} does not run")
 
 
 def test_a_rule_of_ones_own_is_applied_like_the_others() -> None:
