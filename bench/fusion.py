@@ -14,12 +14,11 @@ from typing import Any
 from baco.accel.presets import load_accelerator
 from baco.bench.whole_programs import ProgramRow, program_cost
 from baco.common.files import atomic_write, output_folder
+from baco.exploration.measure.session import ValidationOptions, ValidationProgress, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME
-from baco.exploration.validate.run import ValidationOptions, ValidationProgress
-from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 

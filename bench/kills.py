@@ -24,17 +24,17 @@ from typing import Any
 from baco.accel.presets import load_accelerator
 from baco.common.errors import BacoError
 from baco.common.processes import python_children
+from baco.exploration._json import to_json
 from baco.exploration.executors.base import Executor, Finished, Need, Shelf, WorkItem
 from baco.exploration.executors.engine import ExecutorChoice
 from baco.exploration.measure.job import Measurable
 from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.session import STORE_NAME, ValidationOptions, measured_designs, validate_file
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
-from baco.exploration.validate.run import STORE_NAME, ValidationOptions, validated_designs
-from baco.exploration.validate.session import validate_file
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 
@@ -352,7 +352,7 @@ def kill_runs(
     runs.finish()
     ended = Counter(words[1] for words in runs.lines("end"))
     with StudyRecord.open(expected, read_only=True) as one, StudyRecord.open(study, read_only=True) as other:
-        pairs = list(zip(validated_designs(one), validated_designs(other), strict=True))
+        pairs = list(zip(measured_designs(one), measured_designs(other), strict=True))
     return KillResult(
         executor=executor,
         drivers=drivers,
@@ -361,7 +361,7 @@ def kill_runs(
         lost=runs.lost,
         repeated=_repeated(runs.log),
         ended_twice=sum(count > 1 for count in ended.values()),
-        same=bool(pairs) and all(a.cost == b.cost and a.design == b.design for a, b in pairs),
+        same=bool(pairs) and all(a.measured == b.measured and to_json(a) == to_json(b) for a, b in pairs),
         seconds=time.monotonic() - begun,
     )
 

@@ -13,8 +13,8 @@ from baco.common.files import atomic_write, output_folder
 from baco.common.provenance import versions
 from baco.common.text import markdown_text
 from baco.exploration.executors.engine import LOCAL, ExecutorChoice
-from baco.exploration.measured.search import MeasuredDesign
-from baco.exploration.measured.session import Watch, measure_study
+from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_study import Watch, measure_study
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
@@ -112,18 +112,27 @@ def bench_loop(
             )
             for learned in (False, True)
         )
-        if found.first is None or found.best is None or other.best is None:
+        first, best, learned_best = found.first, found.best, other.best
+        if not (
+            first
+            and best
+            and learned_best
+            and first.predicted
+            and first.measured
+            and best.measured
+            and learned_best.measured
+        ):
             raise InfeasibleError(
                 f"{name}: no design could be measured whole: {'; '.join(found.failures[:3]) or found.ended}"
             )
         row = LoopRow(
             name,
-            found.first.predicted.edp,
-            found.first.measured.edp,
-            found.best.measured.edp,
-            other.best.measured.edp,
-            _machine(found.first),
-            _machine(found.best),
+            first.predicted.edp,
+            first.measured.edp,
+            best.measured.edp,
+            learned_best.measured.edp,
+            _machine(first),
+            _machine(best),
             found.spent,
             found.verified,
             sum(one.measured for one in found.rounds),
@@ -148,7 +157,7 @@ def bench_loop(
     return result
 
 
-def _machine(found: MeasuredDesign) -> tuple[int, int, int]:
+def _machine(found: Design) -> tuple[int, int, int]:
     one = found.accelerator
     return one.dim, one.scratchpad_kib, one.accumulator_kib
 

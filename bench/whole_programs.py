@@ -12,13 +12,12 @@ from typing import Any
 from baco.accel.presets import load_accelerator
 from baco.common.errors import BacoError
 from baco.common.files import atomic_write, output_folder
+from baco.exploration.measure.design import Design
+from baco.exploration.measure.session import ValidationOptions, ValidationProgress, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME
-from baco.exploration.validate.result import ValidatedDesign
-from baco.exploration.validate.run import ValidationOptions, ValidationProgress
-from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
@@ -93,10 +92,10 @@ def whole_programs(
             )
             for design in found.designs:
                 cost = program_cost(design)
-                if design.design.role == "candidate":
+                if design.role == "candidate":
                     best.append(cost)
                 else:
-                    others[design.design.role] = cost
+                    others[design.role] = cost
         baseline = others["baseline"]
         row: dict[str, Any] = {"network": network, "samples": samples}
         row |= {name: asdict(cost) for name, cost in others.items()}
@@ -109,13 +108,13 @@ def whole_programs(
     return rows
 
 
-def program_cost(design: ValidatedDesign) -> ProgramRow:
+def program_cost(design: Design) -> ProgramRow:
     """Of a design's only program. Raises BacoError for one that was not measured, or wrong."""
     (program,) = design.programs or (None,)
     if program is None or program.measured is None or program.status != "measured":
-        reason = design.reason or design.status
-        raise BacoError(f"{design.design.name}: its whole program was not measured: {reason}")
-    found, guess = program.measured, program.planned.predicted
+        reason = design.failure or design.status
+        raise BacoError(f"{design.name}: its whole program was not measured: {reason}")
+    found, guess = program.measured, program.predicted
     return ProgramRow(
         found.cycles,
         found.host_cycles,

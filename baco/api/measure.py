@@ -11,10 +11,10 @@ from baco.common.door import argument
 from baco.common.errors import BacoError, InputError, Location
 
 if TYPE_CHECKING:
-    from baco.exploration.measured.session import MeasuredOutcome, Watch
+    from baco.exploration.measure.measured_study import MeasuredOutcome, Watch
+    from baco.exploration.measure.session import Ended
+    from baco.exploration.measure.session import ValidationProgress as ValidationProgress
     from baco.exploration.studies.samples import WorkloadData
-    from baco.exploration.validate.run import Ended
-    from baco.exploration.validate.run import ValidationProgress as ValidationProgress
 
 __all__ = ["measure", "validate"]
 
@@ -70,8 +70,7 @@ def validate(
     from baco.display.console import chosen_display
     from baco.display.validation import make_display
     from baco.exploration.executors.engine import ExecutorChoice
-    from baco.exploration.validate.run import ValidationOptions
-    from baco.exploration.validate.session import validate_file
+    from baco.exploration.measure.session import ValidationOptions, validate_file
 
     result = study if isinstance(study, Result) else Result(study)
     options = ValidationOptions(
@@ -125,7 +124,7 @@ def measure(
     from baco.display.console import chosen_display
     from baco.display.measured import MeasuredDisplay
     from baco.exploration.executors.engine import ExecutorChoice
-    from baco.exploration.measured.session import measure_study
+    from baco.exploration.measure.measured_study import measure_study
 
     result = study if isinstance(study, Result) else Result(study)
     watch = chosen_display(progress, lambda: MeasuredDisplay(cycles))

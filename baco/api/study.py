@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from baco.api.cost import CostTree
     from baco.compiler.language.jit import Grid, Kernel
     from baco.exploration.candidate import Candidate
-    from baco.exploration.measured.session import MeasuredOutcome
+    from baco.exploration.measure.measured_study import MeasuredOutcome
     from baco.exploration.objective import CostFunction, Objective
     from baco.exploration.progress import Budget, Progress
     from baco.exploration.report.data import ReportData

@@ -114,18 +114,17 @@ def validate(
 
 def _write_programs(path: Path) -> None:
     from baco.common.errors import InfeasibleError, Location
+    from baco.exploration.measure.compare import best_measured
+    from baco.exploration.measure.session import measured_designs
+    from baco.exploration.measure.written import write_programs
     from baco.exploration.studies.study import StudyRecord
-    from baco.exploration.validate.compare import best_measured
-    from baco.exploration.validate.programs import write_programs
-    from baco.exploration.validate.run import validated_designs
 
     with StudyRecord.open(path, read_only=True) as study:
-        best = best_measured(validated_designs(study), study.objective)
-        tasks = study.tasks
+        best = best_measured(measured_designs(study), study.objective)
     if best is None:
         raise InfeasibleError(
             "no candidate has been measured whole yet",
             location=Location(str(path)),
             hint="validate without limits first",
         )
-    write_programs(best.design, tasks, path.parent)
+    write_programs(best, path.parent)

@@ -13,13 +13,13 @@ from baco.display.console import amount, stderr, stdout
 
 if TYPE_CHECKING:
     from baco.exploration.measure.job import MeasurementJob
+    from baco.exploration.measure.loop import Round
+    from baco.exploration.measure.measured_study import MeasuredOutcome
     from baco.exploration.measure.measurement import Measurement
-    from baco.exploration.measured.search import Round
-    from baco.exploration.measured.session import MeasuredOutcome
 
 
 class MeasuredDisplay:
-    """Progress of a measured search (`baco.exploration.measured.session.Watch`), on standard error."""
+    """Progress of a measured search (`baco.exploration.measure.measured_study.Watch`), on standard error."""
 
     def __init__(self, budget: float, console: Console | None = None) -> None:
         self.budget, self.console = budget, console or stderr()
@@ -54,7 +54,7 @@ def print_measured(outcome: MeasuredOutcome) -> None:
     """What measuring gained."""
     console = stdout()
     for name, found in (("predicted best", outcome.first), ("measured search", outcome.best)):
-        if found is not None:
+        if found is not None and found.measured is not None and found.predicted is not None:
             a = found.accelerator
             console.print(
                 Text(

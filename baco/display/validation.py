@@ -15,10 +15,9 @@ from baco.common.text import one_line
 from baco.display.console import amount, duration, rounded, stderr, stdout
 
 if TYPE_CHECKING:
+    from baco.exploration.measure.design import Design
     from baco.exploration.measure.job import Measurable
     from baco.exploration.measure.measurement import Measurement
-    from baco.exploration.validate.design import Design
-    from baco.exploration.validate.result import ValidatedDesign
 
 
 #: What compiling a layer and starting its simulation takes, in simulated cycles that take as long.
@@ -66,7 +65,7 @@ class _Pace:
 
 
 class ValidationDisplay:
-    """Progress of a validation (`baco.exploration.validate.run.ValidationProgress`)."""
+    """Progress of a validation (`baco.exploration.measure.session.ValidationProgress`)."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -107,7 +106,7 @@ class ValidationDisplay:
         self.console.print(Text(one_line(text)))
 
 
-def _programs(designs: Sequence[ValidatedDesign]) -> Table:
+def _programs(designs: Sequence[Design]) -> Table:
     """Cycles of every program: the accelerator's part, the host's, the whole, and what was predicted of it."""
     table = Table(box=None, pad_edge=False)
     for title in ("design", "network"):
@@ -124,12 +123,12 @@ def _programs(designs: Sequence[ValidatedDesign]) -> Table:
         table.add_column(title, justify="right")
     for one in designs:
         for program in one.programs:
-            found, guess = program.measured, program.planned.predicted
+            found, guess = program.measured, program.predicted
             if found is None or program.status != "measured":
                 continue
             table.add_row(
-                one_line(one.design.name),
-                one_line(program.planned.network),
+                one_line(one.name),
+                one_line(program.network),
                 f"{found.cycles - found.host_cycles:,}",
                 f"{found.host_cycles:,}",
                 f"{found.cycles:,}",
@@ -141,7 +140,7 @@ def _programs(designs: Sequence[ValidatedDesign]) -> Table:
     return table
 
 
-def _agreements(designs: Sequence[ValidatedDesign]) -> list[str]:
+def _agreements(designs: Sequence[Design]) -> list[str]:
     """How near the integers of every network are to the user's model; the designs compute the same."""
     found: dict[str, None] = {}
     for one in designs:
@@ -149,20 +148,18 @@ def _agreements(designs: Sequence[ValidatedDesign]) -> list[str]:
             near = program.measured.agreement if program.measured is not None else None
             if near is not None:
                 words = "; ".join((*near.summary(), *filter(None, [near.warning()])))
-                found[f"{program.planned.network}: {words}"] = None
+                found[f"{program.network}: {words}"] = None
     return list(found)
 
 
 def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
+    from baco.exploration.measure.compare import comparisons, model_error, prediction_change
+    from baco.exploration.measure.session import measured_designs
     from baco.exploration.studies.study import StudyRecord
-    from baco.exploration.validate.compare import comparisons
-    from baco.exploration.validate.predictions import prediction_change
-    from baco.exploration.validate.result import model_error
-    from baco.exploration.validate.run import validated_designs
 
     with StudyRecord.open(study, read_only=True) as opened:
-        designs, objective = validated_designs(opened), opened.objective
+        designs, objective = measured_designs(opened), opened.objective
     console = stdout()
     table = Table(box=None, pad_edge=False)
     for title in (
@@ -177,7 +174,7 @@ def print_validation(study: Path) -> None:
     ):
         table.add_column(title, justify="left" if title in ("design", "array", "status") else "right")
     for one in designs:
-        machine, cost, guess = one.design.accelerator, one.cost, one.design.predicted
+        machine, cost, guess = one.accelerator, one.measured, one.predicted
         estimate = one.estimate
         measured = amount(cost.edp) if cost else ""
         if estimate:
@@ -186,7 +183,7 @@ def print_validation(study: Path) -> None:
                 f"about {amount(estimate.cost.edp)} ± {within}, from {estimate.share:.0%} of the cycles"
             )
         table.add_row(
-            one_line(one.design.name),
+            one_line(one.name),
             f"{machine.dim}x{machine.dim}",
             f"{machine.scratchpad_kib}+{machine.accumulator_kib}",
             f"{machine.area_mm2:.4g}",
@@ -198,7 +195,7 @@ def print_validation(study: Path) -> None:
     console.print(table)
     for one in designs:
         if one.status in ("failed", "infeasible"):
-            console.print(Text(one_line(f"{one.status.upper()} {one.design.name}: {one.reason}")))
+            console.print(Text(one_line(f"{one.status.upper()} {one.name}: {one.failure}")))
     if any(one.programs for one in designs):
         console.print(_programs(designs))
         for text in _agreements(designs):

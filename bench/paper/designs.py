@@ -35,6 +35,8 @@ from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.executors.base import gather
 from baco.exploration.executors.engine import ExecutorChoice
 from baco.exploration.layers import layers_of_tasks
+from baco.exploration.measure.design import Design
+from baco.exploration.measure.planning import baseline_design, design_of_candidate, design_of_schedules
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine, reference_space
@@ -42,9 +44,6 @@ from baco.exploration.samplers.registry import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.plan import SearchedSchedules
-from baco.exploration.validate.baseline import baseline_design
-from baco.exploration.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
-from baco.exploration.validate.result import ValidatedDesign
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Task, Workload
 
@@ -209,19 +208,19 @@ def cached_design(
         "seed": seed,
     }
     return Design.from_json(
-        cache.get(subject, __name__, lambda: to_json(make_design(network, what, model, samples, seed)))
+        cache.get(subject, __name__, lambda: to_json(make_design(network, what, model, samples, seed))),
+        network.tasks,
     )
 
 
 def measured(
     design: Design,
-    tasks: Sequence[Task],
     store: MeasurementStore,
     engine: ExecutorChoice,
     note: Note = lambda _: None,
-) -> ValidatedDesign:
+) -> Design:
     """A design with every layer measured on the RTL; what the store has is not measured again."""
-    jobs = jobs_of(design, tasks)
+    jobs = design.jobs()
     with engine.executor() as executor:
         found = gather(
             executor,
@@ -229,7 +228,7 @@ def measured(
             store,
             lambda done, total, _: note(f"{design.name}: {done} of {total} layers measured"),
         )
-    return ValidatedDesign.of(design, tasks, dict(zip(jobs, found, strict=True)))
+    return design.with_measurements(dict(zip(jobs, found, strict=True)))
 
 
 def machine_name(design: Design) -> str:

@@ -31,11 +31,11 @@ from baco.bench.search import geometric_mean
 from baco.common.errors import BacoError, InputError, Location
 from baco.exploration.candidate import CostModelName
 from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.measure.compare import best_measured
+from baco.exploration.measure.design import Design
+from baco.exploration.measure.session import measured_designs
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
-from baco.exploration.validate.compare import best_measured
-from baco.exploration.validate.design import Design
-from baco.exploration.validate.run import validated_designs
 
 #: Networks of the published comparison, batch 1.
 NETWORKS = ("resnet50", "unet", "retinanet", "bert_base", "deepbench_ocr", "deepbench_face")
@@ -204,12 +204,12 @@ def _measured(
     with MeasurementStore(measuring.store) as store:
         for system in NETWORK_DESIGNS:
             design = cached_design(cache, network, system, model, samples)
-            result = measured(design, network.tasks, store, measuring.engine, note)
-            if result.cost is None:
+            result = measured(design, store, measuring.engine, note)
+            if result.measured is None:
                 note(f"{network.name}: {system} could not be measured: {result.status}")
                 continue
             found[system] = SystemCost(
-                result.cost.energy_pj, result.cost.latency_cycles, machine_name(design)
+                result.measured.energy_pj, result.measured.latency_cycles, machine_name(design)
             )
     return [
         _row(network.name, system, "rtl", "measured", cost, found.get("baco"))
@@ -229,14 +229,14 @@ def rows_of_study(folder: Path) -> list[NetworkRow]:
     """
     path = folder / FILE_NAME if folder.is_dir() else folder
     with StudyRecord.open(path, read_only=True) as study:
-        designs = validated_designs(study)
+        designs = measured_designs(study)
         best = best_measured(designs, study.objective)
         name = study.tasks[0].network
     found: dict[str, SystemCost] = {}
     for one in designs:
-        system = _ROLES.get(one.design.role, "baco" if one is best else "")
-        if system and one.cost is not None:
-            found[system] = SystemCost(one.cost.energy_pj, one.cost.latency_cycles, machine_name(one.design))
+        system = _ROLES.get(one.role, "baco" if one is best else "")
+        if system and one.measured is not None:
+            found[system] = SystemCost(one.measured.energy_pj, one.measured.latency_cycles, machine_name(one))
     if not found:
         raise InputError(
             "this study has no measured designs",
@@ -337,10 +337,12 @@ def _measured_stages(
     with MeasurementStore(measuring.store) as store:
         for stage, budget, seed in _ablation_runs(samples, seeds):
             design = _stage_design(cache, layers, stage, model, budget, seed)
-            result = measured(design, layers.tasks, store, measuring.engine, note)
-            if result.cost is not None:
+            result = measured(design, store, measuring.engine, note)
+            if result.measured is not None:
                 found.setdefault((stage, budget), []).append(
-                    SystemCost(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))
+                    SystemCost(
+                        result.measured.energy_pj, result.measured.latency_cycles, machine_name(design)
+                    )
                 )
     return found
 

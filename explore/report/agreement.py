@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from baco.common.page import html_table
 from baco.common.text import html_text
 from baco.compiler.network.agreement import MOST_DB, Agreement, TensorAgreement
+from baco.exploration.measure.design import Design
 from baco.exploration.report.units import significant
-from baco.exploration.validate.result import ValidatedDesign
 
 __all__ = ["agreement_html", "agreement_sentences"]
 
@@ -22,17 +22,17 @@ _HINT = (
 )
 
 
-def _agreements(designs: Sequence[ValidatedDesign]) -> dict[str, Agreement]:
+def _agreements(designs: Sequence[Design]) -> dict[str, Agreement]:
     """By network: all designs compute the same."""
     return {
-        program.planned.network: program.measured.agreement
+        program.network: program.measured.agreement
         for one in designs
         for program in one.programs
         if program.measured is not None and program.measured.agreement is not None
     }
 
 
-def agreement_html(designs: Sequence[ValidatedDesign]) -> list[str]:
+def agreement_html(designs: Sequence[Design]) -> list[str]:
     """A table with the outputs and the worst operators of every network, and warnings; nothing where nothing was compared."""
     found = _agreements(designs)
     if not found:
@@ -58,7 +58,7 @@ def _row(network: str, name: str, evidence: str, one: TensorAgreement) -> tuple[
     return network, name, evidence, noise, f"{one.cosine:.4f}", *shares
 
 
-def agreement_sentences(designs: Sequence[ValidatedDesign]) -> list[str]:
+def agreement_sentences(designs: Sequence[Design]) -> list[str]:
     """The output of every network that is furthest from the model, in a sentence each."""
     found = []
     for network, near in _agreements(designs).items():

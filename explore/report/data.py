@@ -16,8 +16,8 @@ from baco.exploration.breakdown import DesignCosts
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from baco.exploration.cost.detail import LayerDetail
 from baco.exploration.explain.steps import Neighbours
+from baco.exploration.measure.design import Design
 from baco.exploration.objective import Objective
-from baco.exploration.validate.result import ValidatedDesign
 from baco.workloads.network import Task, Workload
 
 
@@ -121,8 +121,8 @@ class ReportData(Shown):
     provenance: dict[str, Any]
     command: str
     bounds: Sequence[CostBound] = ()
-    validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
-    others: Sequence[ValidatedDesign] = ()
+    validated: Dictionary[int, Design] = field(default_factory=dict)
+    others: Sequence[Design] = ()
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
     baseline: Baseline | None = None
     details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
@@ -187,8 +187,8 @@ class ReportData(Shown):
         if cost.source == "predicted" or costs is None:
             return cost
         validated = self.validated.get(index)
-        if validated is not None and validated.design.prediction is not None:
-            return validated.design.prediction
+        if validated is not None and validated.prediction is not None:
+            return validated.prediction
         return replace(cost, latency_cycles=costs.cycles, energy_pj=costs.energy_pj, source="predicted")
 
     def _headline(self) -> str:
@@ -200,7 +200,7 @@ class ReportData(Shown):
         return self.best_layers[0].resources
 
     @property
-    def validated_designs(self) -> list[ValidatedDesign]:
+    def validated_designs(self) -> list[Design]:
         """Everything that was chosen to be measured, candidates first."""
         return [*self.validated.values(), *self.others]
 

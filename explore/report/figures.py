@@ -115,7 +115,7 @@ def _draw_measured(axes: Any, data: ReportData, scales: dict[str, MetricAxis]) -
     label, bad = "measured", "failed or infeasible"
     for index, one in sorted(data.validated.items()):
         x, y = at(data.candidates[index].cost)
-        if one.cost is not None:
+        if one.measured is not None:
             before = at(data.prediction(index))
             axes.plot([before[0], x], [before[1], y], ":", color="#5b6470", linewidth=1, zorder=3)
             axes.scatter(*before, s=26, facecolors="none", edgecolors="#5b6470", linewidths=1, zorder=3)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from baco.compiler.network.plan import Plan
 from baco.exploration.breakdown import CostEntry, DesignCosts, MeasuredPart, Where, plain_name
 from baco.exploration.candidate import Cost
-from baco.exploration.validate.result import ProgramResult, ValidatedDesign
+from baco.exploration.measure.design import Design, DesignProgram
 
 __all__ = ["START_AND_END", "with_measurements"]
 
@@ -13,15 +12,15 @@ __all__ = ["START_AND_END", "with_measurements"]
 START_AND_END = "start and end of the program"
 
 
-def with_measurements(costs: DesignCosts, validated: ValidatedDesign | None) -> DesignCosts:
+def with_measurements(costs: DesignCosts, validated: Design | None) -> DesignCosts:
     """The costs of a design with what was measured of it; as they are where not all of it was.
 
     A compiled program may group operators otherwise than the search did: then there are entries that only one of both has.
     """
-    if validated is None or validated.cost is None:
+    if validated is None or validated.measured is None:
         return costs
     if not validated.programs:
-        return _with_layers(costs, validated, validated.cost)
+        return _with_layers(costs, validated, validated.measured)
     parts: dict[tuple[str, str, bool], MeasuredPart] = {}
     more: dict[tuple[str, str, bool], CostEntry] = {}
     terms: dict[str, float] = {}
@@ -30,8 +29,8 @@ def with_measurements(costs: DesignCosts, validated: ValidatedDesign | None) -> 
     names = {(one.network, name): one.name for one in costs.layers for name in one.operators}
     for program in validated.programs:
         assert program.measured is not None  # the cost is known
-        weight, measured = program.planned.weight, program.measured
-        networks[program.planned.network] = weight * measured.cycles, weight * measured.energy_pj
+        weight, measured = program.weight, program.measured
+        networks[program.network] = weight * measured.cycles, weight * measured.energy_pj
         for name, value in measured.energy_terms_pj.items():
             terms[name] = terms.get(name, 0.0) + weight * value
         for entry, part in _program_parts(program, names):
@@ -40,17 +39,17 @@ def with_measurements(costs: DesignCosts, validated: ValidatedDesign | None) -> 
             if key not in known:
                 more.setdefault(key, entry)
     made = [_with_part(entry, parts[key]) for key, entry in more.items()]
-    return costs.with_measured(validated.cost, parts, networks, made, terms)
+    return costs.with_measured(validated.measured, parts, networks, made, terms)
 
 
 def _with_part(entry: CostEntry, part: MeasuredPart) -> CostEntry:
     return CostEntry(**{**vars(entry), "measured": part})
 
 
-def _with_layers(costs: DesignCosts, validated: ValidatedDesign, cost: Cost) -> DesignCosts:
+def _with_layers(costs: DesignCosts, validated: Design, cost: Cost) -> DesignCosts:
     """With layers measured one by one; what programs do besides counts as predicted."""
     parts: dict[tuple[str, str, bool], MeasuredPart] = {}
-    for entry, result, count in zip(costs.layers, validated.layers, validated.counts, strict=True):
+    for entry, result, count in zip(costs.layers, validated.layers, validated.runs, strict=True):
         if count > 0 and result.measured is not None:
             one = result.measured
             parts[entry.key] = MeasuredPart(count, count * one.cycles, count * one.energy_pj)
@@ -66,18 +65,18 @@ def _with_layers(costs: DesignCosts, validated: ValidatedDesign, cost: Cost) -> 
 
 
 def _program_parts(
-    program: ProgramResult, names: dict[tuple[str, str], str]
+    program: DesignProgram, names: dict[tuple[str, str], str]
 ) -> list[tuple[CostEntry, MeasuredPart]]:
     """Of every operator of a program the entry that it belongs to, and its part; then what is left of the program's cycles.
 
     Args:
         names: of layers, by network and operator.
     """
-    planned, measured = program.planned, program.measured
+    measured = program.measured
     assert measured is not None
-    weight, network = planned.weight, planned.network
+    weight, network = program.weight, program.network
     inside: dict[str, str] = {}
-    for group in Plan.from_json(planned.plan).groups if planned.plan is not None else ():
+    for group in program.plan.groups if program.plan is not None else ():
         inside.update(dict.fromkeys(group.split(" > "), group))
     found: list[tuple[CostEntry, MeasuredPart]] = []
     seen: set[str] = set()

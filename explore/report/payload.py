@@ -337,11 +337,11 @@ def _validated(data: ReportData, index: int) -> dict[str, Any]:
     found = data.validated.get(index)
     if found is None:
         return {}
-    if found.cost is None:
+    if found.measured is None:
         return {"status": found.status}
     return {
         "status": found.status,
-        "was": _costs(data.prediction(index), found.design.accelerator.clock_mhz),
+        "was": _costs(data.prediction(index), found.accelerator.clock_mhz),
     }
 
 

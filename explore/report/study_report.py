@@ -24,6 +24,10 @@ from baco.exploration.cost.schedules import schedule_costs, standing_mappings
 from baco.exploration.explain.remap import Known
 from baco.exploration.explain.steps import neighbours
 from baco.exploration.layers import layers_of_tasks
+from baco.exploration.measure.design import Design
+from baco.exploration.measure.merge import merge
+from baco.exploration.measure.planning import baseline_schedules
+from baco.exploration.measure.session import measured_designs
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine
 from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecord, write_report
@@ -31,10 +35,6 @@ from baco.exploration.report.measured_costs import with_measurements
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.study import StudyRecord
-from baco.exploration.validate.baseline import baseline_schedules
-from baco.exploration.validate.merge import merge
-from baco.exploration.validate.result import ValidatedDesign
-from baco.exploration.validate.run import validated_designs
 from baco.workloads.network import Task, Workload
 
 #: Most layers shown in detail, of all designs together: half a millisecond each.
@@ -99,7 +99,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         )
         provenance, objective, rest = study.provenance, study.objective, study.rest
         state, blocks = study.state(), tuple((m, n, k) for m, n, k in study.setup.get("blocks", ()))
-        found = merge(study.candidates() or nearest, validated_designs(study), objective)
+        found = merge(study.candidates() or nearest, measured_designs(study), objective)
     candidates = found.candidates
     best = nearest[0] if nearest else candidates[found.best]
     layers = layers_of_tasks(best.tasks, workload)
@@ -187,7 +187,7 @@ def _baseline(
     tasks: Sequence[Task],
     layers: Sequence[Layer],
     model: CostModel,
-    others: Sequence[ValidatedDesign],
+    others: Sequence[Design],
     workload: Workload,
 ) -> Baseline | None:
     """Gemmini's default machine under its own tiling; None where some layer cannot be carried out on it."""
@@ -199,7 +199,7 @@ def _baseline(
         details = schedule_details(model.name, layers, schedules, costs, machine)
     except BacoError:
         return None
-    measured = next((one.cost for one in others if one.design.role == "baseline" and one.cost), None)
+    measured = next((one.measured for one in others if one.role == "baseline" and one.measured), None)
     rest = None if model.rest is None else model.rest.without_groups()
     parts = _Programs(workload, tasks, rest).costs(machine, costs)
     parts.check(None)

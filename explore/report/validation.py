@@ -8,12 +8,18 @@ from typing import Any
 
 from baco.common.page import html_table
 from baco.common.text import html_text
+from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.exploration.measure.compare import (
+    BaselineComparison,
+    comparisons,
+    model_error,
+    prediction_change,
+)
+from baco.exploration.measure.design import Design, DesignLayer, DesignProgram
 from baco.exploration.report.agreement import agreement_html, agreement_sentences
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.units import scientific, si, significant
-from baco.exploration.validate.compare import BaselineComparison, comparisons
-from baco.exploration.validate.predictions import prediction_change
-from baco.exploration.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
+from baco.workloads.network import Task
 
 __all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
 
@@ -26,7 +32,7 @@ _BUSY = {
 }
 
 
-def stall_breakdown(layer: LayerResult) -> dict[str, float] | None:
+def stall_breakdown(layer: DesignLayer) -> dict[str, float] | None:
     """Shares of the measured cycles in which the array multiplies, the load and the store unit work, main memory moves
     data, and the accelerator waits for the host's next command; None for what was not measured. All but the last may
     overlap."""
@@ -64,24 +70,22 @@ def _comparison(one: BaselineComparison) -> dict[str, Any]:
 
 
 def _design(
-    one: ValidatedDesign, number: int | None, cost_block: Callable[[Any, float], dict[str, Any]]
+    one: Design, number: int | None, cost_block: Callable[[Any, float], dict[str, Any]]
 ) -> dict[str, Any]:
-    machine, estimate = one.design.accelerator, one.estimate
-    predicted, measured = one.design.predicted, one.cost
+    machine, estimate = one.accelerator, one.estimate
+    predicted, measured = one.predicted, one.measured
     return {
-        "name": one.design.name,
-        "role": one.design.role,
+        "name": one.name,
+        "role": one.role,
         "candidate": number,
         "config_hash": machine.config_hash,
         "dim": machine.dim,
         "scratchpad_kib": machine.scratchpad_kib,
         "accumulator_kib": machine.accumulator_kib,
         "status": one.status,
-        "reason": one.reason,
-        "cost_model": one.design.cost_model,
-        "searched": None
-        if one.design.prediction is None
-        else cost_block(one.design.prediction, machine.clock_mhz),
+        "reason": one.failure,
+        "cost_model": one.cost_model,
+        "searched": None if one.prediction is None else cost_block(one.prediction, machine.clock_mhz),
         "predicted": None if predicted is None else cost_block(predicted, machine.clock_mhz),
         "prediction_change": prediction_change(one) or None,
         "measured": None if measured is None else cost_block(measured, machine.clock_mhz),
@@ -95,18 +99,18 @@ def _design(
             "edp_error": estimate.edp_error,
         },
         "programs": [_program(program) for program in one.programs],
-        "layers": [] if one.programs else [_layer(layer) for layer in one.layers],
+        "layers": [] if one.programs else [_layer(*pair) for pair in zip(one.tasks, one.layers, strict=True)],
     }
 
 
-def _program(program: ProgramResult) -> dict[str, Any]:
+def _program(program: DesignProgram) -> dict[str, Any]:
     one = program.measured if program.status == "measured" else None
-    planned, predicted = program.planned, program.planned.predicted
+    predicted = program.predicted
     return {
-        "network": planned.network,
-        "weight": planned.weight,
+        "network": program.network,
+        "weight": program.weight,
         "status": program.status,
-        "reason": program.reason,
+        "reason": program.failure,
         "predicted": None
         if predicted is None
         else _parts(predicted.cycles, predicted.host_cycles, predicted.energy_pj, predicted.host_pj),
@@ -128,24 +132,27 @@ def _parts(cycles: float, host_cycles: float, energy_pj: float, host_pj: float) 
     }
 
 
-def _layer(layer: LayerResult) -> dict[str, Any]:
+def _layer(task: Task, layer: DesignLayer) -> dict[str, Any]:
     one = layer.measured if layer.status == "measured" else None
-    planned = layer.planned
-    energy = planned.predicted_energy_pj
+    energy = layer.predicted_energy_pj
     return {
-        "name": layer.task.name,
-        "count": layer.task.count,
+        "name": task.name,
+        "count": task.count,
         "status": layer.status,
-        "reason": layer.reason,
-        "layer": planned.layer,
-        "schedule": planned.schedule,
-        "predicted_cycles": planned.predicted_cycles,
+        "reason": layer.failure,
+        "layer": layer_text(layer.layer),
+        "schedule": _how(layer),
+        "predicted_cycles": layer.predicted_cycles,
         "measured_cycles": None if one is None else one.cycles,
         "predicted_energy_uj": None if energy is None else energy * 1e-6,
         "measured_energy_uj": None if one is None else one.energy_pj * 1e-6,
         "measured_energy_pj": None if one is None else dict(one.energy_terms_pj),
         "busy": stall_breakdown(layer),
     }
+
+
+def _how(layer: DesignLayer) -> str:
+    return "" if layer.schedule is None else schedule_text(layer.schedule)
 
 
 def validation_sentences(data: ReportData) -> list[str]:
@@ -160,7 +167,7 @@ def validation_sentences(data: ReportData) -> list[str]:
         ("infeasible", "cannot be compiled or built"),
     ):
         if count[status]:
-            names = ", ".join(one.design.name for one in designs if one.status == status)
+            names = ", ".join(one.name for one in designs if one.status == status)
             found.append(f"{count[status]} of {len(designs)} designs validated {words} ({names}).")
     if count["measured"]:
         found.append(
@@ -207,8 +214,8 @@ def validation_html(data: ReportData) -> str:
         f'<p class="hint">{_HINTS[any(one.programs for one in designs)].format(machine=simulated_on(designs))}</p>',
     ]
     parts += [
-        f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.design.name)}:'
-        f" {_text(one.reason)}</p>"
+        f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.name)}:'
+        f" {_text(one.failure)}</p>"
         for one in failures
     ]
     found = comparisons(designs, data.objective)
@@ -225,9 +232,9 @@ def validation_html(data: ReportData) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def simulated_on(designs: Sequence[ValidatedDesign]) -> str:
+def simulated_on(designs: Sequence[Design]) -> str:
     """What measured them: our Verilog, or what stands in for the original Gemmini."""
-    machines = [one.design.accelerator for one in designs]
+    machines = [one.accelerator for one in designs]
     return SIMULATED_ON["gemmini" if any(one.timing == "gemmini" for one in machines) else "baco"]
 
 
@@ -248,7 +255,7 @@ _CHANGES = (
 )
 
 
-def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
+def _programs_table(designs: Sequence[Design]) -> str:
     """Accelerator, host and whole of every program."""
     heads = (
         *("Design", "Network"),
@@ -266,7 +273,7 @@ def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
         for program in one.programs:
             found, guess = (
                 program.measured if program.status == "measured" else None,
-                program.planned.predicted,
+                program.predicted,
             )
             cycles, energy = ["–"] * 3, ["–"] * 3
             if found:
@@ -276,8 +283,8 @@ def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
                 energy = [si(value * 1e-12, "J") for value in joules]
             rows.append(
                 (
-                    one.design.name,
-                    program.planned.network,
+                    one.name,
+                    program.network,
                     *cycles,
                     f"{guess.cycles:,.0f}" if guess else "–",
                     "–" if program.ratio is None else significant(program.ratio),
@@ -288,7 +295,7 @@ def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
     return html_table(heads, rows, numeric=range(2, 11), caption="Whole programs, by part")
 
 
-def _operators_tables(one: ValidatedDesign) -> str:
+def _operators_tables(one: Design) -> str:
     heads = (
         "Operator",
         "On",
@@ -312,7 +319,7 @@ def _operators_tables(one: ValidatedDesign) -> str:
             )
             for operator in program.measured.operators
         ]
-        title = f"Operators of {_text(program.planned.network)} on {_text(one.design.name)}"
+        title = f"Operators of {_text(program.network)} on {_text(one.name)}"
         table = html_table(
             heads, rows, numeric=range(2, 5), caption="Operators, in the order in which they run"
         )
@@ -320,7 +327,7 @@ def _operators_tables(one: ValidatedDesign) -> str:
     return "\n".join(found)
 
 
-def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) -> str:
+def _designs_table(designs: Sequence[Design], numbers: dict[int, int]) -> str:
     heads = (
         *("Design", "Array", "Scratchpad + accumulator, KiB", "Area, mm²", "Status"),
         *(
@@ -335,10 +342,10 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
     )
     rows = []
     for one in designs:
-        machine, guess, cost, estimate = one.design.accelerator, one.design.predicted, one.cost, one.estimate
-        first = one.design.prediction
+        machine, guess, cost, estimate = one.accelerator, one.predicted, one.measured, one.estimate
+        first = one.prediction
         number = numbers.get(id(one))
-        name = one.design.name + ("" if number is None else f" (#{number})")
+        name = one.name + ("" if number is None else f" (#{number})")
         cycles, edp, ratio = "–", "–", "–"
         if cost:
             cycles, edp = si(cost.latency_cycles, "").strip(), scientific(cost.edp)
@@ -372,21 +379,21 @@ def _within(error: float | None) -> str:
     return " ± ?" if error is None else f" ± {error:.0%}"
 
 
-def _layers_table(one: ValidatedDesign) -> str:
+def _layers_table(one: Design) -> str:
     heads = (
         *("Layer", "Runs", "Cycles predicted", "Cycles measured", "Predicted / measured"),
         *("Energy predicted", "Energy measured"),
         *("Array busy", "Loads busy", "Stores busy", "Memory busy", "Waits for host", "Carried out as"),
     )
     rows = []
-    for layer in one.layers:
+    for task, layer in zip(one.tasks, one.layers, strict=True):
         measured = layer.measured if layer.status == "measured" else None
         busy = stall_breakdown(layer) or {}
-        guess, energy = layer.planned.predicted_cycles, layer.planned.predicted_energy_pj
+        guess, energy = layer.predicted_cycles, layer.predicted_energy_pj
         rows.append(
             (
-                layer.task.name,
-                f"{layer.task.count:g}",
+                task.name,
+                f"{task.count:g}",
                 "–" if guess is None else f"{guess:,.0f}",
                 f"{measured.cycles:,}" if measured else layer.status,
                 "–" if layer.ratio is None else significant(layer.ratio),
@@ -396,11 +403,11 @@ def _layers_table(one: ValidatedDesign) -> str:
                     f"{busy[name]:.0%}" if busy else "–"
                     for name in ("array", "load", "store", "memory", "waits_for_host")
                 ),
-                layer.reason or layer.planned.schedule,
+                layer.failure or _how(layer),
             )
         )
     table = html_table(heads, rows, numeric=range(1, 12), caption="Layers, one run of each")
-    return f"<details><summary>Layers of {_text(one.design.name)}</summary>{table}</details>"
+    return f"<details><summary>Layers of {_text(one.name)}</summary>{table}</details>"
 
 
 def _text(text: str) -> str:

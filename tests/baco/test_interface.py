@@ -21,8 +21,8 @@ import torch
 import baco
 from baco.api.sources import workload
 from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.exploration.measure.merge import merge
 from baco.exploration.objective import metric
-from baco.exploration.validate.merge import merge
 from tests.golden.document import pages
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,16 +12,14 @@ from baco.bench.fusion import fusion_table
 from baco.bench.whole_programs import ProgramRow, program_cost, whole_programs_table
 from baco.common.errors import BacoError
 from baco.exploration.cost.program import ProgramCost
+from baco.exploration.measure.design import Design, DesignProgram
 from baco.exploration.measure.measurement import Measurement, OperatorMeasurement, Status
-from baco.exploration.validate.design import Design
-from baco.exploration.validate.result import ProgramResult, ValidatedDesign
-from baco.exploration.validate.whole import PlannedProgram
 from baco.main import run
 
 DEFAULT = load_accelerator("gemmini-default")
 
 
-def design(status: Status) -> ValidatedDesign:
+def design(status: Status) -> Design:
     operators = (
         OperatorMeasurement("a", "", "accelerator", 700, 650.0),
         OperatorMeasurement("b", "", "host", 300, 310.0),
@@ -30,12 +28,8 @@ def design(status: Status) -> ValidatedDesign:
         status, "" if status == "measured" else "y[0] is 3", cycles=1000, energy_pj=5e6, energy_terms_pj={"mac": 4e6, "host": 1e6},
         operators=operators,
     )  # fmt: skip
-    planned = PlannedProgram("small", 1.0, "key", None, "", ProgramCost(960.0, 4.9e6, 310.0, 0.9e6))
-    return ValidatedDesign(
-        Design("best 1", "candidate", DEFAULT, (), None, (), "", "instruction"),
-        (),
-        (ProgramResult(planned, measured),),
-    )
+    program = DesignProgram("small", 1.0, "key", None, "", ProgramCost(960.0, 4.9e6, 310.0, 0.9e6), measured)
+    return Design("best 1", "candidate", DEFAULT, (), None, (), "", "instruction", programs=(program,))
 
 
 def test_the_cost_of_a_program_has_the_parts_of_accelerator_and_host() -> None:

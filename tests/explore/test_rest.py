@@ -14,6 +14,7 @@ from baco.exploration.cost.rest import rest_costs, rest_in_space, rest_of_progra
 from baco.exploration.hardware import with_units
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.measure.energy import counted_energy
+from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import network_totals
@@ -21,8 +22,6 @@ from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
-from baco.exploration.validate.run import ValidationOptions
-from baco.exploration.validate.session import validate_file
 from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Workload

@@ -23,11 +23,11 @@ from baco.accel.presets import load_accelerator
 from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.realise import mapping_of
+from baco.exploration.measure.alternatives import MachineAlternatives
 from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.loop import MeasuredSearch
+from baco.exploration.measure.measured_study import learned_prior
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measured.alternatives import MachineAlternatives
-from baco.exploration.measured.search import MeasuredSearch
-from baco.exploration.measured.session import learned_prior
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.registry import SEARCHERS
 from baco.exploration.studies.engine import run_exploration

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 import baco.common.cache
-import baco.exploration.validate.run as running
+import baco.exploration.measure.session as running
 from baco.common.cache import Cache
 from baco.common.errors import StorageError
+from baco.exploration.measure.session import STORE_NAME
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import summary_json
-from baco.exploration.validate.run import STORE_NAME
 from baco.main import run
 from tests.explore.validate_helpers import explored, fake_measuring, products
 

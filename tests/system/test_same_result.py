@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from baco.exploration.measure.session import STORE_NAME
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
-from baco.exploration.validate.run import STORE_NAME
 from tests.baco.test_validate_command import SPACE, TABLE
 from tests.explore.study_helpers import content
 from tests.system import searches_child

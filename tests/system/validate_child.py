@@ -14,9 +14,8 @@ from baco.common.errors import BacoError
 from baco.exploration.executors.engine import ExecutorChoice
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.studies import study as study_module
-from baco.exploration.validate.run import ValidationOptions
-from baco.exploration.validate.session import validate_file
 from tests.system.durable_log import DurableLog
 
 #: Small, so that folding the log in is killed as well.

@@ -23,13 +23,13 @@ from baco.accel.config import Accelerator
 from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries
 from baco.exploration.candidate import LayerCost
+from baco.exploration.measure.choose import choose_candidates
 from baco.exploration.report import ReportData, write_report
 from baco.exploration.report.axes import metric_axis
 from baco.exploration.report.graph import network_units
 from baco.exploration.report.page import page_html
 from baco.exploration.report.payload import payload
 from baco.exploration.report.resources import RESOURCES
-from baco.exploration.validate.choose import choose_candidates
 from baco.main import run
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Workload
@@ -631,7 +631,7 @@ def test_commands_to_go_on_with_the_design_in_view(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert run("baco", lines[-1][1:]) == 0
     assert "module baco_accelerator" in (tmp_path / "accelerator.v").read_text("utf-8")
-    (chosen,) = [one.candidate for one in choose_candidates(data.candidates, data.objective, 3, 0)][2:]
+    (chosen,) = [one for _, one in choose_candidates(data.candidates, data.objective, 3, 0)][2:]
     assert chosen is data.candidates[ranked[2]]
     # another design is no study's best: its configuration has to be saved
     third = ranked[2]

@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 import baco
-import baco.exploration.validate.run as running
+import baco.exploration.measure.session as running
 from baco.compiler.network.prediction import predict_steps
 from baco.exploration.breakdown import CostEntry, MeasuredPart
 from baco.exploration.candidate import Cost
+from baco.exploration.measure.compare import prediction_change
 from baco.exploration.measure.job import Measurable, MeasurementJob
 from baco.exploration.measure.measurement import Measurement, OperatorMeasurement
 from baco.exploration.measure.program import ProgramJob, compile_plan
+from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.bottlenecks import bottlenecks
 from baco.exploration.report.measured_costs import START_AND_END
@@ -27,9 +29,6 @@ from baco.exploration.report.summary import summary_text
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME
-from baco.exploration.validate.predictions import prediction_change
-from baco.exploration.validate.run import ValidationOptions
-from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore import report_helpers as helpers
@@ -165,23 +164,21 @@ def test_measured_programs_add_up(
     (validated,) = [one for index, one in data.validated.items() if index == data.best_index]
     for program in validated.programs:
         assert program.measured is not None
-        own = [one for one in costs.measured_entries if one.network == program.planned.network]
+        own = [one for one in costs.measured_entries if one.network == program.network]
         total = sum(one.measured.cycles for one in own if one.measured)
-        assert total == pytest.approx(program.planned.weight * program.measured.cycles, rel=ROUNDING)
+        assert total == pytest.approx(program.weight * program.measured.cycles, rel=ROUNDING)
         (start,) = [one for one in own if one.name == START_AND_END]
-        assert start.measured == MeasuredPart(program.planned.weight, program.planned.weight * 321)
+        assert start.measured == MeasuredPart(program.weight, program.weight * 321)
         host = sum(one.measured.cycles for one in own if one.on == "host" and one.measured)
-        assert host == pytest.approx(program.planned.weight * program.measured.host_cycles)
+        assert host == pytest.approx(program.weight * program.measured.host_cycles)
     # groups that the program runs are those of its plan
     for program in validated.programs:
-        plan = program.planned.plan
+        plan = program.plan
         assert plan is not None
         names = {one.name for one in costs.measured_entries if one.kind == "group"}
-        assert {
-            " > ".join(n.partition("[")[0] for n in group.split(" > ")) for group in plan["groups"]
-        } <= names
+        assert {" > ".join(n.partition("[")[0] for n in group.split(" > ")) for group in plan.groups} <= names
     # of a design there is one prediction of the search and one of its programs, and words for what lies between
-    before, after = validated.design.searched, validated.design.predicted
+    before, after = validated.searched, validated.predicted
     assert before is not None
     assert after is not None
     assert before == data.prediction(data.best_index)
@@ -193,7 +190,7 @@ def test_measured_programs_add_up(
             int, re.findall(r"(\d+) (?:different|run as the search|as the compiler|in groups)", text)
         )
         assert layers == len(data.tasks) == sum(ways)
-        assert sum(len(one.planned.plan["groups"]) for one in validated.programs if one.planned.plan) == int(
+        assert sum(len(one.plan.groups) for one in validated.programs if one.plan) == int(
             re.findall(r"(\d+) groups run as one unit", text)[0]
         )
     else:

@@ -15,16 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import baco.exploration.validate.run as running
+import baco.exploration.measure.session as running
 from baco.common.errors import BacoError, StorageError
+from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import write_study_report
 from baco.exploration.studies._snapshot import unpack_arrays
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
-from baco.exploration.validate.run import ValidationOptions
-from baco.exploration.validate.session import validate_file
 from tests.explore import forgery
 from tests.explore.forgery import COLUMNS, forge, replace_row
 from tests.explore.validate_helpers import fake_measuring, made_up, products, small_space

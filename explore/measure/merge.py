@@ -9,9 +9,8 @@ import numpy as np
 
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.front import nondominated
+from baco.exploration.measure.design import Design, candidate_identity
 from baco.exploration.objective import Objective, metric
-from baco.exploration.validate.design import candidate_identity
-from baco.exploration.validate.result import ValidatedDesign
 
 __all__ = ["Merged", "merge"]
 
@@ -32,13 +31,11 @@ class Merged:
     candidates: tuple[Candidate, ...]
     predictions: tuple[Cost | None, ...]
     best: int
-    validated: dict[int, ValidatedDesign]
-    others: tuple[ValidatedDesign, ...]
+    validated: dict[int, Design]
+    others: tuple[Design, ...]
 
 
-def merge(
-    candidates: Sequence[Candidate], designs: Sequence[ValidatedDesign], objective: Objective
-) -> Merged:
+def merge(candidates: Sequence[Candidate], designs: Sequence[Design], objective: Objective) -> Merged:
     """Put measurements in the place of predictions.
 
     The best is the one with the least measured objective; as long as nothing is measured, the one with the least
@@ -52,27 +49,27 @@ def merge(
         best = _least(found, objective, range(len(found)))
         return Merged(tuple(found), tuple(predictions), best, {}, ())
     places = {candidate_identity(one): index for index, one in enumerate(found)}
-    validated: dict[int, ValidatedDesign] = {}
+    validated: dict[int, Design] = {}
     for one in designs:
-        if one.design.role != "candidate":
+        if one.role != "candidate":
             continue
-        index = places.get(one.design.identity)
+        index = places.get(one.identity)
         if index is None:
-            if one.design.predicted is None:
+            if one.predicted is None:
                 continue
             index = len(found)
-            found.append(one.design.candidate(found[0].tasks, objective))
-            predictions.append(one.design.prediction)
+            found.append(one.candidate(objective))
+            predictions.append(one.prediction)
         validated[index] = one
-        if one.cost is not None:
-            found[index] = replace(found[index], cost=one.cost, objective=objective.scalar(one.cost))
+        if one.measured is not None:
+            found[index] = replace(found[index], cost=one.measured, objective=objective.scalar(one.measured))
     bad = {index for index, one in validated.items() if one.status in ("failed", "infeasible")}
     good = [index for index in range(len(found)) if index not in bad]
-    measured = [index for index, one in validated.items() if one.cost is not None]
+    measured = [index for index, one in validated.items() if one.measured is not None]
     front = _front(found, good, objective) | _front(found, measured, objective)
     found = [replace(one, front=index in front) for index, one in enumerate(found)]
     best = _least(found, objective, measured or good or range(len(found)))
-    others = tuple(one for one in designs if one.design.role != "candidate")
+    others = tuple(one for one in designs if one.role != "candidate")
     return Merged(tuple(found), tuple(predictions), best, validated, others)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,19 +10,11 @@ from baco.exploration.candidate import Candidate
 from baco.exploration.front import farthest
 from baco.exploration.objective import Objective, metric
 
-__all__ = ["MOST_LATENCY", "Chosen", "by_accelerator", "choose_candidates"]
+__all__ = ["MOST_LATENCY", "by_accelerator", "choose_candidates"]
 
 #: Members of the front that are predicted to take longer than this times the best are not chosen for the spread:
 #: smallest arrays would take hours to simulate, and nobody trades a tenth of the speed for the last square millimetre.
 MOST_LATENCY = 4.0
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A candidate and why it was chosen, e.g. `best 2` or `front 1`."""
-
-    name: str
-    candidate: Candidate
 
 
 def by_accelerator(candidates: Sequence[Candidate], objective: Objective) -> tuple[list[int], list[int]]:
@@ -41,8 +32,8 @@ def by_accelerator(candidates: Sequence[Candidate], objective: Objective) -> tup
 
 def choose_candidates(
     candidates: Sequence[Candidate], objective: Objective, best: int, spread: int
-) -> list[Chosen]:
-    """The candidates to measure, the best first.
+) -> list[tuple[str, Candidate]]:
+    """The candidates to measure with why they were chosen, `best 2` or `front 1`; the best first.
 
     Args:
         candidates: those that a study keeps, in the order they were found.
@@ -69,4 +60,4 @@ def choose_candidates(
         added = [i for i in dict.fromkeys(pool[place] for place in found_places) if i not in chosen]
         chosen += added
         names += [f"front {number + 1}" for number in range(len(added))]
-    return [Chosen(name, candidates[i]) for name, i in zip(names, chosen, strict=True)]
+    return [(name, candidates[i]) for name, i in zip(names, chosen, strict=True)]

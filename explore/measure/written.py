@@ -11,14 +11,11 @@ from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.compiler.codegen.layer_program import layer_program
 from baco.compiler.layers.reference import draw_tensors, layer_result
-from baco.compiler.network.plan import Plan
-from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.exploration.measure.compare import best_measured
+from baco.exploration.measure.design import Design
 from baco.exploration.measure.program import compile_plan
-from baco.exploration.studies.study import StudyRecord
-from baco.exploration.validate.compare import best_measured
-from baco.exploration.validate.design import Design
-from baco.exploration.validate.run import validated_designs
-from baco.workloads.network import Task
+from baco.exploration.objective import Objective
 
 __all__ = ["write_best", "write_programs"]
 
@@ -26,35 +23,37 @@ __all__ = ["write_best", "write_programs"]
 _NAME = r"\d{3,}-[A-Za-z0-9._-]{1,60}\.elf"
 
 
-def write_best(study: StudyRecord, out: Path) -> list[Path]:
+def write_best(designs: Sequence[Design], objective: Objective, out: Path) -> list[Path]:
     """Write the whole programs of the best measured design into `out`/best, each with its plan; nothing where the best one
     was measured layer by layer, or not at all.
 
     `plan.json` says all that `baco compile --network best/plan.json` needs to make `program.elf` again, byte for byte.
     Of several networks each has files of its own (`program-NAME.elf`). Raises StorageError.
     """
-    best = best_measured(validated_designs(study), study.objective)
+    best = best_measured(designs, objective)
     folder = output_folder(out, "best")
     for pattern in ("plan*.json", "program*.elf"):  # those of an earlier best
         for old in folder.glob(pattern):
             old.unlink(missing_ok=True)
-    if best is None or not best.programs:
-        return []
-    paths = []
-    for one in best.design.programs:
-        plan = Plan.from_json(one.plan)
-        suffix = "" if len(best.programs) == 1 else "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", one.network)[:60]
-        kept = replace(plan, data=plan.data and plan.data.seen_from(folder))
+    paths: list[Path] = []
+    for one in best.programs if best else ():
+        assert one.plan is not None  # it was measured
+        suffix = (
+            ""
+            if best and len(best.programs) == 1
+            else "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", one.network)[:60]
+        )
+        kept = replace(one.plan, data=one.plan.data and one.plan.data.seen_from(folder))
         for name, content in (
             (f"plan{suffix}.json", kept.text),
-            (f"program{suffix}.elf", compile_plan(plan).program.elf),
+            (f"program{suffix}.elf", compile_plan(one.plan).program.elf),
         ):
             atomic_write(folder / name, content)
             paths.append(folder / name)
     return paths
 
 
-def write_programs(design: Design, tasks: Sequence[Task], out: Path) -> list[Path]:
+def write_programs(design: Design, out: Path) -> list[Path]:
     """Compile every layer of a design into `out`/best/programs, as it is measured; what an earlier call wrote there goes.
 
     Each program checks its own result: it ends with exit code 1 where an element is wrong. `README.txt` says how to run
@@ -66,19 +65,20 @@ def write_programs(design: Design, tasks: Sequence[Task], out: Path) -> list[Pat
             old.unlink(missing_ok=True)
     paths = []
     lines = []
-    for number, (planned, task) in enumerate(zip(design.layers, tasks, strict=True)):
-        if design.reason or planned.reason:
-            raise InfeasibleError(f"{design.name}, {task.name}: {design.reason or planned.reason}")
-        layer, schedule = parse_layer(planned.layer), parse_schedule(planned.schedule)
-        tensors = draw_tensors(layer, 0)
+    for number, (one, task) in enumerate(zip(design.layers, design.tasks, strict=True)):
+        if one.schedule is None:
+            raise InfeasibleError(f"{design.name}, {task.name}: {design.reason or one.reason}")
+        tensors = draw_tensors(one.layer, 0)
         program = layer_program(
-            layer, schedule, design.accelerator, tensors, expected=layer_result(layer, tensors)
+            one.layer, one.schedule, design.accelerator, tensors, expected=layer_result(one.layer, tensors)
         )
         label = re.sub(r"[^A-Za-z0-9._-]+", "_", task.operators[0] if task.operators else "layer")[:60]
         path = folder / f"{number:03d}-{label}.elf"
         atomic_write(path, program.elf)
         paths.append(path)
-        lines.append(f"{path.name}: {task.count:g} runs of {planned.layer}\n    {planned.schedule}\n")
+        lines.append(
+            f"{path.name}: {task.count:g} runs of {layer_text(one.layer)}\n    {schedule_text(one.schedule)}\n"
+        )
     head = (
         f"{design.name}: one program for each unique layer, with random tensors; exit code 0 when its result is right.\n"
         "Run one on the Verilog of the accelerator: baco simulate NAME.elf --accelerator ../accelerator.yaml\n\n"

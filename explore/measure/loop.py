@@ -3,7 +3,7 @@
 The predicted best design is measured first, so the result is never worse than that of a search without measurements;
 then the best designs of a few other accelerators. After that every round asks for more schedules of the layers that
 importance estimation points at (the compiler's next best), believes what measurements say about
-predictions (`baco.exploration.measured.belief`), combines the alternatives of every accelerator exactly, and measures what
+predictions (`baco.exploration.measure.belief`), combines the alternatives of every accelerator exactly, and measures what
 promises most per simulated cycle: single layers of accelerators that were measured, whole designs of others. The winner
 is measured whole; what that simulates beyond the budget is counted apart.
 
@@ -24,21 +24,21 @@ from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.errors import InputError
 from baco.common.portable import Floats
-from baco.compiler.mapping.nest import Mapping
-from baco.exploration.candidate import Cost, Source
+from baco.exploration.candidate import Cost
 from baco.exploration.combine import chain
 from baco.exploration.cost.bound import compulsory_costs
 from baco.exploration.cost.learned.selection import MeasurementChoice, select
 from baco.exploration.importance import ImportanceEstimator
+from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
+from baco.exploration.measure.belief import Belief, PredictionSubject
+from baco.exploration.measure.design import Design, DesignLayer
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measured.alternatives import Alternative, MachineAlternatives
-from baco.exploration.measured.belief import Belief, PredictionSubject
 from baco.exploration.objective import Objective
 from baco.exploration.rest import RestOfPrograms
 from baco.workloads.network import Task
 
-__all__ = ["Allowed", "Expected", "Measure", "MeasuredDesign", "MeasuredSearch", "Prior", "Round"]
+__all__ = ["FIRST", "MEASURED", "Allowed", "Expected", "Measure", "MeasuredSearch", "Prior", "Round"]
 
 #: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
 Allowed = Callable[[Accelerator, Sequence["Expected"]], bool]
@@ -55,23 +55,10 @@ _UNITS, _MOST_IDLE = 2, 5
 _BEHIND = 0.15
 #: Deviations of a program's own error: of cycles where no learned residual tells, and of energy.
 _OWN_CYCLES, _OWN_ENERGY = 0.08, 0.02
+#: Names of the predicted best as it was measured first, and of what measurements led to.
+FIRST, MEASURED = "best 1", "measured search"
 #: Group of whole designs, which compete with each other.
 _DESIGNS = -1
-
-
-@dataclass(frozen=True)
-class MeasuredDesign:
-    """A design all of whose layers were measured.
-
-    Attributes:
-        accelerator, mappings: the design.
-        predicted, measured: cost of the workload.
-    """
-
-    accelerator: Accelerator
-    mappings: tuple[Mapping, ...]
-    predicted: Cost
-    measured: Cost
 
 
 @dataclass(frozen=True)
@@ -111,7 +98,7 @@ _NEVER = Expected(math.inf, math.inf, 0.0)
 
 
 @dataclass(frozen=True)
-class _Design:
+class _Contender:
     """A machine (its place), an alternative for each layer, the objective, and the deviation of its logarithm."""
 
     place: int
@@ -162,7 +149,7 @@ class MeasuredSearch:
         self._measure_jobs, self._prior, self._watch, self._allowed = measure, prior, watch, allowed
         self.budget, self.spent, self.verified = budget, 0, 0
         self._rest, self._clocks = rest, clocks
-        self.first: MeasuredDesign | None = None
+        self.first: Design | None = None
         self.failures: list[str] = []
         #: By machine, how often each task runs by itself.
         self._runs = {
@@ -179,7 +166,7 @@ class MeasuredSearch:
 
     # -- the loop ----------------------------------------------------------------------------------------
 
-    def run(self) -> MeasuredDesign | None:
+    def run(self) -> Design | None:
         """Spend the budget and measure the winner whole. None where no design could be measured."""
         opening = [ones[0] for ones in self.machines[0].found]
         self._take(self._affordable(opening), within=True)
@@ -209,7 +196,7 @@ class MeasuredSearch:
     def _verify(self, opening: Sequence[Alternative]) -> None:
         """Measure what is left of the predicted best, and of the design that is believed best now."""
         self._take(opening, within=False)
-        self.first = self._found(self.machines[0], opening)
+        self.first = self._found(self.machines[0], opening, FIRST)
         design = min(self._designs(), key=lambda one: one.objective)
         if math.isfinite(design.objective):
             self._take(design.chosen, within=False)
@@ -254,7 +241,7 @@ class MeasuredSearch:
         choices: list[MeasurementChoice] = []
         wanted: list[list[Alternative]] = []
         best = self.best()
-        known = portable.log(self.objective.scalar(best.measured)) if best else math.inf
+        known = portable.log(self._objective(best)) if best else math.inf
         for design in self._contenders():
             missing = {one.key: one for one in design.chosen if one.key not in self._known}
             if missing:
@@ -267,7 +254,7 @@ class MeasuredSearch:
         return list({one.key: one for at in picked for one in wanted[at]}.values())
 
     def _layer_choices(
-        self, design: _Design, choices: list[MeasurementChoice], wanted: list[list[Alternative]]
+        self, design: _Contender, choices: list[MeasurementChoice], wanted: list[list[Alternative]]
     ) -> None:
         """Single layers of a machine: costs are their parts in d ln(objective), so that gains of all layers compare."""
         machine = self.machines[design.place]
@@ -308,11 +295,13 @@ class MeasuredSearch:
         ]
         return found[0], found[1]
 
-    def _cost(
-        self, machine: MachineAlternatives, cycles: float, energy: float, source: Source = "predicted"
-    ) -> Cost:
+    def _objective(self, design: Design) -> float:
+        assert design.measured is not None  # all its layers were
+        return self.objective.scalar(design.measured)
+
+    def _cost(self, machine: MachineAlternatives, cycles: float, energy: float) -> Cost:
         clock = machine.accelerator.clock_mhz if self._clocks else None
-        return Cost(cycles, energy, machine.accelerator.area_mm2, source, clock)
+        return Cost(cycles, energy, machine.accelerator.area_mm2, clock_mhz=clock)
 
     # -- what is believed --------------------------------------------------------------------------------
 
@@ -358,10 +347,10 @@ class MeasuredSearch:
 
     # -- designs -----------------------------------------------------------------------------------------
 
-    def _designs(self) -> list[_Design]:
+    def _designs(self) -> list[_Contender]:
         return [self._design(place) for place in range(len(self.machines))]
 
-    def _contenders(self) -> list[_Design]:
+    def _contenders(self) -> list[_Contender]:
         """Designs of the machines that are not far behind the best."""
         designs = self._designs()
         least = min(one.objective for one in designs)
@@ -369,19 +358,19 @@ class MeasuredSearch:
             return []
         return [one for one in designs if one.objective <= least * portable.exp(_BEHIND)]
 
-    def _design(self, place: int) -> _Design:
+    def _design(self, place: int) -> _Contender:
         """The best combination of a machine's alternatives as they are believed."""
         machine = self.machines[place]
         chosen = self._combined(machine, lambda one: True)
         if chosen is None:
-            return _Design(place, [ones[0] for ones in machine.found], math.inf, 0.0)
+            return _Contender(place, [ones[0] for ones in machine.found], math.inf, 0.0)
         energy, cycles = self._totals(machine, chosen)
         value = self.objective.scalar(self._cost(machine, cycles, energy))
         unknown = [i for i, one in enumerate(chosen) if one.key not in self._known]
         counts = self._counts(machine)
         shares = [counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
         programs = [self._programs[chosen[i].key] for i in unknown]
-        return _Design(place, chosen, value, self._cycles.spread(programs, np.array(shares)))
+        return _Contender(place, chosen, value, self._cycles.spread(programs, np.array(shares)))
 
     def _combined(
         self, machine: MachineAlternatives, usable: Callable[[Alternative], bool]
@@ -422,32 +411,43 @@ class MeasuredSearch:
             float(portable.dot([one.cycles for one in believed], self._counts(machine))) + cycles,
         )
 
-    def _found(self, machine: MachineAlternatives, chosen: Sequence[Alternative]) -> MeasuredDesign | None:
+    def _found(self, machine: MachineAlternatives, chosen: Sequence[Alternative], name: str) -> Design | None:
         """A design as measured; None unless all its layers were, and were right."""
         results = [self._known.get(one.key) for one in chosen]
         if any(one is None or one.status != "measured" for one in results):
             return None
-        energy, cycles = self._totals(machine, chosen)
-        rest_cycles, rest_pj = self._beside(machine)
+        counts, rest = self._counts(machine), self._beside(machine)
         predicted = self._cost(
             machine,
-            float(portable.dot([one.cycles for one in chosen], self._counts(machine))) + rest_cycles,
-            float(portable.dot([one.energy_pj for one in chosen], self._counts(machine))) + rest_pj,
+            float(portable.dot([one.cycles for one in chosen], counts)) + rest[0],
+            float(portable.dot([one.energy_pj for one in chosen], counts)) + rest[1],
         )
-        mappings = tuple(one.mapping for one in chosen)
-        return MeasuredDesign(
-            machine.accelerator, mappings, predicted, self._cost(machine, cycles, energy, "measured")
+        return Design(
+            name,
+            "candidate",
+            machine.accelerator,
+            tuple(one.mapping for one in chosen),
+            predicted,
+            tuple(
+                DesignLayer(one.key, one.job.layer, one.job.schedule, "", one.cycles, one.energy_pj, result)
+                for one, result in zip(chosen, results, strict=True)
+            ),
+            "",
+            "instruction",
+            rest=rest,
+            counts=tuple(counts.tolist()),
+            tasks=self.tasks,
         )
 
-    def best(self) -> MeasuredDesign | None:
+    def best(self) -> Design | None:
         """The best design of measured layers alone."""
         found = []
         for machine in self.machines:
             chosen = self._combined(machine, lambda one: one.key in self._known)
-            design = self._found(machine, chosen) if chosen else None
+            design = self._found(machine, chosen, MEASURED) if chosen else None
             if design:
                 found.append(design)
-        return min(found, key=lambda one: self.objective.scalar(one.measured), default=None)
+        return min(found, key=self._objective, default=None)
 
     # -- measuring ---------------------------------------------------------------------------------------
 
@@ -477,7 +477,7 @@ class MeasuredSearch:
     def _tell(self, number: int, measured: int) -> None:
         best = self.best()
         alternatives = sum(len(ones) for machine in self.machines for ones in machine.found)
-        value = self.objective.scalar(best.measured) if best else math.inf
+        value = self._objective(best) if best else math.inf
         self._watch(Round(number, measured, self.spent, value, alternatives))
 
 

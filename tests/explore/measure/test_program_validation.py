@@ -15,15 +15,15 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.reference import reference
+from baco.exploration.measure.compare import model_error
+from baco.exploration.measure.design import Design
 from baco.exploration.measure.program import ProgramJob, compile_plan
+from baco.exploration.measure.session import ValidationOptions, measured_designs, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.measured_costs import START_AND_END
 from baco.exploration.report.study_report import report_data, write_study_report
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
-from baco.exploration.validate.result import ValidatedDesign, model_error
-from baco.exploration.validate.run import ValidationOptions, validated_designs
-from baco.exploration.validate.session import validate_file
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
@@ -48,9 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def designs(folder: Path) -> list[ValidatedDesign]:
+def designs(folder: Path) -> list[Design]:
     with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
-        return validated_designs(study)
+        return measured_designs(study)
 
 
 def test_every_operator_is_right_and_the_whole_is_measured(folder: Path) -> None:
@@ -63,8 +63,8 @@ def test_every_operator_is_right_and_the_whole_is_measured(folder: Path) -> None
     assert sum(operator.cycles for operator in measured.operators) == pytest.approx(measured.cycles, rel=0.01)
     assert 0 < measured.host_cycles < measured.cycles
     assert measured.energy_pj == pytest.approx(sum(measured.energy_terms_pj.values()))
-    assert one.cost is not None
-    assert (one.cost.latency_cycles, one.cost.energy_pj) == (measured.cycles, measured.energy_pj)
+    assert one.measured is not None
+    assert (one.measured.latency_cycles, one.measured.energy_pj) == (measured.cycles, measured.energy_pj)
 
 
 def test_parts_of_the_report_add_up(folder: Path) -> None:
@@ -91,9 +91,9 @@ def test_the_whole_is_predicted(folder: Path) -> None:
     with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
         best = study.best()
     assert best is not None
-    assert one.cost is not None
-    assert best.cost.latency_cycles == pytest.approx(one.cost.latency_cycles, rel=0.1)
-    assert best.cost.energy_pj == pytest.approx(one.cost.energy_pj, rel=0.15)
+    assert one.measured is not None
+    assert best.cost.latency_cycles == pytest.approx(one.measured.latency_cycles, rel=0.1)
+    assert best.cost.energy_pj == pytest.approx(one.measured.energy_pj, rel=0.15)
 
 
 def test_the_program_is_made_again_from_its_plan_byte_for_byte(folder: Path) -> None:

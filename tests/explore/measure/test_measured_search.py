@@ -16,11 +16,11 @@ from baco.common.errors import InputError
 from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.realise import mapping_of
+from baco.exploration.measure.alternatives import MachineAlternatives
+from baco.exploration.measure.belief import Belief, PredictionSubject
 from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.loop import Design, Expected, MeasuredSearch, Round
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measured.alternatives import MachineAlternatives
-from baco.exploration.measured.belief import Belief, PredictionSubject
-from baco.exploration.measured.search import Expected, MeasuredDesign, MeasuredSearch, Round
 from baco.exploration.objective import Objective
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
@@ -91,7 +91,7 @@ def brute_force(machines: Sequence[MachineAlternatives], truth: Truth) -> float:
 
 def run(
     budget: float, dims: Sequence[int] = (4, 8), **options: object
-) -> tuple[MeasuredDesign, MeasuredSearch, Truth, list[Round]]:
+) -> tuple[Design, MeasuredSearch, Truth, list[Round]]:
     machines = [machine(dim) for dim in dims]
     machines.sort(key=lambda one: predicted(one))
     truth = Truth(machines)
@@ -110,6 +110,12 @@ def run(
     return found, search, truth, rounds
 
 
+def measured(design: Design | None) -> float:
+    assert design is not None
+    assert design.measured is not None
+    return EDP.scalar(design.measured)
+
+
 def predicted(one: MachineAlternatives) -> float:
     energy = sum(task.count * ones[0].energy_pj for task, ones in zip(TASKS, one.found, strict=True))
     cycles = sum(task.count * ones[0].cycles for task, ones in zip(TASKS, one.found, strict=True))
@@ -122,9 +128,9 @@ def test_ample_budget_finds_the_best_of_all_combinations() -> None:
     contenders = [m for m in search.machines if all(a.key in truth.asked for ones in m.found for a in ones)]
     assert contenders, "an ample budget measures whatever the leading machine can do"
     assert len(known) > 3 * len(TASKS)
-    assert EDP.scalar(found.measured) == pytest.approx(brute_force(contenders, truth), rel=1e-12)
+    assert measured(found) == pytest.approx(brute_force(contenders, truth), rel=1e-12)
     assert search.first is not None
-    assert EDP.scalar(found.measured) < EDP.scalar(search.first.measured)
+    assert measured(found) < measured(search.first)
     assert len(truth.asked) == len(set(truth.asked)), "nothing is measured twice"
     assert [one.cycles for one in rounds] == sorted(one.cycles for one in rounds)
     assert [one.objective for one in rounds] == sorted((one.objective for one in rounds), reverse=True)
@@ -136,7 +142,7 @@ def test_costs_of_the_winner_are_those_measured() -> None:
     home = next(m for m in search.machines if m.accelerator == found.accelerator)
     for ones, mapping in zip(home.found, found.mappings, strict=True):
         costs.append(truth.cost(next(a for a in ones if a.mapping == mapping).job))
-    assert edp(costs) == pytest.approx(EDP.scalar(found.measured), rel=1e-12)
+    assert edp(costs) == pytest.approx(measured(found), rel=1e-12)
     assert found.measured.source == "measured"
 
 
@@ -148,7 +154,7 @@ def test_budget_is_kept_and_never_worse_than_the_first(budget: float) -> None:
                     if a.key in truth.asked)  # fmt: skip
     assert search.spent + search.verified == simulated
     assert search.first is not None
-    assert EDP.scalar(found.measured) <= EDP.scalar(search.first.measured)
+    assert measured(found) <= measured(search.first)
 
 
 def test_equal_runs_are_equal() -> None:

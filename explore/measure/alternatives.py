@@ -10,7 +10,7 @@ from baco.common.errors import BacoError
 from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.compiler.schedules.text import parse_schedule, schedule_text, style_of
+from baco.compiler.schedules.text import style_of
 from baco.compiler.styles import check_schedule
 from baco.compiler.styles.realise import mapping_of, realise
 from baco.exploration.cost.predicted import instruction_costs
@@ -80,10 +80,7 @@ class MachineAlternatives:
                     check_schedule(layer, schedule, self.accelerator)
                 except BacoError:
                     continue
-                # as the text says it, so that equal schedules are measured once
-                job = MeasurementJob(
-                    layer, parse_schedule(schedule_text(schedule)), self.accelerator, name=name
-                )
+                job = MeasurementJob(layer, schedule, self.accelerator, name=name)
                 key = job.key
                 if key not in keys:
                     keys.add(key)

@@ -14,22 +14,23 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import baco.exploration.validate.run as running
+import baco.exploration.measure.session as running
+from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError, InputError, StorageError
+from baco.compiler.layers.layer import Layer
 from baco.exploration.candidate import Candidate
+from baco.exploration.measure.choose import MOST_LATENCY, choose_candidates
+from baco.exploration.measure.compare import model_error
+from baco.exploration.measure.design import Design, DesignLayer
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
+from baco.exploration.measure.session import STORE_NAME, ValidationOptions, measured_designs, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.page import page_html
 from baco.exploration.report.study_report import report_data, write_study_report
 from baco.exploration.report.summary import SCHEMA_PATH
 from baco.exploration.studies.study import StudyRecord
-from baco.exploration.validate.choose import MOST_LATENCY, choose_candidates
-from baco.exploration.validate.design import Design
-from baco.exploration.validate.result import ValidatedDesign, model_error
-from baco.exploration.validate.run import STORE_NAME, ValidationOptions, validated_designs
-from baco.exploration.validate.session import validate_file
-from baco.workloads.network import Network, Operator, Tensor, Workload
+from baco.workloads.network import Network, Operator, Task, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.report.test_report_page import Engine, size_of_unit
 from tests.explore.report_helpers import report_data as random_report
@@ -70,11 +71,11 @@ def test_the_best_of_different_accelerators_come_first() -> None:
     found = _candidates()
     twin = replace(found[0], objective=found[0].objective)
     chosen = choose_candidates([*found, twin], EDP, 4, 0)
-    assert [one.name for one in chosen] == ["best 1", "best 2", "best 3", "best 4"]
+    assert [name for name, _ in chosen] == ["best 1", "best 2", "best 3", "best 4"]
     ranked = sorted(found, key=lambda one: one.cost.edp)
     hashes = list(dict.fromkeys(one.accelerator.config_hash for one in ranked))
-    assert [one.candidate.accelerator.config_hash for one in chosen] == hashes[:4]
-    assert chosen[0].candidate.cost.edp == ranked[0].cost.edp
+    assert [one.accelerator.config_hash for _, one in chosen] == hashes[:4]
+    assert chosen[0][1].cost.edp == ranked[0].cost.edp
 
 
 def test_with_too_few_accelerators_the_next_best_fill_up() -> None:
@@ -83,33 +84,28 @@ def test_with_too_few_accelerators_the_next_best_fill_up() -> None:
     chosen = choose_candidates([*found, *worse], EDP, 5, 0)
     distinct = {one.accelerator.config_hash for one in found}
     assert len(chosen) == 5
-    assert {one.candidate.accelerator.config_hash for one in chosen[: len(distinct)]} == distinct
+    assert {one.accelerator.config_hash for _, one in chosen[: len(distinct)]} == distinct
 
 
 def test_the_spread_lies_on_the_front_and_is_not_too_slow() -> None:
     found = _candidates(40)
     chosen = choose_candidates(found, EDP, 2, 3)
-    best, spread = chosen[:2], chosen[2:]
-    assert [one.name for one in spread] == [f"front {i + 1}" for i in range(len(spread))]
+    best, spread = [one for _, one in chosen[:2]], [one for _, one in chosen[2:]]
+    assert [name for name, _ in chosen[2:]] == [f"front {i + 1}" for i in range(len(spread))]
     members = [
         one
         for one in found
         if one.front
-        and one.cost.latency_cycles <= MOST_LATENCY * best[0].candidate.cost.latency_cycles
-        and all(one is not other.candidate for other in best)
+        and one.cost.latency_cycles <= MOST_LATENCY * best[0].cost.latency_cycles
+        and all(one is not other for other in best)
     ]
     assert len(spread) == min(3, len(members)) > 0
-    assert all(any(one.candidate is member for member in members) for one in spread)
+    assert all(any(one is member for member in members) for one in spread)
     # the first of them is the member farthest from the best ones, by brute force
-    points = np.log(
-        [
-            [c.cost.latency_cycles, c.cost.energy_pj, c.cost.area_mm2]
-            for c in [b.candidate for b in best] + members
-        ]
-    )
+    points = np.log([[c.cost.latency_cycles, c.cost.energy_pj, c.cost.area_mm2] for c in best + members])
     scaled = (points - points.min(0)) / np.ptp(points, 0)
     distance = [min(((row - other) ** 2).sum() for other in scaled[:2]) for row in scaled[2:]]
-    assert spread[0].candidate is members[int(np.argmax(distance))]
+    assert spread[0] is members[int(np.argmax(distance))]
 
 
 def test_no_spread_and_no_candidates() -> None:
@@ -143,18 +139,16 @@ def test_measured_costs_are_sums_over_the_layers(tmp_path: Path, monkeypatch: py
     (one,) = outcome.designs
     macs = [2 * 8 * 64, 9 * 64, 10 * 64]  # the first layer runs twice
     assert one.status == "measured"
-    assert one.cost is not None
-    assert one.cost.source == "measured"
-    assert one.cost.latency_cycles == 2 * sum(macs)
-    assert one.cost.energy_pj == pytest.approx(3 * sum(macs))
-    assert one.cost.area_mm2 == one.design.accelerator.area_mm2
+    assert one.measured is not None
+    assert one.measured.source == "measured"
+    assert one.measured.latency_cycles == 2 * sum(macs)
+    assert one.measured.energy_pj == pytest.approx(3 * sum(macs))
+    assert one.measured.area_mm2 == one.accelerator.area_mm2
     assert lines.total == 3
     assert [finished for finished, _, _ in lines.layers] == [1, 2, 3]
     assert {name for _, name, _ in lines.layers} == {f"best 1, product{i}" for i in range(3)}
     error = model_error(outcome.designs)
-    ratios = [
-        layer.planned.predicted_cycles / (2 * n) for layer, n in zip(one.layers, (512, 576, 640), strict=True)
-    ]
+    ratios = [layer.predicted_cycles / (2 * n) for layer, n in zip(one.layers, (512, 576, 640), strict=True)]
     assert error is not None
     assert error.bias == pytest.approx(np.mean(ratios) - 1)
     assert error.mean_absolute == pytest.approx(np.mean(np.abs(np.array(ratios) - 1)))
@@ -166,7 +160,7 @@ def test_nothing_is_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     study = explored(tmp_path)
     first = validate_file(study, ValidationOptions(3, 0))
     done = len(log)
-    assert done == len({layer.planned.key for one in first.designs for layer in one.layers})
+    assert done == len({layer.key for one in first.designs for layer in one.layers})
     again = validate_file(study, ValidationOptions(3, 0))
     assert len(log) == done
     assert again.designs == first.designs
@@ -193,10 +187,10 @@ def test_a_wrong_element_makes_the_candidate_failed_and_never_the_best(
     monkeypatch.setattr(running, "gather", fake_measuring(measure))
     outcome = validate_file(study, ValidationOptions(2, 0))
     first = outcome.designs[0]
-    assert (first.status, first.cost) == ("failed", None)
-    assert first.reason == f"product1: {wrong}"
+    assert (first.status, first.measured) == ("failed", None)
+    assert first.failure == f"product1: {wrong}"
     data = report_data(study)
-    (index,) = [i for i, one in data.validated.items() if one.design.name == "best 1"]
+    (index,) = [i for i, one in data.validated.items() if one.name == "best 1"]
     assert not data.candidates[index].front
     assert data.best_index != index
     write_study_report(study, tmp_path)
@@ -212,7 +206,7 @@ def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
     log: list[str] = []
     monkeypatch.setattr(running, "gather", fake_measuring(log=log))
     study = explored(tmp_path)
-    import baco.exploration.validate.design as planning
+    import baco.exploration.measure.planning as planning
 
     def refuse(*_: object) -> None:
         raise InfeasibleError("the tile needs 9 rows, there are 8")
@@ -223,7 +217,7 @@ def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
     assert log == []
     (one,) = outcome.designs
     assert one.status == "infeasible"
-    assert one.reason == "product0: the tile needs 9 rows, there are 8"
+    assert one.failure == "product0: the tile needs 9 rows, there are 8"
     assert any("best 1 is infeasible" in note for note in lines.notes)
 
 
@@ -239,7 +233,7 @@ def test_an_array_without_verilog_is_infeasible(tmp_path: Path, monkeypatch: pyt
     outcome = validate_file(tmp_path / "study.sqlite", ValidationOptions(1, 0))
     (one,) = outcome.designs
     assert one.status == "infeasible"
-    assert "dim must be a power of two, not 6" in one.reason
+    assert "dim must be a power of two, not 6" in one.failure
     assert log == []
     data = report_data(tmp_path / "study.sqlite")
     assert [data.candidates[index].front for index in data.validated] == [False]
@@ -257,8 +251,10 @@ def test_a_cycle_limit_takes_the_layers_that_matter_most(
     outcome = validate_file(study, ValidationOptions(1, 0, cycle_limit=1.0))
     (one,) = outcome.designs
     assert one.status == "sampled"
-    assert one.cost is None
-    weights = [layer.task.count * (layer.planned.predicted_cycles or 0) for layer in one.layers]
+    assert one.measured is None
+    weights = [
+        task.count * (layer.predicted_cycles or 0) for task, layer in zip(one.tasks, one.layers, strict=True)
+    ]
     measured = [i for i, layer in enumerate(one.layers) if layer.status == "measured"]
     assert measured == [int(np.argmax(weights))]  # the first is taken in any case
     assert one.estimate is not None
@@ -293,7 +289,7 @@ def test_error_bars_hold_the_truth_nineteen_times_in_twenty() -> None:
         if len(measurements) < 4 or len(measurements) == len(planned):
             trials -= 1
             continue
-        one = ValidatedDesign.of(_design(tuple(planned)), workload.tasks, measurements)
+        one = _design(tuple(planned), workload.tasks).with_measurements(measurements)
         found = one.estimate
         assert found is not None
         assert found.latency_error is not None
@@ -308,16 +304,13 @@ def test_error_bars_hold_the_truth_nineteen_times_in_twenty() -> None:
     assert held["edp"] / trials > 0.92  # the sum of both is a cautious bar for their product
 
 
-def _planned(key: str, cycles: float, energy: float) -> object:
-    from baco.exploration.validate.design import PlannedLayer
-
-    return PlannedLayer(key, "P1", "explicit", "", cycles, energy)
+def _planned(key: str, cycles: float, energy: float) -> DesignLayer:
+    return DesignLayer(key, Layer(Problem(P=1)), None, "", cycles, energy)
 
 
-def _design(layers: tuple[object, ...]) -> Design:
-    from baco.accel.presets import load_accelerator
-
-    return Design("d", "candidate", load_accelerator("gemmini-default"), (), None, layers, "", "reference")  # type: ignore[arg-type]
+def _design(layers: tuple[DesignLayer, ...], tasks: tuple[Task, ...]) -> Design:
+    machine = load_accelerator("gemmini-default")
+    return Design("d", "candidate", machine, (), None, layers, "", "reference", tasks=tasks)
 
 
 @pytest.mark.parametrize(
@@ -372,9 +365,9 @@ def test_a_report_draws_measured_points_where_they_exist(
     summary = json.loads((tmp_path / "summary.json").read_text())
     jsonschema.validate(summary, json.loads(SCHEMA_PATH.read_text()))
     block = summary["validation"]
-    assert [one["name"] for one in block["designs"]] == [one.design.name for one in outcome.designs]
+    assert [one["name"] for one in block["designs"]] == [one.name for one in outcome.designs]
     measured = {one["candidate"]: one for one in block["designs"]}
-    costs = [one.cost for one in outcome.designs]
+    costs = [one.measured for one in outcome.designs]
     least = min(cost.edp for cost in costs if cost)
     assert summary["best"]["cost"]["source"] == "measured"
     assert summary["best"]["cost"]["edp_uj_cycles"] == pytest.approx(least)
@@ -422,8 +415,8 @@ def test_the_page_draws_lines_from_predictions_to_measurements(
         )
     ]
     for measured, predicted, scale, what in axes:
-        costs = sorted(getattr(one.cost, what) * scale for one in designs)
-        before = sorted(getattr(one.design.predicted, what) * scale for one in designs)
+        costs = sorted(getattr(one.measured, what) * scale for one in designs)
+        before = sorted(getattr(one.predicted, what) * scale for one in designs)
         assert measured == pytest.approx(costs, rel=1e-4)
         assert predicted == pytest.approx(before, rel=1e-4)
     dotted = next(one for one in traces if one.get("line", {}).get("dash") == "dot")
@@ -467,7 +460,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with StudyRecord.open(study) as opened:
         opened.keep_validation("odd", {"name": "odd"})
         with pytest.raises(StorageError, match="its validated designs"):
-            validated_designs(opened)
+            measured_designs(opened)
 
 
 def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
@@ -491,10 +484,10 @@ def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
         cost_model="reference",
     )
     (now,) = validate_file(study, ValidationOptions(1, 0)).designs
-    assert now.design.identity != first.design.identity  # the longer search found something better
+    assert now.identity != first.identity  # the longer search found something better
     with StudyRecord.open(study, read_only=True) as opened:
-        names = {one.design.name: one for one in validated_designs(opened)}
-    assert names["earlier 1"].design.identity == first.design.identity
-    assert names["earlier 1"].cost == first.cost
+        names = {one.name: one for one in measured_designs(opened)}
+    assert names["earlier 1"].identity == first.identity
+    assert names["earlier 1"].measured == first.measured
     # both are in the report, whether the study still keeps the candidate or not
-    assert {one.design.name for one in report_data(study).validated_designs} == {"best 1", "earlier 1"}
+    assert {one.name for one in report_data(study).validated_designs} == {"best 1", "earlier 1"}

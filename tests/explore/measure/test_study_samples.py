@@ -18,9 +18,9 @@ from baco.compiler.network.agreement import Agreement
 from baco.compiler.network.plan import Plan
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.program import ProgramJob
+from baco.exploration.measure.session import measured_designs
 from baco.exploration.report.agreement import agreement_html
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
-from baco.exploration.validate.run import validated_designs
 from baco.workloads.network import Network
 from tests.explore.validate_helpers import small_space
 
@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measured(folder: Path) -> Measurement:
     with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
-        (design,) = validated_designs(study)
+        (design,) = measured_designs(study)
     (program,) = design.programs
     assert program.measured is not None
     return program.measured
@@ -138,7 +138,7 @@ def test_reports_say_how_near_the_program_is_to_the_model(folder: Path) -> None:
 def test_what_saturates_is_a_warning_of_the_report(folder: Path) -> None:
     """Half of an operator's elements beyond its range, as a run on other inputs would find them."""
     with StudyRecord.open(folder / FILE_NAME, read_only=True) as study:
-        (design,) = validated_designs(study)
+        (design,) = measured_designs(study)
     (program,) = design.programs
     assert program.measured is not None
     near = program.measured.agreement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -13,37 +13,33 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.errors import InfeasibleError, InputError, Location
-from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.candidate import Cost
 from baco.exploration.constraints import network_costs
-from baco.exploration.cost.model import make_cost_model
 from baco.exploration.executors.base import Finished, gather
 from baco.exploration.executors.engine import LOCAL, ExecutorChoice
-from baco.exploration.layers import layers_of_tasks
+from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
+from baco.exploration.measure.choose import by_accelerator
+from baco.exploration.measure.design import Design
 from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.loop import Allowed, Expected, MeasuredSearch, Prior, Round
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measure.store import MeasurementStore
-from baco.exploration.measured.alternatives import Alternative, MachineAlternatives
-from baco.exploration.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
-from baco.exploration.rest import RestOfPrograms
-from baco.exploration.space import DesignSpace
-from baco.exploration.studies.study import StudyRecord
-from baco.exploration.validate.choose import by_accelerator
-from baco.exploration.validate.design import design_of_candidate
-from baco.exploration.validate.run import (
+from baco.exploration.measure.session import (
     STORE_NAME,
     Ended,
     Stop,
+    StudyDesigns,
     ValidationOptions,
-    no_design,
     stop_on_signals,
     validate_designs,
 )
+from baco.exploration.measure.store import MeasurementStore
+from baco.exploration.rest import RestOfPrograms
+from baco.exploration.space import DesignSpace
+from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Task
 
-__all__ = ["MEASURED", "MeasuredOutcome", "Watch", "learned_prior", "measure_study"]
+__all__ = ["MeasuredOutcome", "Watch", "learned_prior", "measure_study"]
 
-#: Names of the designs in the study: what measurements led to, and the predicted best that was measured first.
-MEASURED, FIRST = "measured search", "best 1"
 #: Accelerators that are looked at.
 _MACHINES = 3
 
@@ -74,8 +70,8 @@ class MeasuredOutcome:
         ended: `done`, or `interrupted`.
     """
 
-    first: MeasuredDesign | None
-    best: MeasuredDesign | None
+    first: Design | None
+    best: Design | None
     rounds: tuple[Round, ...]
     spent: int
     verified: int
@@ -105,24 +101,18 @@ def measure_study(
     without any design that can be compiled, StorageError for one that is missing, damaged or being written.
     """
     with StudyRecord.open(path) as study:
-        workload = study.workload()
-        space = study.space()
-        layers = layers_of_tasks(study.tasks, workload)
-        model = make_cost_model(study.cost_model, layers, space, study.rest)
-        if not model.macros:
+        known = StudyDesigns(study)
+        if not known.model.macros:
             raise InputError(
                 "a measured search needs the instruction-aware cost model",
                 location=Location(str(path)),
                 hint="explore with --cost-model instruction",
             )
-        candidates = study.candidates()
-        if not candidates:
-            raise no_design(path)
         names = [task.name for task in study.tasks]
         contenders = []
-        best_of_each, _ = by_accelerator(candidates, study.objective)
-        for one in (candidates[i] for i in best_of_each[:machines]):
-            machine = MachineAlternatives.of(one.accelerator, one.mappings, layers, names)
+        best_of_each, _ = by_accelerator(known.candidates, study.objective)
+        for one in (known.candidates[i] for i in best_of_each[:machines]):
+            machine = MachineAlternatives.of(one.accelerator, one.mappings, known.layers, names)
             if machine is not None:
                 contenders.append(machine)
         if not contenders:
@@ -154,27 +144,25 @@ def measure_study(
                 measure,
                 budget,
                 prior=learned_prior() if learned else None,
-                allowed=_allowed(study.tasks, space, study.rest),
+                allowed=_allowed(study.tasks, known.space, study.rest),
                 rest=study.rest,
-                clocks=space.clocks,
+                clocks=known.space.clocks,
                 watch=told,
             )
-            best: MeasuredDesign | None = None
+            best: Design | None = None
             ended: Ended = "done"
             try:
                 with stop_on_signals(None):
                     best = search.run()
             except Stop as stop:
                 ended, best = stop.ended, search.best()
-        designs = [
-            design_of_candidate(name, _candidate(found, study), layers, model)
-            for name, found in ((FIRST, search.first), (MEASURED, best))
-            if found is not None
-        ]
-        if len(designs) == 2 and designs[0].identity == designs[1].identity:
-            designs = designs[1:]
+        samples = study.summaries()[-1].evaluations
+        designs = {
+            one.identity: replace(one, samples=samples) for one in (search.first, best) if one is not None
+        }
         if designs:
-            validate_designs(study, designs, ValidationOptions(best=len(designs), engine=engine))
+            options = ValidationOptions(best=len(designs), engine=engine)
+            validate_designs(study, list(designs.values()), options)
         return MeasuredOutcome(
             search.first, best, tuple(rounds), search.spent, search.verified, tuple(search.failures), ended
         )
@@ -226,14 +214,3 @@ def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | N
         )
 
     return allowed
-
-
-def _candidate(found: MeasuredDesign, study: StudyRecord) -> Candidate:
-    return Candidate(
-        found.accelerator,
-        study.tasks,
-        found.mappings,
-        found.predicted,
-        study.summaries()[-1].evaluations,
-        study.objective.scalar(found.predicted),
-    )

@@ -1,1 +1,0 @@
-"""Validation: the best candidates of a study compiled, run on the Verilog of their own accelerators, and compared."""
