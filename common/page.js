@@ -107,7 +107,7 @@ const Baco = (() => {
   // Every table that was filled: by what it is sorted, how many rows are made, how it is drawn when the window or the paper changes.
   const tables = new Map();
   /**
-   * Fill a table whose headings sort it. Columns: {title, unit, num, sort(row), cell(row), class, first}; where the page is
+   * Fill a table whose headings sort it. Columns: {title, unit, error, num, sort(row), cell(row), class, first}; where the page is
    * narrow, those with `first` stand before the others. Options: caption says what the table holds; pick(row) is called
    * when a row is clicked; most is how many rows are made at first, the rest on demand (on paper, all). Rows are made when
    * they are first shown, so tables may be long. A table that is filled again stays sorted as its reader had it.
@@ -143,6 +143,7 @@ const Baco = (() => {
     }
     const heads = new Map(columns.map((column) => {
       const text = column.unit ? [column.title + ", ", h("small", {}, column.unit)] : [column.title];
+      if (column.error) text.push(h("small", { class: "wide-only" }, column.error));
       const content = column.sort ? h("button", { type: "button", onclick: () => sortBy(column) }, ...text) : h("span", {}, ...text);
       return [column, h("th", { scope: "col", class: classOf(column) }, content)];
     }));

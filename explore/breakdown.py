@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from baco.accel.config import Accelerator
 from baco.exploration.candidate import Cost, LayerCost
@@ -131,17 +131,14 @@ class CostEntry:
         return self.runs * self.energy_pj
 
 
-@dataclass(frozen=True)
-class NetworkCosts:
-    """One network of a workload, weight included.
+class _Sums:
+    """Predicted sums over entries."""
 
-    Attributes:
-        name: of the network.
-        entries: what its program consists of.
-    """
+    if TYPE_CHECKING:
 
-    name: str
-    entries: tuple[CostEntry, ...]
+        @property
+        def entries(self) -> tuple[CostEntry, ...]:
+            """That are summed up."""
 
     @property
     def cycles(self) -> float:
@@ -153,6 +150,19 @@ class NetworkCosts:
         """Predicted."""
         return math.fsum(one.total_pj for one in self.entries)
 
+
+@dataclass(frozen=True)
+class NetworkCosts(_Sums):
+    """One network of a workload, weight included.
+
+    Attributes:
+        name: of the network.
+        entries: what its program consists of.
+    """
+
+    name: str
+    entries: tuple[CostEntry, ...]
+
     @property
     def measured_cycles(self) -> float | None:
         """None where nothing was measured."""
@@ -161,7 +171,7 @@ class NetworkCosts:
 
 
 @dataclass(frozen=True)
-class DesignCosts:
+class DesignCosts(_Sums):
     """All that a workload's programs cost on one design.
 
     Attributes:
@@ -212,16 +222,6 @@ class DesignCosts:
         return tuple(NetworkCosts(name, tuple(ones)) for name, ones in found.items())
 
     @property
-    def cycles(self) -> float:
-        """Predicted, of the whole."""
-        return math.fsum(one.total_cycles for one in self.entries)
-
-    @property
-    def energy_pj(self) -> float:
-        """Predicted, of the whole."""
-        return math.fsum(one.total_pj for one in self.entries)
-
-    @property
     def energy_terms_pj(self) -> dict[str, float]:
         """Predicted energy by component, what is nothing left out."""
         found = {
@@ -243,8 +243,8 @@ class DesignCosts:
         """Cycles and energy (pJ) of a network, weight included: measured if it was, else predicted."""
         if self.measured is not None:
             return self.measured_networks.get(network, (0.0, 0.0))
-        ones = [one for one in self.entries if one.network == network]
-        return math.fsum(one.total_cycles for one in ones), math.fsum(one.total_pj for one in ones)
+        found = {one.name: (one.cycles, one.energy_pj) for one in self.networks}
+        return found.get(network, (0.0, 0.0))
 
     def check(self, predicted: Cost | None) -> None:
         """Raise ValueError (a programming error) where parts do not add up to a headline, rounding aside.

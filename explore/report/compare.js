@@ -10,7 +10,7 @@
     showDesign();
     for (const [id, box] of pins) box.checked = pinned.includes(id);
     filterDesigns();
-    return Promise.all([drawFront(), showCompared()]);
+    return Promise.all([drawDesigns(), showCompared()]);
   }
 
   async function showCompared() {
@@ -32,10 +32,10 @@
     const total = (name, unit, of, text, less = true) => ({ name, unit, values: designs.map(of), text, less });
     const lines = [
       { name: "Scratchpad + accumulator", unit: "KiB", texts: designs.map((c) => grouped(c.spad) + " + " + grouped(c.acc)) },
-      total("Area", "mm²", (c) => c.area, (v) => sig(v)),
-      total("Latency", "cycles", (c) => c.latency, (v) => si(v)),
-      total("Energy", "", (c) => c.energy, joules),
-      total("EDP", "µJ·cycles", (c) => c.edp, edpText),
+      total("Area", "mm²" + within("area"), (c) => c.area, (v) => sig(v)),
+      total("Latency", "cycles" + within("latency"), (c) => c.latency, (v) => si(v)),
+      total("Energy", within("energy").trim(), (c) => c.energy, joules),
+      total("EDP", "µJ·cycles" + within("edp"), (c) => c.edp, edpText),
       total("Power", "", (c) => c.power, (v) => si(v, "W")),
     ];
     const cells = (line, k) => {

@@ -16,6 +16,7 @@ from baco.exploration.breakdown import DesignCosts
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from baco.exploration.cost.detail import LayerDetail
 from baco.exploration.explain.steps import Neighbours
+from baco.exploration.known_errors import KnownError, known_errors
 from baco.exploration.measure.design import Design
 from baco.exploration.objective import Objective
 from baco.workloads.network import Task, Workload
@@ -198,6 +199,17 @@ class ReportData(Shown):
     def resources(self) -> tuple[str, ...]:
         """What bounds latencies in the cost model, in the order of `LayerCost.latency_terms`."""
         return self.best_layers[0].resources
+
+    @cached_property
+    def errors(self) -> dict[str, KnownError]:
+        """Known errors of what is predicted of designs, by metric."""
+        timing = self.best.accelerator.timing
+        return known_errors(self.search.cost_model, whole=self.search.whole, timing=timing)
+
+    @cached_property
+    def part_errors(self) -> dict[str, KnownError]:
+        """The same of single parts of programs."""
+        return known_errors(self.search.cost_model, timing=self.best.accelerator.timing)
 
     @property
     def validated_designs(self) -> list[Design]:

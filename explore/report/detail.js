@@ -5,7 +5,7 @@
     const lines = [];
     let depth = 0;
     const say = (text) => lines.push("  ".repeat(depth) + text);
-    for (const level of row.mapping.split(" - ")) {
+    for (const level of row.mapping.text.split(" - ")) {
       const [head, ...loops] = level.split(" ");
       const number = Number(head[1]), kept = head.slice(3, -1);
       say(LEVELS[number] + " [ " + [...kept].map((t) => TENSORS.find((one) => one.key === t).label).join(", ") + " ]");
@@ -22,14 +22,14 @@
   }
 
   function drawArray(row, dim) {
-    const [rows, columns] = row.detail ? row.detail.lanes : [row.rows, row.columns];
+    const { rows, columns } = row.detail ? row.detail.lanes : row.mapping;
     const size = 150, part = (n) => (size * Math.min(n, dim)) / dim;
     const picture = svg("svg", { viewBox: "-1 -1 152 152", width: 152, height: 152, role: "img", "aria-label": rows + " by " + columns + " of " + dim + " by " + dim + " elements in use" });
     picture.append(svg("rect", { x: 0, y: 0, width: size, height: size, class: "array" }));
     picture.append(svg("rect", { x: 0, y: 0, width: part(columns), height: part(rows), class: "used" }));
     const step = size / Math.min(dim, 16);
     for (let at = step; at < size - 0.1; at += step) picture.append(svg("path", { d: "M0 " + at + "H" + size + "M" + at + " 0V" + size, class: "grid" }));
-    return h("div", { class: "figure" }, picture, h("div", {}, h("p", {}, row.lane + (rows > row.rows ? ", with several pixels of the window" : "") + ": " + rows + " of " + dim + " rows"), h("p", {}, "K: " + columns + " of " + dim + " columns"),
+    return h("div", { class: "figure" }, picture, h("div", {}, h("p", {}, row.mapping.lane + (rows > row.mapping.rows ? ", with several pixels of the window" : "") + ": " + rows + " of " + dim + " rows"), h("p", {}, "K: " + columns + " of " + dim + " columns"),
       h("p", { class: "sub2" }, percent((Math.min(rows, dim) * Math.min(columns, dim)) / (dim * dim)) + " of the array in a pass; over the whole layer, waits included, " + percent(row.use))));
   }
 
@@ -37,10 +37,10 @@
     const held = row.detail.held;
     if (!held.length) return [h("p", { class: "hint" }, "This mapping cannot be compiled for this accelerator as it is, so nothing is known of where its tiles lie.")];
     return [["scratchpad", design.spad * 1024], ["accumulator", design.acc * 1024]].map(([memory, capacity]) => {
-      const mine = held.filter(([name]) => name === memory);
-      const used = mine.reduce((sum, [, , size, copies]) => sum + size * copies, 0);
+      const mine = held.filter((one) => one.memory === memory);
+      const used = mine.reduce((sum, one) => sum + one.bytes * one.copies, 0);
       const track = h("div", { class: "track tall" });
-      for (const [, tensor, size, copies] of mine) {
+      for (const { tensor, bytes: size, copies } of mine) {
         for (let copy = 0; copy < copies; copy++) {
           const part = h("div", { class: "part", title: TENSORS.find((one) => one.key === tensor).label + ", copy " + (copy + 1) });
           part.style.width = (100 * size) / Math.max(capacity, used) + "%";
@@ -49,7 +49,7 @@
           track.append(part);
         }
       }
-      const legend = mine.map(([, tensor, size, copies]) => {
+      const legend = mine.map(({ tensor, bytes: size, copies }) => {
         const t = TENSORS.find((one) => one.key === tensor);
         return h("span", {}, dotOf(t.color), t.label + " " + (copies > 1 ? copies + " × " : "") + bytes(size));
       });
@@ -60,35 +60,36 @@
   function tiles(row) {
     const table = h("table");
     const line = (name, sizes) => ({ name, sizes });
-    const whole = DIMS.map((d) => row.task.sizes[d] || 1);
+    const whole = row.task.sizes, { scratchpad, accumulator } = row.mapping.tiles;
     fillTable(table, [
       { title: "", cell: (r) => r.name },
-      ...DIMS.map((d, k) => ({ title: d, num: true, cell: (r) => count(r.sizes[k]) })),
-    ], [line("whole layer", whole), line("tile in the scratchpad", row.tile2), line("tile in the accumulator", row.tile1)], { caption: "Extent of every dimension" });
+      ...DIMS.map((d) => ({ title: d, num: true, cell: (r) => count(r.sizes[d] || 1) })),
+    ], [line("whole layer", whole), line("tile in the scratchpad", scratchpad), line("tile in the accumulator", accumulator)], { caption: "Extent of every dimension" });
     return h("div", { class: "scroll" }, table);
   }
 
+  const MOVED = { weights: "weights", inputs: "inputs", addends: "bias, residual and sums that come back", results: "results" };
+
   function traffic(row) {
     const table = h("table");
-    const [words, moved] = [row.detail.words, row.detail.moved];
+    const { words, moved } = row.detail;
     const size = (level, t) => words[level][t] * D.widths[level][t];
     const cell = (level, t) => (words[level][t] ? [si(words[level][t]), h("div", { class: "sub2" }, bytes(size(level, t)))] : "–");
     fillTable(table, [
       { title: "Level", cell: (level) => LEVELS[level] },
-      ...TENSORS.map((t, k) => ({ title: t.label, unit: "words", num: true, cell: (level) => cell(level, k) })),
-      { title: "all", unit: "words", num: true, cell: (level) => si(words[level].reduce((a, b) => a + b, 0)) },
+      ...TENSORS.map((t) => ({ title: t.label, unit: "words", num: true, cell: (level) => cell(level, t.key) })),
+      { title: "all", unit: "words", num: true, cell: (level) => si(Object.values(words[level]).reduce((a, b) => a + b, 0)) },
     ], [3, 2, 1, 0], { caption: "Traffic by level and tensor, one run" });
     const parts = [h("div", { class: "scroll" }, table), h("p", { class: "hint" }, "Read and written in one run, as the mapping's loop nest has it.")];
-    if (moved.length) {
-      const names = ["weights", "inputs", "bias, residual and sums that come back", "results"];
-      parts.push(h("p", { class: "hint" }, "The channel of main memory moves " + bytes(moved.reduce((a, b) => a + b, 0)) + " in this code (" + moved.map((v, k) => names[k] + " " + bytes(v)).join(", ") + "): what stays in the scratchpad is not loaded again, unused parts of bursts count."));
+    if (Object.keys(moved).length) {
+      parts.push(h("p", { class: "hint" }, "The channel of main memory moves " + bytes(Object.values(moved).reduce((a, b) => a + b, 0)) + " in this code (" + Object.entries(moved).map(([name, v]) => MOVED[name] + " " + bytes(v)).join(", ") + "): what stays in the scratchpad is not loaded again, unused parts of bursts count."));
     }
     return parts;
   }
 
   function busyBars(row) {
-    return D.limits.map((_, k) => {
-      const gain = row.detail ? 1 - row.detail.doubled[k] / row.one : 0;
+    return D.limits.map((name, k) => {
+      const gain = row.detail ? 1 - row.detail.doubled[name] / row.one : 0;
       const twice = row.detail ? (gain > 0.0005 ? "with twice of it " + percent(gain) + " less time" : "twice of it: no gain") : "";
       return h("div", { class: "memory" }, h("div", { class: "line" }, h("span", {}, LIMITS[k].label + (LIMITS[k].key === row.limit ? " (binds)" : "")), h("b", {}, si(row.busy[k], "cycles") + ", " + percent(row.one > 0 ? row.busy[k] / row.one : 0))),
         barOf(row.one > 0 ? row.busy[k] / row.one : 0, LIMITS[k].color), twice ? h("div", { class: "sub2" }, twice) : null);
@@ -123,14 +124,14 @@
 
   function layerParts(row) {
     const design = D.candidates[chosen];
-    const shape = "--mapping '" + row.mapping + "'";
+    const shape = "--mapping '" + row.mapping.text + "'";
     const nest = h("pre", { tabindex: 0 }, loopNest(row));
     const option = h("pre", { class: "wraps" }, shape);
     const part = (title, ...content) => h("div", { class: "part-of" }, h("h3", {}, title), ...content);
     const body = [
       h("p", { class: "sub" }, designName(design) + " · " + row.task.kind + " · " + row.task.problem + " · " + plural(row.runs, "run") + (row.style ? " · " + row.style + " code" : "")),
       row.groups.length ? h("p", {}, (row.counted ? "Some of its runs are" : "It runs") + " in group " + row.groups.join("; ") + ": what follows is of a run by itself.") : null,
-      h("p", {}, "One run by itself takes " + si(row.one, "cycles") + " and " + joules(row.oneEnergy) + "; what binds: " + waitOf(row.limit).label + "."),
+      h("p", {}, "One run by itself is predicted to take " + si(row.one, "cycles") + within("latency", "part") + " and " + joules(row.oneEnergy) + within("energy", "part") + "; what binds: " + waitOf(row.limit).label + "."),
       h("div", { class: "split" },
         h("div", {}, part("Loop nest", nest), part("As an option", option, h("p", {}, copyButton("copy as --mapping", () => shape, () => option))), part("Tile sizes", tiles(row))),
         h("div", {}, part("The array", drawArray(row, design.dim)), row.detail ? part("Occupancy of the memories", ...memories(row, design)) : null, part("Busy cycles, of " + si(row.one), ...busyBars(row)))),

@@ -16,7 +16,7 @@
 
   function designHover(c) {
     return [
-      "<b>" + designName(c) + "</b> (" + status(c) + ")",
+      "<b>" + designName(c) + "</b> (" + status(c) + (c.tie ? ", a tie with the best" : "") + ")",
       "scratchpad " + c.spad + " KiB, accumulator " + c.acc + " KiB",
       "latency " + si(c.latency, "cycles") + " (" + si(c.latency / (c.clock * 1e6), "s") + ")",
       "energy " + joules(c.energy),
@@ -120,6 +120,7 @@
   function showDesign() {
     const c = D.candidates[chosen];
     const ms = c.latency / (c.clock * 1e6);
+    const error = (name) => (c.source === "predicted" ? within(name) : "");
     const rows = [
       ["Array", c.dim + " × " + c.dim, "PEs"],
       ["Dataflow", { WS: "weight-stationary", OS: "output-stationary", both: "WS and OS" }[c.flow] || c.flow, ""],
@@ -128,10 +129,10 @@
       ["Accumulator", grouped(c.acc), "KiB"],
       ["Clock", sig(c.clock / 1e3), "GHz"],
       ["DRAM", sig(c.dram), "bytes/cycle"],
-      ["Latency", si(ms, "s"), si(c.latency, "cycles")],
-      ["Energy", joules(c.energy), ""],
-      ["EDP", edpText(c.edp), "µJ·cycles"],
-      ["Area", sig(c.area), "mm²"],
+      ["Latency", si(ms, "s"), si(c.latency, "cycles") + error("latency")],
+      ["Energy", joules(c.energy), error("energy")],
+      ["EDP", edpText(c.edp), "µJ·cycles" + error("edp")],
+      ["Area", sig(c.area), "mm²" + within("area")],
       ["Power", si(c.power, "W"), "average"],
     ];
     if (!c.label) rows.push(["Found after", grouped(c.samples), "evaluations"]);
@@ -164,7 +165,7 @@
 
   function listDesigns() {
     const of = (key) => (id) => D.candidates[id][key];
-    const column = (title, unit, key, text, first = false) => ({ title, unit, num: true, first, sort: of(key), cell: (id) => text(D.candidates[id][key]) });
+    const column = (title, unit, key, text, first = false, error = "") => ({ title, unit, error, num: true, first, sort: of(key), cell: (id) => text(D.candidates[id][key]) });
     const order = D.candidates.map((_, id) => id).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
     designTable = fillTable($("designs"), [
       {
@@ -176,16 +177,16 @@
         },
       },
       { title: "Design", first: true, sort: (id) => D.candidates[id].label || id, cell: (id) => h("button", { type: "button", onclick: (event) => { event.stopPropagation(); select(id); } }, D.candidates[id].label || "#" + id) },
-      { title: "Status", class: "limit", sort: (id) => status(D.candidates[id]), cell: (id) => status(D.candidates[id]) },
+      { title: "Status", class: "limit", sort: (id) => status(D.candidates[id]), cell: (id) => [status(D.candidates[id]), D.candidates[id].tie ? h("div", { class: "sub2" }, "a tie with the best") : null] },
       { title: "Costs are", class: "limit", sort: (id) => D.candidates[id].source, cell: (id) => [D.candidates[id].source, D.candidates[id].was ? h("div", { class: "sub2" }, "EDP predicted by the search " + edpText(D.candidates[id].was.edp)) : null] },
       { title: "Mappings", num: true, sort: (id) => mappingsOf(id).length, cell: (id) => String(mappingsOf(id).length) },
       column("Array side", "PEs", "dim", String),
       column("Scratchpad", "KiB", "spad", grouped),
       column("Accumulator", "KiB", "acc", grouped),
-      column("Latency", "cycles", "latency", (v) => si(v), true),
-      column("Energy", "", "energy", joules, true),
-      column("EDP", "µJ·cycles", "edp", edpText, true),
-      column("Area", "mm²", "area", (v) => sig(v), true),
+      column("Latency", "cycles", "latency", (v) => si(v), true, within("latency")),
+      column("Energy", "", "energy", joules, true, within("energy")),
+      column("EDP", "µJ·cycles", "edp", edpText, true, within("edp")),
+      column("Area", "mm²", "area", (v) => sig(v), true, within("area")),
       column("Found after", "evaluations", "samples", (v) => (v ? grouped(v) : "–")),
     ], order, { caption: "Designs found, best first by " + D.objective.words, pick: (id) => select(id), most: 10 });
     filterDesigns();
@@ -224,7 +225,7 @@
       ["limited_by", (r) => r.limit], ["array_use", (r) => (r.use ? r.use : "")], ["dram_words", (r) => r.dram ?? ""],
       ...D.limits.map((name, k) => ["busy_" + name + "_cycles", busy(k)]),
       ...D.components.map((name, k) => ["energy_" + name + "_uj", (r) => r.oneParts[k] * 1e-6]),
-      ["style", (r) => r.style || ""], ["mapping", (r) => r.mapping || ""],
+      ["style", (r) => r.style || ""], ["mapping", (r) => r.mapping ? r.mapping.text : ""],
     ];
     download("layers.csv", csv([columns.map(([name]) => name), ...running(rowsShown).map((r) => columns.map(([, of]) => of(r)))]), "text/csv");
   }
@@ -232,8 +233,8 @@
   function saveMappings() {
     if (!rowsShown) return;
     const lines = ["accelerator: " + JSON.stringify(D.candidates[chosen].hash), "layers:"];
-    for (const { task, mapping, twice } of rowsShown.slice(0, D.tasks.length)) {
-      lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping), "  double_buffered: " + JSON.stringify([...twice]));
+    for (const { task, mapping } of rowsShown.slice(0, D.tasks.length)) {
+      lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping.text), "  double_buffered: " + JSON.stringify([...mapping.twice]));
     }
     download("mappings.yaml", lines.join("\n") + "\n", "application/yaml");
   }

@@ -4,12 +4,12 @@
   /** Lanes of the edges that skip units: for every unit the lanes that begin, end or pass there. */
   function lanesOf(units) {
     const last = units.map(() => -1); // the last reader that is not the next unit
-    units.forEach((unit, i) => unit.from.forEach((source) => { if (source >= 0 && source < i - 1) last[source] = i; }));
+    units.forEach((unit, i) => unit.sources.forEach((source) => { if (source >= 0 && source < i - 1) last[source] = i; }));
     const free = [], lane = units.map(() => -1), rows = [];
     let width = 0;
     units.forEach((unit, i) => {
       const ends = [];
-      for (let source = 0; source < i; source++) if (lane[source] >= 0 && last[source] >= i && unit.from.includes(source)) ends.push(lane[source]);
+      for (let source = 0; source < i; source++) if (lane[source] >= 0 && last[source] >= i && unit.sources.includes(source)) ends.push(lane[source]);
       const through = units.flatMap((_, source) => (source < i && lane[source] >= 0 && last[source] > i ? [lane[source]] : []));
       let start = -1;
       if (last[i] >= 0) {
@@ -19,7 +19,7 @@
       // freed behind: a lane that ends here is not begun anew in the same row
       for (let source = 0; source < i; source++) if (last[source] === i) free.push(lane[source]);
       free.sort((a, b) => a - b);
-      rows.push({ ends, through, start, joined: unit.from.includes(i - 1) });
+      rows.push({ ends, through, start, joined: unit.sources.includes(i - 1) });
     });
     return { rows, width };
   }
@@ -40,7 +40,7 @@
     // one run of the network: a group once, at its first member, for all that it runs
     const time = (row, repeat) => (measured && row.measured ? (row.measured.cycles / row.measured.runs) : row.one) * repeat;
     const runs = (row) => (measured && row.measured ? row.measured.runs : row.runs) / network.weight;
-    const times = units.map((unit) => (unit.entry < 0 || unit.group ? 0 : time(rowsShown[unit.entry], unit.repeat)));
+    const times = units.map((unit) => (unit.entry === null || unit.group ? 0 : time(rowsShown[unit.entry], unit.repeat)));
     const groupTime = (unit) => time(rowsShown[unit.entry], runs(rowsShown[unit.entry]));
     const most = Math.max(1, ...times, ...units.filter((unit) => unit.group).map(groupTime));
     const step = 9, left = 8 + width * step;
@@ -62,7 +62,7 @@
       knot.style.left = left - 4 + "px";
       gutter.append(knot);
       const rides = unit.rides.length ? h("div", { class: "sub2" }, "rides along: " + unit.rides.join(", ")) : null;
-      const row = unit.entry >= 0 ? rowsShown[unit.entry] : null;
+      const row = unit.entry !== null ? rowsShown[unit.entry] : null;
       const name = row ? h("button", { type: "button", class: "link", onclick: () => openLayer(row) }, unit.name) : unit.name;
       const last = unit.group ? h("div", { class: "where" }, "in the group") : row ? where(unit.on, times[i]) : h("div", { class: "where" }, "no code of its own");
       const line = h("div", { class: "unit" }, gutter, h("div", { class: "what" }, name, " ", h("small", {}, unit.kind + (unit.repeat > 1 ? ", " + grouped(unit.repeat) + " times" : "")), rides), last);

@@ -58,13 +58,13 @@
   /** From the headline down: what the time goes to, and what the whole program would take with twice of each. */
   function showBottlenecks(rows) {
     const c = D.candidates[chosen], total = predictedOf(c).latency;
-    const gain = (b) => (b.doubled < total * 0.995 ? sig(total / b.doubled) + "× as fast" : "no gain");
-    const whole = { key: "", parts: rows.filter((r) => r.counted).length, cycles: total, doubled: total };
+    const gain = (b) => (b.doubled_cycles < total * 0.995 ? sig(total / b.doubled_cycles) + "× as fast" : "no gain");
+    const whole = { name: "", entries: rows.filter((r) => r.counted).length, cycles: total, doubled_cycles: total };
     fillTable($("bottlenecks"), [
-      { title: "What limits", cell: (b) => (b.key ? [dotOf(waitOf(b.key).color), waitOf(b.key).label, h("div", { class: "sub2" }, LIMIT_NOTE[b.key])] : [h("b", {}, D.whole ? "whole program" : "all layers"), c.was ? h("div", { class: "sub2" }, si(c.latency, "cycles") + " measured") : null]) },
-      { title: "With twice of it", unit: "whole program", num: true, cell: (b) => (b.key === "" ? si(total, "cycles") : b.doubled === null ? "–" : [si(b.doubled, "cycles"), h("div", { class: "sub2" }, gain(b))]) },
+      { title: "What limits", cell: (b) => (b.name ? [dotOf(waitOf(b.name).color), waitOf(b.name).label, h("div", { class: "sub2" }, LIMIT_NOTE[b.name])] : [h("b", {}, D.whole ? "whole program" : "all layers"), c.was ? h("div", { class: "sub2" }, si(c.latency, "cycles") + " measured") : null]) },
+      { title: "With twice of it", unit: "whole program", num: true, cell: (b) => (!b.name ? si(total, "cycles") : b.doubled_cycles === null ? "–" : [si(b.doubled_cycles, "cycles"), h("div", { class: "sub2" }, gain(b))]) },
       { title: "Time in what it limits", num: true, cell: (b) => [si(b.cycles, "cycles"), h("div", { class: "sub2" }, percent(b.cycles / (total || 1)))] },
-      { title: "Parts", num: true, cell: (b) => String(b.parts) },
+      { title: "Parts", num: true, cell: (b) => String(b.entries) },
     ], [whole, ...rows.waits], { caption: "What limits the parts of the program of the design in view" });
   }
 
@@ -126,7 +126,7 @@
     const own = (r, cell) => (r.counted ? cell(r) : "–");
     const inside = (r) => (r.groups.length ? h("div", { class: "sub2" }, (r.counted ? "also " : "") + "in group " + r.groups.join("; ")) : null);
     const names = (r) => r.operators.join("\n") + (r.task && r.task.more ? "\n… " + r.task.more + " more" : "");
-    const nest = (r) => r.mapping.split(" - ").map((level) => { const [head, ...loops] = level.split(" "); return h("span", {}, h("b", {}, head), " " + loops.join(" ") + " "); });
+    const nest = (r) => r.mapping.text.split(" - ").map((level) => { const [head, ...loops] = level.split(" "); return h("span", {}, h("b", {}, head), " " + loops.join(" ") + " "); });
     const columns = [
       { title: "#", num: true, class: "wide-only", sort: (r) => r.i, cell: (r) => String(r.i + 1) },
       {
@@ -135,12 +135,12 @@
       },
       { title: "On", sort: (r) => r.on, cell: (r) => r.on },
       { title: "Runs", num: true, sort: (r) => r.runs, cell: (r) => own(r, () => count(r.runs)) },
-      { title: "Latency", unit: "cycles", num: true, first: true, sort: (r) => (r.counted ? r.latency : -1), cell: (r) => own(r, () => [si(r.latency), h("div", { class: "sub2" }, percent(timeShare(r)))]) },
+      { title: "Latency", unit: "cycles", error: within("latency", "part"), num: true, first: true, sort: (r) => (r.counted ? r.latency : -1), cell: (r) => own(r, () => [si(r.latency), h("div", { class: "sub2" }, percent(timeShare(r)))]) },
       ...(c.was ? [{
         title: "Measured", unit: "cycles", num: true, sort: (r) => (r.measured ? r.measured.cycles : -1),
         cell: (r) => (r.measured ? [si(r.measured.cycles), h("div", { class: "sub2" }, r.measured.assumed ? "as predicted" : percent(r.measured.cycles / (c.latency || 1)))] : "–"),
       }] : []),
-      { title: "Energy", num: true, first: true, sort: (r) => (r.counted ? r.energy : -1), cell: (r) => own(r, () => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))]) },
+      { title: "Energy", error: within("energy", "part"), num: true, first: true, sort: (r) => (r.counted ? r.energy : -1), cell: (r) => own(r, () => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))]) },
       { title: "Limited by", class: "limit", sort: (r) => waitOf(r.limit).label, cell: (r) => own(r, () => [dotOf(waitOf(r.limit).color), waitOf(r.limit).label, r.kind !== "layer" && r.on !== "host" ? h("div", { class: "sub2" }, "memory busy " + percent(Math.min(1, r.dram / c.dram / r.one))) : null, r.style ? h("div", { class: "sub2" }, r.style + " code") : null]) },
       { title: "Array in use", num: true, sort: (r) => r.use, cell: (r) => own(r, () => (r.use ? percent(r.use) : "–")) },
       { title: "DRAM words", unit: "one run", num: true, sort: (r) => r.dram || 0, cell: (r) => own(r, () => (r.dram ? si(r.dram) : "–")) },

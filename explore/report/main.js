@@ -68,6 +68,7 @@
   }
 
   function showNetworks() {
+    const networkError = D.source === "predicted" ? within("latency") : "";
     fillTable($("networks"), [
       { title: "Network", first: true, sort: (n) => n.name, class: "wrap", cell: (n) => [n.name, h("div", { class: "sub2" }, n.source)] },
       { title: "Weight", num: true, sort: (n) => n.weight, cell: (n) => count(n.weight) },
@@ -75,21 +76,25 @@
       { title: "Weights", unit: "words", num: true, sort: (n) => n.words, cell: (n) => si(n.words) },
       { title: "Tensor operators", num: true, sort: (n) => n.operators, cell: (n) => grouped(n.operators) },
       { title: "Unique problems", num: true, sort: (n) => n.problems, cell: (n) => grouped(n.problems) },
-      { title: "Accelerator", unit: "cycles on the best", num: true, sort: (n) => n.latency, cell: (n) => si(n.latency) },
+      { title: "Accelerator", unit: "cycles on the best", error: networkError, num: true, sort: (n) => n.latency, cell: (n) => si(n.latency) },
       { title: "Host", unit: "cycles", num: true, sort: (n) => n.host, cell: (n) => si(n.host) },
       { title: "Whole program", unit: "cycles", num: true, first: true, sort: (n) => n.latency + n.host, cell: (n) => si(n.latency + n.host) },
       { title: "Energy on the best", num: true, first: true, sort: (n) => n.energy, cell: (n) => joules(n.energy) },
     ], D.workload, { caption: "Networks of the workload, on the best design" });
-    const missing = D.workload.flatMap((n) => n.unsupported.map((item) => [n.name, ...item]));
+    const missing = D.workload.flatMap((n) => n.unsupported.map((one) => ({ network: n.name, ...one })));
     if (missing.length) {
       $("unsupported").replaceChildren(
         h("p", { class: "warn" }, plural(missing.length, "operator") + " could not be costed and " + (missing.length === 1 ? "is" : "are") + " left out of every number:"),
-        h("ul", {}, missing.map(([network, kind, node, reason]) => h("li", {}, network + ": " + kind + " (" + node + ")" + (reason ? ", " + reason : "")))));
+        h("ul", {}, missing.map(({ network, operator, node, reason }) => h("li", {}, network + ": " + operator + " (" + node + ")" + (reason ? ", " + reason : "")))));
     }
   }
 
   function showTexts() {
-    for (const [label, value, remark] of D.cards) {
+    const { latency, energy, area } = D.errors.design;
+    const known = (what, error) => what + " " + percent(error.mean) + " (" + error.subject + ")";
+    $("errors-hint").textContent = "± is how far what predicts a figure is off in the mean, where it was compared with what is measured: " + known("cycles", latency) + ", " + known("energy", energy) + ", " + known("area", area) + "." +
+      (D.candidates.some((c) => c.tie) ? " Designs marked as ties are within that of the best." : "");
+    for (const { label, value, remark } of D.cards) {
       $("cards").append(h("li", {}, h("span", { class: "label" }, label), h("span", { class: "value" }, value), h("span", { class: "remark" }, remark)));
     }
     if (D.notes.length) {
@@ -102,8 +107,8 @@
     $("space").textContent = D.space;
     $("space-box").hidden = !D.space;
     fillTable($("facts"), [
-      { title: "Fact", cell: (row) => row[0] },
-      { title: "Value", class: "wrap", cell: (row) => row[1] },
+      { title: "Fact", cell: (row) => row.fact },
+      { title: "Value", class: "wrap", cell: (row) => row.value },
     ], D.facts, { caption: "What the result came from" });
   }
 
@@ -111,6 +116,11 @@
   function showAddress() {
     $("address").hidden = !unknown.length;
     $("address").textContent = "The address of this page asks for what the report does not hold: " + unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? " and " + (unknown.length - 5) + " more" : "") + "." + (unknown.some((one) => one.startsWith("design ")) ? " The best design is shown." : "");
+  }
+
+  function drawDesigns() {
+    drawParameters();
+    return drawFront();
   }
 
   async function select(id) {
@@ -122,7 +132,7 @@
     writeAddress();
     showDesign();
     showCommands();
-    const drawing = drawFront();
+    const drawing = drawDesigns();
     let rows = null, reason = "";
     try {
       rows = await layersOf(id);
@@ -151,7 +161,7 @@
     const sides = [...new Set(D.candidates.map((c) => c.dim))].sort((a, b) => a - b);
     $("filter-dim").append(h("option", { value: "" }, "any"), ...sides.map((side) => h("option", { value: side }, side + " × " + side)));
     for (const [id, event] of [["every-mapping", "change"], ["only-front", "change"], ["filter-dim", "change"], ["filter-area", "input"]]) {
-      $(id).addEventListener(event, () => { filterDesigns(); drawFront(); });
+      $(id).addEventListener(event, () => { filterDesigns(); drawDesigns(); });
     }
     $("zoom-all").addEventListener("change", drawFront);
     $("save-designs").addEventListener("click", saveDesigns);
@@ -173,7 +183,7 @@
     $("graph-all").addEventListener("change", showGraph);
     addEventListener("hashchange", () => { chosen = readAddress(); changePins(); select(chosen); showAddress(); });
     onLook(() => {
-      const drawn = [drawFront(), drawHistory(), ...(rowsShown ? [drawLayers(rowsShown), drawRoof(rowsShown)] : [])];
+      const drawn = [drawDesigns(), drawHistory(), ...(rowsShown ? [drawLayers(rowsShown), drawRoof(rowsShown)] : [])];
       showGraph();
       return Promise.all(drawn);
     });

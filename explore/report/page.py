@@ -16,7 +16,17 @@ from baco.exploration.report.why_html import why_html
 
 _ASSETS = Path(__file__).parent
 #: Parts of the page's script, in the order in which they run.
-_SCRIPTS = ("state.js", "front.js", "layers.js", "detail.js", "compare.js", "graph.js", "next.js", "main.js")
+_SCRIPTS = (
+    "state.js",
+    "front.js",
+    "parameters.js",
+    "layers.js",
+    "detail.js",
+    "compare.js",
+    "graph.js",
+    "next.js",
+    "main.js",
+)
 
 
 def page_html(data: ReportData) -> str:

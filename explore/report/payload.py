@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
+from baco.accel.config import Accelerator
 from baco.compiler.mapping.nest import ROW_DIM, Mapping
 from baco.compiler.mapping.text import format_mapping
+from baco.exploration._json import to_json
 from baco.exploration.breakdown import COMPONENTS, CostEntry, DesignCosts
 from baco.exploration.candidate import BatchSummary, Cost
 from baco.exploration.cost.detail import LayerDetail
@@ -17,7 +18,9 @@ from baco.exploration.objective import FunctionMetric, metric
 from baco.exploration.report.bottlenecks import bottlenecks
 from baco.exploration.report.data import Baseline, ReportData
 from baco.exploration.report.figures import axis_metrics
-from baco.exploration.report.graph import GraphNode, network_units
+from baco.exploration.report.network_graph import network_units
+from baco.exploration.report.notable import tied_indices
+from baco.exploration.report.parameters import hardware_parameters, parameter_importance
 from baco.exploration.report.summary import (
     TIMING_WORDS,
     candidate_block,
@@ -38,6 +41,8 @@ __all__ = ["history", "packed_payload", "payload"]
 _MAX_HISTORY = 1500
 #: Most rows (layer of a candidate) that the page carries, so that it stays small: about 50 bytes each.
 _MAX_LAYER_ROWS = 25_000
+#: Levels of the tiles that a layer's page shows.
+_TILES = {"accumulator": 1, "scratchpad": 2}
 #: Components that every layer has, in whatever model.
 _LAYER_COMPONENTS = ("mac", "registers", "accumulator", "scratchpad", "dram", "static")
 
@@ -47,10 +52,14 @@ def payload(data: ReportData) -> dict[str, Any]:
     best = data.best
     packed = packed_indices(data)
     x, y = axis_metrics(data)
+    parameters = hardware_parameters(data)
     candidates = [_candidate(data, index, index in packed) for index in range(len(data.candidates))]
+    for index, one in enumerate(candidates):
+        one["hardware"] = {parameter.key: parameter.values[index] for parameter in parameters}
+    for index in tied_indices(data):
+        candidates[index]["tie"] = True
     if data.baseline is not None:
         candidates.append(_baseline(data.baseline, len(candidates), data))
-    bits = (best.accelerator.input_bits / 8, best.accelerator.accumulator_bits / 8)
     return {
         "networks": data.network_names,
         "source": data.source,
@@ -59,8 +68,13 @@ def payload(data: ReportData) -> dict[str, Any]:
         "objective": {"metrics": data.objective.metrics, "words": objective_words(data), "x": x, "y": y},
         "candidates": candidates,
         "best": data.best_index,
-        # bytes of a word by level and tensor: sums are wide inside, and outside as narrow as inputs
-        "widths": [[bits[0], bits[0], bits[1]], *[[bits[0], bits[0], bits[1]]] * 2, [bits[0]] * 3],
+        "errors": {"design": to_json(data.errors), "part": to_json(data.part_errors)},
+        "parameters": [
+            {"key": one.key, "label": one.label, "description": one.description, "numeric": one.numeric}
+            for one in parameters
+        ],
+        "importance": to_json(parameter_importance(data)),
+        "widths": _word_bytes(best.accelerator),
         "tasks": [
             {
                 **task_block(task),
@@ -76,7 +90,7 @@ def payload(data: ReportData) -> dict[str, Any]:
         ],
         "shown": _parts(data, [data.best_index]),
         "history": history(data.summaries),
-        "bounds": [asdict(bound) for bound in data.bounds],
+        "bounds": [to_json(bound) for bound in data.bounds],
         "workload": [_network(data, index) for index in range(len(data.workload.networks))],
         "facts": _facts(data),
         "cards": _cards(data),
@@ -106,42 +120,36 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
     """What the programs of some designs consist of; the baseline is the design behind the last candidate.
 
     Returns:
-        By the number of a design: `rows`, its layers; `beside`, a place in `besides`, what else runs, each a place in `units` with
-        its numbers; `bottlenecks`; `measured_terms`, measured energy (pJ) by component; `graph`, places in `graphs`, one a network. And `texts`, each mapping once.
+        By the number of a design: `rows`, its layers; `beside`, a place in `besides`, what else runs, each with the place of its
+        description in `units`; `bottlenecks`; `measured_terms`, measured energy (pJ) by component; `graph`, places in `graphs`, one a
+        network. And `mappings`, each once.
     """
-    texts, units, besides, graphs = (_Table() for _ in range(4))
+    mappings, units, besides, graphs = (_Table() for _ in range(4))
     rows: dict[str, Any] = {}
     beside: dict[str, int] = {}
     waits: dict[str, Any] = {}
     graph: dict[str, list[int]] = {}
     terms: dict[str, Any] = {}
-    components = _components(data)
     for index in designs:
-        costs, details, mappings = _design(data, index)
+        costs, details, own = _design(data, index)
         each: Sequence[LayerDetail | None] = details or [None] * len(data.tasks)
         key = str(index)
         rows[key] = [
-            _row(texts.place(_mapping(mapping)), entry, detail, components)
-            for mapping, entry, detail in zip(mappings, costs.layers, each, strict=True)
+            {**_entry(entry), "mapping": mappings.place(_mapping(mapping)), **_layer(entry, detail)}
+            for mapping, entry, detail in zip(own, costs.layers, each, strict=True)
         ]
-        beside[key] = besides.place([_other(entry, units, components) for entry in costs.beside])
-        waits[key] = [
-            [
-                one.name,
-                one.entries,
-                number(one.cycles),
-                None if one.doubled_cycles is None else number(one.doubled_cycles),
-            ]
-            for one in bottlenecks(costs, details)
-        ]
+        beside[key] = besides.place(
+            [{**_entry(entry), "unit": units.place(_description(entry))} for entry in costs.beside]
+        )
+        waits[key] = [to_json(one) for one in bottlenecks(costs, details)]
         if costs.measured_terms_pj:
-            terms[key] = {name: number(value) for name, value in costs.measured_terms_pj.items()}
+            terms[key] = dict(costs.measured_terms_pj)
         graph[key] = [
-            graphs.place([_unit(one) for one in network_units(network, costs)])
+            graphs.place([to_json(one) for one in network_units(network, costs)])
             for network in data.workload.networks
         ]
     return {
-        "texts": texts.rows,
+        "mappings": mappings.rows,
         "units": units.rows,
         "besides": besides.rows,
         "graphs": graphs.rows,
@@ -197,75 +205,67 @@ def packed_indices(data: ReportData) -> set[int]:
     return set(known[: _MAX_LAYER_ROWS // max(1, parts)]) | {data.best_index}
 
 
-def _mapping(mapping: Mapping) -> list[Any]:
-    """Text, rows and columns of the array, what its rows take, tiles of accumulator and scratchpad, tensors held twice."""
-    tiles = [[mapping.tile(level)[name] for name in DIMS] for level in (1, 2)]
+def _mapping(mapping: Mapping) -> dict[str, Any]:
+    """Its text, rows and columns of the array, what its rows take, tiles of accumulator and scratchpad, tensors held twice."""
+    tiles = {name: {dim: mapping.tile(level)[dim] for dim in DIMS} for name, level in _TILES.items()}
     twice = "".join(name for name, copies in zip("WIO", mapping.buffering, strict=True) if copies == 2)
-    return [
-        format_mapping(mapping),
-        mapping.rows,
-        mapping.columns,
-        ROW_DIM[mapping.dataflow],
-        *tiles,
-        twice,
-    ]
+    return {
+        "text": format_mapping(mapping),
+        "rows": mapping.rows,
+        "columns": mapping.columns,
+        "lane": ROW_DIM[mapping.dataflow],
+        "tiles": tiles,
+        "twice": twice,
+    }
 
 
-def _row(text: int, entry: CostEntry, detail: LayerDetail | None, components: Sequence[str]) -> list[Any]:
-    """A layer: place of the mapping; latency, energy, MACs executed, DRAM words of one run; latency terms; energy by component; code
-    style; details: words by level and tensor, bytes moved, what is held, latencies with twice of each resource; runs by itself;
-    what was measured; groups that it runs in."""
+def _word_bytes(machine: Accelerator) -> list[dict[str, float]]:
+    """Bytes of a word by level and tensor: sums are wide inside, and outside as narrow as inputs."""
+    narrow, wide = machine.input_bits / 8, machine.accumulator_bits / 8
+    return [*[{"W": narrow, "I": narrow, "O": wide}] * 3, {"W": narrow, "I": narrow, "O": narrow}]
+
+
+def _entry(entry: CostEntry) -> dict[str, Any]:
+    """Numbers of a part of a program: of one run, and how many there are; what was measured of it."""
+    return {
+        "cycles": number(entry.cycles),
+        "dram_words": number(entry.dram_words),
+        "energy": {name: number(value) for name, value in entry.energy_terms_pj.items() if value},
+        "runs": number(entry.runs),
+        **({} if entry.measured is None else {"measured": to_json(entry.measured)}),
+    }
+
+
+def _layer(entry: CostEntry, detail: LayerDetail | None) -> dict[str, Any]:
+    """What layers have besides: MACs executed, cycles that resources are busy, code style, groups that it runs in; in detail words by
+    level and tensor, bytes moved, what is held, latencies with twice of each resource."""
     layer = entry.layer
     assert layer is not None
-    numbers = [
-        [entry.cycles, entry.energy_pj, layer.macs, entry.dram_words],
-        layer.latency_terms,
-        [entry.energy_terms_pj.get(name, 0.0) for name in components],
-    ]
     known = None
     if detail is not None:
         known = {
-            "words": [_shorts(level) for level in detail.words],
-            "moved": _shorts(detail.moved),
-            "held": [[one.memory, one.tensor, _short(one.bytes), one.copies] for one in detail.held],
-            "lanes": detail.lanes,
-            "doubled": _shorts(detail.doubled),
+            "words": [
+                {name: _short(one) for name, one in zip("WIO", level, strict=True) if one}
+                for level in detail.words
+            ],
+            "moved": {name: _short(one) for name, one in detail.moved_by_name.items()},
+            "held": [{**to_json(one), "bytes": _short(one.bytes)} for one in detail.held],
+            "lanes": dict(zip(("rows", "columns"), detail.lanes, strict=True)),
+            "doubled": {name: _short(one) for name, one in zip(layer.resources, detail.doubled, strict=True)},
         }
-    exact = [[number(value) for value in values] for values in numbers]
-    return [text, *exact, layer.style or "", known, number(entry.runs), _measured(entry), list(entry.groups)]
+    return {
+        "executed": number(layer.macs),
+        "busy": {name: number(one) for name, one in zip(layer.resources, layer.latency_terms, strict=True)},
+        "style": layer.style or "",
+        **({"groups": list(entry.groups)} if entry.groups else {}),
+        "detail": known,
+    }
 
 
-def _other(entry: CostEntry, units: _Table, components: Sequence[str]) -> list[Any]:
-    """What is no layer: place of its description; latency, energy, DRAM words of one run; energy by component; runs; what was measured."""
-    what = [
-        entry.network,
-        entry.name,
-        entry.kind,
-        entry.function,
-        entry.on,
-        list(entry.operators),
-        number(entry.macs),
-    ]
-    return [
-        units.place(what),
-        [number(entry.cycles), number(entry.energy_pj), number(entry.dram_words)],
-        [number(entry.energy_terms_pj.get(name, 0.0)) for name in components],
-        number(entry.runs),
-        _measured(entry),
-    ]
-
-
-def _measured(entry: CostEntry) -> list[Any] | None:
-    """Runs, cycles and energy of all of them (None where that is not known), and whether they are as predicted."""
-    one = entry.measured
-    if one is None:
-        return None
-    return [
-        number(one.runs),
-        number(one.cycles),
-        None if one.energy_pj is None else number(one.energy_pj),
-        one.assumed,
-    ]
+def _description(entry: CostEntry) -> dict[str, Any]:
+    """What is no layer, in words."""
+    names = ("network", "name", "kind", "function", "on", "operators", "macs")
+    return {name: to_json(getattr(entry, name)) for name in names}
 
 
 def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:
@@ -345,10 +345,6 @@ def _validated(data: ReportData, index: int) -> dict[str, Any]:
     }
 
 
-def _shorts(values: Iterable[float]) -> list[float | int]:
-    return [_short(value) for value in values]
-
-
 def _short(value: float) -> float | int:
     """Five significant digits, more than a page shows: half the bytes."""
     rounded = float(f"{value:.5g}")
@@ -389,18 +385,12 @@ def _network(data: ReportData, index: int) -> dict[str, Any]:
         "latency": latency - host if data.best_costs.complete else latency,
         "energy": energy,
         "host": host,
-        "unsupported": [[item.operator, item.node, item.reason] for item in network.unsupported],
+        "unsupported": [to_json(item) for item in network.unsupported],
     }
 
 
-def _unit(one: GraphNode) -> list[Any]:
-    """Name, kind, repetitions, what runs it, place of its entry (-1: none), group, what rides along, places of what it reads."""
-    entry = -1 if one.entry is None else one.entry
-    return [one.name, one.kind, one.repeat, one.on, entry, one.group, one.rides, sorted(one.sources)]
-
-
-def _cards(data: ReportData) -> list[list[str]]:
-    """Headline numbers: label, value, remark. The whole program first: what a user's network takes."""
+def _cards(data: ReportData) -> list[dict[str, str]]:
+    """Headline numbers. The whole program first: what a user's network takes."""
     cost, clock = data.best.cost, data.best.accelerator.clock_mhz
     program = program_block(data)
     whole, host = program["latency_cycles"], program["host_cycles"]
@@ -412,11 +402,15 @@ def _cards(data: ReportData) -> list[list[str]]:
     peak = data.best.accelerator.dim**2
     broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
     guess = ""
+    off = {
+        name: "" if cost.source == "measured" else f" ± {share(one.mean, 1)}"
+        for name, one in data.errors.items()
+    }
     if cost.source == "measured":
         guess = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
     cards = [
         *broken,
-        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{guess}"],
+        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{off['latency']}{guess}"],
         ["Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}"],
         [
             "Host",
@@ -426,9 +420,13 @@ def _cards(data: ReportData) -> list[list[str]]:
         [
             "Energy-delay product",
             scientific(cost.edp),
-            f"µJ·cycles, of the {'whole program' if data.search.whole else 'accelerator'}",
+            f"µJ·cycles{off['edp']}, of the {'whole program' if data.search.whole else 'accelerator'}",
         ],
-        ["Energy", si(cost.energy_uj * 1e-6, "J"), f"{si(macs, 'MAC')}s of work"],
+        [
+            "Energy",
+            si(cost.energy_uj * 1e-6, "J"),
+            f"{cost.source}{off['energy']}, {si(macs, 'MAC')}s of work",
+        ],
         [
             "Area",
             f"{significant(cost.area_mm2)} mm²",
@@ -452,15 +450,16 @@ def _cards(data: ReportData) -> list[list[str]]:
         cards.append(
             ["Distance to the limit", f"{significant(cost.edp / bound.edp)}×", f"{bound.name} bound"]
         )
-    return cards
+    names = ("label", "value", "remark")
+    return [dict(zip(names, one, strict=True)) for one in cards]
 
 
 def _short_name(name: str) -> str:
     return name.upper() if name in ("edp", "edap") else name
 
 
-def _facts(data: ReportData) -> list[list[str]]:
-    """Provenance as rows of a table."""
+def _facts(data: ReportData) -> list[dict[str, str]]:
+    """Where the result came from, one fact a row."""
     search = data.search
     rows = [
         ["Searcher", search.searcher],
@@ -475,7 +474,7 @@ def _facts(data: ReportData) -> list[list[str]]:
         ["Accelerator hash", data.best.accelerator.config_hash],
     ]
     rows += _flat(data.provenance.items())
-    return rows
+    return [{"fact": name, "value": value} for name, value in rows]
 
 
 def _flat(items: Iterable[tuple[str, Any]], prefix: str = "") -> list[list[str]]:

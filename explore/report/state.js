@@ -40,6 +40,8 @@
     const { factor, unit } = m.prefixed ? axisUnit(values, m.unit, type) : { factor: 1, unit: m.unit };
     return { of: (v) => v / factor, title: m.label + (unit ? ", " + unit : ""), format: m.prefixed ? "~g" : m.format };
   }
+  /** The known error in the mean of what predicts a metric, to stand behind its unit. */
+  const within = (name, of = "design") => " ± " + percent(D.errors[of][name].mean);
   const DIMS = ["R", "S", "P", "Q", "C", "K", "N"];
   const TENSORS = [
     { key: "W", label: "weights", color: "#0072b2" },
@@ -72,31 +74,34 @@
   async function layersOf(id) {
     const all = await blockOf(id), design = D.candidates[id];
     if (all === null) return null;
-    const layers = all.rows[id].map((row, i) => layerRow(all.texts[row[0]], row, D.tasks[i], i, design));
-    const rows = [...layers, ...all.besides[all.beside[id]].map((row, i) => otherRow(all.units[row[0]], row, layers.length + i, design))];
-    rows.waits = all.bottlenecks[id].map(([key, parts, cycles, doubled]) => ({ key, parts, cycles, doubled }));
-    rows.graphs = all.graph[id].map((place) => all.graphs[place].map(([name, kind, repeat, on, entry, group, rides, from]) => ({ name, kind, repeat, on, entry, group, rides, from })));
+    const layers = all.rows[id].map((row, i) => layerRow(all.mappings[row.mapping], row, D.tasks[i], i, design));
+    const rows = [...layers, ...all.besides[all.beside[id]].map((row, i) => otherRow(all.units[row.unit], row, layers.length + i, design))];
+    rows.waits = all.bottlenecks[id];
+    rows.graphs = all.graph[id].map((place) => all.graphs[place]);
     rows.terms = all.measured_terms[id] || null;
     return rows;
   }
-  const measuredPart = (one) => one && { runs: one[0], cycles: one[1], energy: one[2], assumed: one[3] };
-  /** Numbers are of all runs unless they are called `one`. */
-  function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail, runs, measured, groups], task, i, design) {
-    const [mapping, rows, columns, lane, tile1, tile2, twice] = text;
+  /** Numbers of a part: of all runs unless they are called `one`. */
+  function numbersOf(row, macs, design) {
+    const { cycles: one, runs, dram_words: dram, measured = null } = row;
+    const oneParts = COMPONENTS.map(({ key }) => row.energy[key] || 0), oneEnergy = oneParts.reduce((a, b) => a + b, 0);
     return {
-      i, task, macs: task.macs, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy, groups,
-      network: task.network, name: task.name, kind: "layer", fn: task.kind, on: "accelerator", what: task.kind + " · " + task.problem, operators: task.operators,
-      one: latency, oneEnergy: energy, oneParts: parts, runs, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
-      limit: D.limits[busy.indexOf(Math.max(...busy))], counted: runs > 0, measured: measuredPart(measured),
-      use: latency > 0 ? task.macs / latency / (design.dim * design.dim) : 0,
+      macs, dram, one, oneEnergy, oneParts, runs, measured, latency: one * runs, energy: oneEnergy * runs, parts: oneParts.map((v) => v * runs),
+      use: one > 0 && macs > 0 ? macs / one / (design.dim * design.dim) : 0,
     };
   }
-  function otherRow([network, name, kind, fn, on, operators, macs], [, [latency, energy, dram], parts, runs, measured], i, design) {
+  function layerRow(mapping, row, task, i, design) {
+    const { executed, style, groups = [], detail } = row, busy = D.limits.map((name) => row.busy[name]);
     return {
-      i, network, name, kind, fn, on, operators, runs, macs, dram, groups: [], what: kind === "group" ? "runs as one unit" : fn,
-      one: latency, oneEnergy: energy, oneParts: parts, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
-      limit: on === "host" ? "host" : kind, counted: D.whole && runs > 0, measured: measuredPart(measured),
-      use: latency > 0 && macs > 0 ? macs / latency / (design.dim * design.dim) : 0,
+      i, task, mapping, executed, busy, style, groups, detail, ...numbersOf(row, task.macs, design),
+      network: task.network, name: task.name, kind: "layer", fn: task.kind, on: "accelerator", what: task.kind + " · " + task.problem, operators: task.operators,
+      limit: D.limits[busy.indexOf(Math.max(...busy))], counted: row.runs > 0,
+    };
+  }
+  function otherRow({ network, name, kind, function: fn, on, operators, macs }, row, i, design) {
+    return {
+      i, network, name, kind, fn, on, operators, groups: [], what: kind === "group" ? "runs as one unit" : fn, ...numbersOf(row, macs, design),
+      limit: on === "host" ? "host" : kind, counted: D.whole && row.runs > 0,
     };
   }
   /** What runs: parts of the predicted program, and of the measured one. */

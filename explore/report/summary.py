@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from baco.common.text import json_text
+from baco.exploration._json import to_json
 from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.constraints import UNITS
 from baco.exploration.hardware import units_of
 from baco.exploration.report.bottlenecks import Bottleneck, bottlenecks, limit_of
 from baco.exploration.report.data import ReportData
-from baco.exploration.report.notable import front_indices, knee_index
+from baco.exploration.report.notable import front_indices, knee_index, tied_indices
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
 from baco.exploration.report.validation import validation_block, validation_sentences
 from baco.exploration.report.why import explanation
@@ -120,6 +121,8 @@ def summary(data: ReportData) -> dict[str, Any]:
         "knee": None if compromise is None else candidate_block(data, compromise),
         "front": [candidate_block(data, index) for index in front_indices(data)],
         "candidates_kept": len(data.candidates),
+        "known_errors": to_json(data.errors),
+        "ties": tied_indices(data),
         "explanation": explanation_block(explanation(data)),
         "layers": _layer_blocks(data),
         "bounds": [
@@ -181,6 +184,7 @@ def summary_text(data: ReportData) -> str:
         )
     if accelerator.timing != "baco":
         sentences.append(f"Cycles are {TIMING_WORDS[accelerator.timing]} (--timing {accelerator.timing}).")
+    sentences += _error_sentences(data)
     sentences += validation_sentences(data)
     if data.bounds:
         bound = data.bounds[-1]
@@ -284,6 +288,22 @@ def _time_sentences(data: ReportData) -> list[str]:
     if helps:
         sentences.append(f"All else as it is, the whole program would be faster with {_listing(helps)}.")
     return sentences
+
+
+def _error_sentences(data: ReportData) -> list[str]:
+    """How far predictions are off, and what can therefore not be told apart."""
+    latency, energy, ties = data.errors["latency"], data.errors["energy"], tied_indices(data)
+    found = []
+    if data.source == "predicted":
+        found.append(
+            f"Predicted cycles are off by {share(latency.mean, 1)} in the mean ({latency.subject}), predicted energy by"
+            f" {share(energy.mean, 1)}."
+        )
+    if ties:
+        named = ", ".join(f"#{index}" for index in ties[:3]) + (", …" if len(ties) > 3 else "")
+        noun = "accelerator is a tie" if len(ties) == 1 else "accelerators are ties"
+        found.append(f"{len(ties)} other {noun}: within the error of predictions of the best ({named}).")
+    return found
 
 
 def _network_block(data: ReportData, index: int) -> dict[str, Any]:

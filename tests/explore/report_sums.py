@@ -130,23 +130,21 @@ def _check_payload(plain: Any, packed: Any, note: Any) -> None:
             if design.get("label") and design["source"] == "measured":
                 continue  # the baseline's prediction is not in the page
             others = block["besides"][block["beside"][name]]
-            rows = [(row[1][0], row[1][1], row[3], row[6], row[7]) for row in layers]
-            if plain["whole"]:
-                rows += [(row[1][0], row[1][1], row[2], row[3], row[4]) for row in others]
-            note(where, math.fsum(one * runs for one, _, _, runs, _ in rows), headline["latency"])
-            note(where, math.fsum(one * runs for _, one, _, runs, _ in rows), headline["energy"])
-            parts = math.fsum(sum(of) * runs for _, _, of, runs, _ in rows)
-            note(f"{where}, components", parts, headline["energy"])
-            waits = block["bottlenecks"][name]
-            note(f"{where}, bottlenecks", math.fsum(cycles for _, _, cycles, _ in waits), headline["latency"])
-            assert all(
-                doubled is None or doubled <= headline["latency"] * (1 + 1e-9) for *_, doubled in waits
+            rows = [*layers, *(others if plain["whole"] else [])]
+            note(where, math.fsum(row["cycles"] * row["runs"] for row in rows), headline["latency"])
+            note(
+                where,
+                math.fsum(math.fsum(row["energy"].values()) * row["runs"] for row in rows),
+                headline["energy"],
             )
-            gains = [doubled for *_, doubled in waits if doubled is not None]
+            waits = block["bottlenecks"][name]
+            note(f"{where}, bottlenecks", math.fsum(one["cycles"] for one in waits), headline["latency"])
+            gains = [one["doubled_cycles"] for one in waits if one["doubled_cycles"] is not None]
+            assert all(doubled <= headline["latency"] * (1 + 1e-9) for doubled in gains)
             assert gains == sorted(gains)
             if "was" in design:
-                measured = [row[7] for row in layers] + [row[4] for row in others]
-                total = math.fsum(one[1] for one in measured if one is not None)
+                measured = [row.get("measured") for row in (*layers, *others)]
+                total = math.fsum(one["cycles"] for one in measured if one is not None)
                 note(f"{where}, measured", total, design["latency"])
 
 

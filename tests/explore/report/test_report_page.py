@@ -95,11 +95,11 @@ def test_packed_layers_hold_every_design() -> None:
     assert sorted(content["rows"], key=int) == [str(i) for i in range(8)]  # the baseline comes last
     for index, candidate in enumerate(data.candidates):
         latency = sum(
-            task.count * row[1][0]
+            task.count * row["cycles"]
             for task, row in zip(candidate.tasks, content["rows"][str(index)], strict=True)
         )
         assert latency == pytest.approx(candidate.cost.latency_cycles, rel=1e-12)
-        texts = [content["texts"][row[0]][0] for row in content["rows"][str(index)]]
+        texts = [content["mappings"][row["mapping"]]["text"] for row in content["rows"][str(index)]]
         assert texts == data.mapping_texts[index]
 
 

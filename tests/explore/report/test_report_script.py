@@ -26,7 +26,7 @@ from baco.exploration.candidate import LayerCost
 from baco.exploration.measure.choose import choose_candidates
 from baco.exploration.report import ReportData, write_report
 from baco.exploration.report.axes import metric_axis
-from baco.exploration.report.graph import network_units
+from baco.exploration.report.network_graph import network_units
 from baco.exploration.report.page import page_html
 from baco.exploration.report.payload import payload
 from baco.exploration.report.resources import RESOURCES
@@ -389,7 +389,7 @@ def test_the_graph_on_the_page() -> None:
 
 def test_headline_and_whole_program() -> None:
     data = helpers.report_data()
-    cards = {label: (value, remark) for label, value, remark in payload(data)["cards"]}
+    cards = {one["label"]: (one["value"], one["remark"]) for one in payload(data)["cards"]}
     host = sum(one.runs * one.cycles for one in data.best_costs.beside)
     assert list(cards)[:3] == ["Whole program", "Accelerator", "Host"]
     assert "4.10 kcycles" in cards["Host"][1]
@@ -450,9 +450,9 @@ def test_a_table_stays_sorted_while_designs_are_pinned_and_chosen() -> None:
     engine.do("elements['designs'].tBodies[0].children[4].fire('click')")
     assert engine.get("document.body.dataset.shown") == order[4]
     assert listed() == order
-    assert sorted_by(engine, "designs") == [["Area, mm²", "ascending"]]
+    assert sorted_by(engine, "designs") == [["Area, mm² ± 2.5%", "ascending"]]
     # the layers are now another design's, in the order that was asked for
-    assert sorted_by(engine, "layers") == [["Energy", "descending"]]
+    assert sorted_by(engine, "layers") == [["Energy ± 70%", "descending"]]
     place = int(order[4])
     of_design = data.costs[place] if place < len(data.candidates) else data.baseline.costs
     assert of_design is not None
@@ -469,7 +469,7 @@ def test_on_a_narrow_page_what_a_design_costs_comes_first() -> None:
     titles = f"{HEADS.format('designs')}.map((e) => e.textContent)"
     narrow = Engine(page, before="document.documentElement.clientWidth = 390;")
     wide = Engine(page, before="document.documentElement.clientWidth = 1440;")
-    costs = ["Design", "Latency, cycles", "Energy", "EDP, µJ·cycles", "Area, mm²"]
+    costs = ["Design", "Latency, cycles ± 81%", "Energy ± 70%", "EDP, µJ·cycles ± 209%", "Area, mm² ± 2.5%"]
     assert narrow.get(titles)[:5] == costs
     assert sorted(narrow.get(titles)) == sorted(wide.get(titles))
     assert [title for title in wide.get(titles) if title in costs] == costs
@@ -478,7 +478,7 @@ def test_on_a_narrow_page_what_a_design_costs_comes_first() -> None:
     for before, after in zip(wide.rows("designs"), narrow.rows("designs"), strict=True):
         assert [after.split(" | ")[place] for place in places] == before.split(" | ")
     layers = narrow.get(f"{HEADS.format('layers')}.map((e) => e.textContent)")
-    assert layers[:3] == ["Part", "Latency, cycles", "Energy"]
+    assert layers[:3] == ["Part", "Latency, cycles ± 81%", "Energy ± 70%"]
 
 
 def test_paper_gets_every_row_and_plots_of_its_width() -> None:
@@ -493,7 +493,7 @@ def test_paper_gets_every_row_and_plots_of_its_width() -> None:
     assert len(engine.rows("designs")) == len(
         {c.accelerator.config_hash for c in data.candidates} | {"gemmini"}
     )
-    assert sorted_by(engine, "designs") == [["Area, mm²", "descending"]]
+    assert sorted_by(engine, "designs") == [["Area, mm² ± 2.5%", "descending"]]
     assert len(engine.rows("layers")) == len(data.tasks)
     assert "more" not in engine.text("designs") + engine.text("layers")
     assert len(engine.get("elements['graph'].children.map((e) => 1)")) == units
