@@ -1,6 +1,6 @@
 """The onnx package's own backend tests through import, quantisation and a run: how many come in, run and are right, and why not.
 
-    python -m baco.bench.backend [--match PATTERN] [--engine functional|reference] [--json FILE]
+    python -m baco.bench.backend [--match PATTERN] [--every N [--start K]] [--engine functional|reference] [--json FILE]
 
 Every test is one small model with inputs and the outputs that ONNX defines for them. An operator without a product is tested
 behind one: the first input of real numbers passes a product with the identity. Ranges are taken from the test's inputs. Inputs
@@ -406,11 +406,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", default="functional", choices=("functional", "reference"))
     parser.add_argument("--json", help="write all outcomes to a file")
     parser.add_argument("--every", type=int, default=1, help="only every n-th test")
+    parser.add_argument("--start", type=int, default=0, help="from this one on, to run the others beside it")
     options = parser.parse_args(arguments)
     outcomes = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for case in cases(options.match)[:: options.every]:
+        for case in cases(options.match)[options.start :: options.every]:
             outcome = outcome_of(case, options.engine, Path(folder))
             outcomes.append(outcome)
             if outcome.reason and outcome.state != "outside":

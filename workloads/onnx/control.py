@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,17 +162,19 @@ def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
 
 def function_body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None]) -> bool:
     """Write the function by which ONNX defines an operator; False where it defines none for this version and these types."""
-    body = _body(e, schema, types)
+    body = defined_body(e.node, e.version, schema, types)
     if body is None:
         return False
     names: dict[str, str] = {}
+    used = set(_names_read(body.node))
     for index, name in enumerate(body.input):
-        names[name] = e.input(index) if e.has(index) else ""
+        names[name] = str(e.node.input[index]) if e.has(index) else ""
+        if e.has(index) and name in used:
+            e.input(index)
     for index, name in enumerate(body.output):
         if e.wants(index):
             names[name] = e.node.output[index]
-    for attribute in e.node.attribute:
-        e.read_attributes.add(attribute.name)
+    e.read_attributes |= _attributes_read(e, schema, types, body)
     attributes: dict[str, onnx.AttributeProto | None] = {}
     for name, known in schema.attributes.items():
         if known.default_value.type != onnx.AttributeProto.UNDEFINED:
@@ -184,23 +186,65 @@ def function_body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | No
     return all(name in written for name in e.node.output if name)
 
 
-def _body(e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None]) -> onnx.FunctionProto | None:
+def _names_read(nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
+    """Of values, by nodes and the graphs within them."""
+    for node in nodes:
+        yield from node.input
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _names_read(graph.node)
+                yield from (value.name for value in graph.output)
+
+
+def _references(nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
+    """Names of the function's attributes that its nodes take over."""
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                yield attribute.ref_attr_name
+            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _references(graph.node)
+
+
+def _attributes_read(
+    e: Expansion, schema: Any, types: Sequence[onnx.TypeProto | None], body: onnx.FunctionProto
+) -> set[str]:
+    """Attributes of the node on which its function depends: those that its nodes refer to, or without which it is another."""
+    read = set(_references(body.node))
+    for attribute in e.node.attribute:
+        if attribute.name in read or not schema.has_context_dependent_function:
+            continue
+        without = onnx.NodeProto()
+        without.CopyFrom(e.node)
+        del without.attribute[:]
+        without.attribute.extend(a for a in e.node.attribute if a.name != attribute.name)
+        other = defined_body(without, e.version, schema, types)
+        if other is None or other != body:
+            read.add(attribute.name)
+    return read
+
+
+def defined_body(
+    node: onnx.NodeProto, version: int, schema: Any, types: Sequence[onnx.TypeProto | None]
+) -> onnx.FunctionProto | None:
+    """The function by which ONNX defines a node; None where it defines none for this version and these types."""
+
     def newest(versions: Sequence[int]) -> int | None:
-        return max((v for v in versions if v <= e.version), default=min(versions, default=None))  # type: ignore[type-var]
+        return max((v for v in versions if v <= version), default=min(versions, default=None))  # type: ignore[type-var]
 
     data: Any = None
     try:
         if schema.has_function:
-            version = newest(schema.function_opset_versions)
-            data = None if version is None else schema.get_function_with_opset_version(version)
+            given = newest(schema.function_opset_versions)
+            data = None if given is None else schema.get_function_with_opset_version(given)
         elif schema.has_context_dependent_function:
-            version = newest(schema.context_dependent_function_opset_versions)
+            given = newest(schema.context_dependent_function_opset_versions)
             known = [(onnx.TypeProto() if t is None else t).SerializeToString() for t in types]
             data = (
                 None
-                if version is None
+                if given is None
                 else schema.get_context_dependent_function_with_opset_version(
-                    version, e.node.SerializeToString(), known
+                    given, node.SerializeToString(), known
                 )
             )
     except (RuntimeError, ValueError, TypeError):

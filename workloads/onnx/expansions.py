@@ -276,7 +276,8 @@ def expanded(
         if (standard and node.op_type in FUNCTIONS) or not (standard and has_rule(node.op_type)):
             schema = schema_of(node.op_type, node.domain, version)
             if schema is not None and control.function_body(e, schema, types):
-                return e.nodes, ""
+                missed = passed_over(node, version, e.read_attributes, e.read_inputs)
+                return (None, ", ".join(missed)) if missed else (e.nodes, "")
     except RefusedError as error:
         return None, str(error)
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:

@@ -13,6 +13,7 @@ from baco.compiler.network.calibrate import needed
 from baco.compiler.network.float_graph import FloatGraph
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import runnable
+from baco.workloads.onnx import control
 from baco.workloads.onnx.expansion import Expansion
 from baco.workloads.onnx.expansions import EXPANSIONS, FUNCTIONS
 from baco.workloads.onnx.graph import DOMAINS, walk
@@ -91,9 +92,7 @@ def _first_cases(cases):
     for case in cases:
         nodes = case.model.graph.node
         operator = nodes[0].op_type
-        known = operator in HANDLERS or operator in EXPANSIONS
-        if operator in FUNCTIONS or operator == "DFT":
-            continue  # ONNX's own definition, or evaluator, with all attributes stands for it
+        known = operator in HANDLERS or operator in EXPANSIONS or operator in FUNCTIONS
         if len(nodes) != 1 or not known or nodes[0].domain not in DOMAINS or operator in found:
             continue
         version = next((e.version for e in case.model.opset_import if e.domain == ""), 0)
@@ -105,6 +104,24 @@ def _first_cases(cases):
 def _blind(patch, name=None, index=None):
     """Rules do not see an attribute, or an input, and so cannot count it as read: as if they never asked."""
     asked, written, reads, taken = OnnxNode._attribute, Expansion.attribute, OnnxNode.reads, Expansion.input
+    handed_on, defined = Expansion.raw_attributes, control.defined_body
+
+    def raw_attributes(self, *left_out):
+        before = name in self.read_attributes
+        kept = [one for one in handed_on(self, *left_out) if one.name != name]
+        if not before:
+            self.read_attributes.discard(name)
+        return kept
+
+    def defined_body(node, version, schema, types):
+        copy = onnx.NodeProto.FromString(node.SerializeToString())
+        del copy.attribute[:]
+        copy.attribute.extend(one for one in node.attribute if one.name != name)
+        body = defined(copy, version, schema, types)
+        for one in () if body is None else body.node:
+            for attribute in [a for a in one.attribute if a.ref_attr_name == name]:
+                one.attribute.remove(attribute)
+        return body
 
     def input_of_expansion(self, i):
         before = i in self.read_inputs
@@ -121,6 +138,8 @@ def _blind(patch, name=None, index=None):
         "attribute",
         lambda self, key, default: default if key == name else written(self, key, default),
     )
+    patch.setattr(Expansion, "raw_attributes", raw_attributes)
+    patch.setattr(control, "defined_body", defined_body)
     patch.setattr(OnnxNode, "reads", lambda self, i: None if i == index else reads(self, i))
     patch.setattr(Expansion, "input", input_of_expansion)
 
