@@ -42,6 +42,11 @@ def view_rules() -> frozenset[str]:
     return frozenset(_RULES)
 
 
+def view_rule(operator: str) -> Rule | None:
+    """The rule that tells an operator's steps; None for an operator without."""
+    return _RULES.get(operator)
+
+
 def _numbers(imp: OnnxNode, index: int, attribute: str) -> list[int] | None:
     """Integers from a constant input, or from the attribute that older operator sets have."""
     if imp.has(index):
