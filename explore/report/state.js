@@ -81,10 +81,35 @@
     rows.terms = all.measured_terms[id] || null;
     return rows;
   }
+  /** Correctly rounded sum, as `math.fsum` gives it (Shewchuk's partial sums): files that the page saves are equal to the last digit. */
+  function exactSum(values) {
+    const partials = []; // that do not overlap, the least first
+    for (let x of values) {
+      let kept = 0;
+      for (let y of partials) {
+        if (Math.abs(x) < Math.abs(y)) [x, y] = [y, x];
+        const high = x + y, low = y - (high - x);
+        if (low) partials[kept++] = low;
+        x = high;
+      }
+      partials.length = kept;
+      partials.push(x);
+    }
+    let sum = 0, low = 0;
+    while (partials.length && !low) {
+      const x = sum, y = partials.pop();
+      sum = x + y;
+      low = y - (sum - x);
+    }
+    // halfway between two numbers what is left decides
+    const next = partials[partials.length - 1] || 0;
+    if (low * next > 0 && sum + 2 * low - sum === 2 * low) sum += 2 * low;
+    return sum;
+  }
   /** Numbers of a part: of all runs unless they are called `one`. */
   function numbersOf(row, macs, design) {
     const { cycles: one, runs, dram_words: dram, measured = null } = row;
-    const oneParts = COMPONENTS.map(({ key }) => row.energy[key] || 0), oneEnergy = oneParts.reduce((a, b) => a + b, 0);
+    const oneParts = COMPONENTS.map(({ key }) => row.energy[key] || 0), oneEnergy = exactSum(oneParts);
     return {
       macs, dram, one, oneEnergy, oneParts, runs, measured, latency: one * runs, energy: oneEnergy * runs, parts: oneParts.map((v) => v * runs),
       use: one > 0 && macs > 0 ? macs / one / (design.dim * design.dim) : 0,
