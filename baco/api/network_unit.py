@@ -265,7 +265,7 @@ def prepare_network(
     from baco.compiler.network.calibrate import random_inputs
     from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
     from baco.compiler.network.reference import reference
-    from baco.exploration.measure.program import other_inputs
+    from baco.exploration.measure.program_job import other_inputs
     from baco.workloads.expand import expand
     from baco.workloads.inputs.samples import read_samples
 

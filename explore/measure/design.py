@@ -25,7 +25,7 @@ from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.program import ProgramCost
 from baco.exploration.measure.job import Measurable, MeasurementJob
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measure.program import ProgramJob
+from baco.exploration.measure.program_job import ProgramJob
 from baco.exploration.objective import Objective
 from baco.workloads.network import Task
 

@@ -14,7 +14,7 @@ from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.schedules.text import layer_text, schedule_text
 from baco.exploration.measure.compare import best_measured
 from baco.exploration.measure.design import Design
-from baco.exploration.measure.program import compile_plan
+from baco.exploration.measure.program_job import compile_plan
 from baco.exploration.objective import Objective
 
 __all__ = ["write_best", "write_programs"]

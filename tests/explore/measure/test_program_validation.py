@@ -17,7 +17,7 @@ from baco.compiler.network.plan import Plan
 from baco.compiler.network.reference import reference
 from baco.exploration.measure.compare import model_error
 from baco.exploration.measure.design import Design
-from baco.exploration.measure.program import ProgramJob, compile_plan
+from baco.exploration.measure.program_job import ProgramJob, compile_plan
 from baco.exploration.measure.session import ValidationOptions, measured_designs, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.measured_costs import START_AND_END
@@ -190,7 +190,7 @@ def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPa
         values = reference(*given)
         return values | {name: values[name] + (values[name] < 127) - (values[name] == 127)}
 
-    monkeypatch.setattr("baco.exploration.measure.program.reference", wrong)
+    monkeypatch.setattr("baco.exploration.measure.program_job.reference", wrong)
     found = ProgramJob(plan).run()
     assert found.status == "failed"
     assert "fc" in found.reason

@@ -17,7 +17,7 @@ from baco.common.errors import InputError
 from baco.compiler.network.agreement import Agreement
 from baco.compiler.network.plan import Plan
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measure.program import ProgramJob
+from baco.exploration.measure.program_job import ProgramJob
 from baco.exploration.measure.session import measured_designs
 from baco.exploration.report.agreement import agreement_html
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
@@ -165,7 +165,7 @@ def test_a_study_goes_on_with_its_samples_and_takes_others(folder: Path, tmp_pat
 
 def test_a_disagreement_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that computes something else than what was imported: the integers are equal, and nothing is right."""
-    from baco.exploration.measure import program
+    from baco.exploration.measure import program_job as program
 
     load: Callable[[str], Network] = program.load_network
 

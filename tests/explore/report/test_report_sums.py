@@ -19,7 +19,7 @@ from baco.exploration.candidate import Cost
 from baco.exploration.measure.compare import prediction_change
 from baco.exploration.measure.job import Measurable, MeasurementJob
 from baco.exploration.measure.measurement import Measurement, OperatorMeasurement
-from baco.exploration.measure.program import ProgramJob, compile_plan
+from baco.exploration.measure.program_job import ProgramJob, compile_plan
 from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.bottlenecks import bottlenecks
