@@ -108,19 +108,7 @@ def measure_study(
                 location=Location(str(path)),
                 hint="explore with --cost-model instruction",
             )
-        names = [task.name for task in study.tasks]
-        contenders = []
-        best_of_each, _ = by_accelerator(known.candidates, study.objective)
-        for one in (known.candidates[i] for i in best_of_each[:machines]):
-            machine = MachineAlternatives.of(one.accelerator, one.mappings, known.layers, names)
-            if machine is not None:
-                contenders.append(machine)
-        if not contenders:
-            raise InfeasibleError(
-                "none of the best designs can be compiled",
-                location=Location(str(path)),
-                hint="baco validate says why",
-            )
+        contenders = _contenders(known, machines)
         rounds: list[Round] = []
 
         def told(done: Round) -> None:
@@ -166,6 +154,23 @@ def measure_study(
         return MeasuredOutcome(
             search.first, best, tuple(rounds), search.spent, search.verified, tuple(search.failures), ended
         )
+
+
+def _contenders(known: StudyDesigns, most: int) -> list[MachineAlternatives]:
+    """The best accelerators of a study with the mappings found for them."""
+    study = known.study
+    names = [task.name for task in study.tasks]
+    best_of_each, _ = by_accelerator(known.candidates, study.objective)
+    chosen = (known.candidates[i] for i in best_of_each[:most])
+    found = [MachineAlternatives.of(one.accelerator, one.mappings, known.layers, names) for one in chosen]
+    compiled = [one for one in found if one is not None]
+    if not compiled:
+        raise InfeasibleError(
+            "none of the best designs can be compiled",
+            location=Location(str(study.path)),
+            hint="baco validate says why",
+        )
+    return compiled
 
 
 def learned_prior() -> Prior | None:

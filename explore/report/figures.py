@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from baco.common.figure import drawing, figure_bytes, figure_text, new_figure
@@ -45,8 +46,6 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
         "axes.spines.right": False,
     }
     with drawing(style):
-        from matplotlib.ticker import FuncFormatter, LogLocator
-
         figure = new_figure(7.2, 4.6)
         axes = figure.add_subplot()
         if rest:
@@ -81,15 +80,7 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
             label=f"best: {design_label(data.best)}",
             zorder=4,
         )
-        for name, scale, axis in (
-            (x_name, axes.set_xscale, axes.xaxis),
-            (y_name, axes.set_yscale, axes.yaxis),
-        ):
-            if scales[name].log:
-                scale("log", subs=[])
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            if name in ("latency", "energy"):  # products are so large that they need powers of ten
-                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        _scale_axes(axes, [(name, scales[name]) for name in (x_name, y_name)])
         source = "measured where it was, else predicted" if data.validated else data.source
         axes.set_xlabel(f"{scales[x_name].title} ({source})")
         axes.set_ylabel(f"{scales[y_name].title} ({source})")
@@ -103,6 +94,19 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
             "pareto.png": figure_bytes(figure, "png", dpi=160, metadata={"Software": "baco"}),
             "pareto.svg": figure_bytes(figure, "svg", dpi=100, metadata={"Date": None, "Creator": "baco"}),
         }
+
+
+def _scale_axes(axes: Any, metrics: Sequence[tuple[str, MetricAxis]]) -> None:
+    """Logarithmic where that shows values better."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    ways = ((axes.set_xscale, axes.xaxis), (axes.set_yscale, axes.yaxis))
+    for (name, shown), (scale, axis) in zip(metrics, ways, strict=True):
+        if shown.log:
+            scale("log", subs=[])
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        if name in ("latency", "energy"):  # products are so large that they need powers of ten
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _draw_measured(axes: Any, data: ReportData, scales: dict[str, MetricAxis]) -> None:

@@ -78,25 +78,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             )
         workload, summaries = study.workload(), study.summaries()
         space = study.space()
-        ended = (
-            "found no feasible design"
-            if nearest
-            else ENDED[stopped]
-            if stopped
-            else "was complete"
-            if study.done
-            else "used its budget or was stopped"
-        )
-        record = SearchRecord(
-            searcher=study.setup["searcher"],
-            seed=study.setup["seed"],
-            space_name=study.setup["space_name"],
-            space_text=study.setup["space"],
-            ended=ended,
-            notes=notes,
-            cost_model=study.cost_model,
-            whole=study.rest is not None,
-        )
+        record = _search_record(study, bool(nearest), stopped, notes)
         provenance, objective, rest = study.provenance, study.objective, study.rest
         state, blocks = study.state(), tuple((m, n, k) for m, n, k in study.setup.get("blocks", ()))
         found = merge(study.candidates() or nearest, measured_designs(study), objective)
@@ -151,6 +133,28 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             ),
             replace(best.cost, latency_cycles=own.cycles, energy_pj=own.energy_pj, source="predicted"),
         ),
+    )
+
+
+def _search_record(
+    study: StudyRecord, infeasible: bool, stopped: str | None, notes: tuple[str, ...]
+) -> SearchRecord:
+    """How the search of a study was set up and ended."""
+    if infeasible:
+        ended = "found no feasible design"
+    elif stopped:
+        ended = ENDED[stopped]
+    else:
+        ended = "was complete" if study.done else "used its budget or was stopped"
+    return SearchRecord(
+        searcher=study.setup["searcher"],
+        seed=study.setup["seed"],
+        space_name=study.setup["space_name"],
+        space_text=study.setup["space"],
+        ended=ended,
+        notes=notes,
+        cost_model=study.cost_model,
+        whole=study.rest is not None,
     )
 
 
