@@ -1,5 +1,9 @@
 """Commands whose arguments are checked before they run, beyond what the parser knows of them.
 
+A command is a function; its docstring says what each parameter is, which becomes the help of an option of the parameter's name:
+`samples (-n, NUMBER): budget of the search` with short flags and the name of the value in brackets, where there are such. Parameters
+with a `typer.Option` or `typer.Argument` that has a help of its own are taken as they are.
+
 Options that several commands share, or that say one thing together, are the fields of a dataclass; a command's parameter of
 that type stands for them all.
 """
@@ -8,21 +12,31 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["CommandGroup", "only_with", "seed_option"]
+__all__ = ["CommandGroup", "Count", "Seed", "only_with", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: What every generator of random numbers takes as a seed.
 _LARGEST_SEED = 2**32 - 1
+
+
+#: Options whose name and meaning are those of the parameter.
+Count = Annotated[int, typer.Option(min=1)]
+Seed = Annotated[int, typer.Option(min=0, max=_LARGEST_SEED)]
+#: What parameters of these names mean where a docstring does not say otherwise.
+_SHARED: dict[str, tuple[list[str], str]] = {"json": ([], "Print the results as JSON.")}
+#: An entry of a docstring's section of arguments: name, short flags and the name of the value, meaning.
+_ENTRY = re.compile(r"    (?! )(\w+)(?: \(([^)]*)\))?: (.*)")
 
 
 def seed_option(meaning: str) -> Any:
@@ -93,6 +107,7 @@ class CommandGroup(typer.Typer):
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     hints = get_type_hints(function, include_extras=True)
+    about, told = _told(function)
     groups: dict[str, Any] = {}
     options: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -100,10 +115,12 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
             more = [(one.name, one.default, own[one.name]) for one in fields(hints[name])]
+            meanings = _told(hints[name])[1]
         else:
-            more = [(name, parameter.default, hints[name])]
+            more, meanings = [(name, parameter.default, hints[name])], {**_SHARED, **told}
         for key, default, hint in more:
-            options[key] = inspect.Parameter(key, parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            option = _option(key, hint, default, meanings[key]) if key in meanings else hint
+            options[key] = inspect.Parameter(key, parameter.KEYWORD_ONLY, default=default, annotation=option)
 
     def call(**arguments: Any) -> Any:
         for name, value in arguments.items():
@@ -119,10 +136,45 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(**arguments, **made)
 
     # typer reads these
-    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
+    call.__name__, call.__doc__, call.__module__ = function.__name__, about, function.__module__
     call.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
     call.__annotations__ = {name: one.annotation for name, one in options.items()}
     return call
+
+
+def _told(thing: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
+    """A docstring without its section of arguments, and what that says: (flags and name of the value, meaning) by name."""
+    about, _, section = re.sub(r"\nAttributes:\n", "\nArgs:\n", inspect.getdoc(thing) or "").partition(
+        "\nArgs:\n"
+    )
+    found: dict[str, tuple[list[str], str]] = {}
+    name = ""
+    for line in section.splitlines():
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None:
+            name = entry[1]
+            found[name] = [one for one in (entry[2] or "").split(", ") if one], entry[3]
+        elif name and line.startswith("     "):
+            found[name] = found[name][0], f"{found[name][1]} {line.strip()}"
+    return about.strip(), found
+
+
+def _option(name: str, hint: Any, default: Any, told: tuple[list[str], str]) -> Any:
+    """The annotation of a parameter as typer reads it."""
+    marks, meaning = told
+    kind, *given = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    inner = [one for one in get_args(kind) if get_origin(one) is Annotated]  # a limited number, or None
+    if inner:
+        kind, *given = get_args(inner[0])[0] | None, *get_args(inner[0])[1:]
+    if given and given[0].help:
+        return hint
+    limits = {key: getattr(given[0], key) for key in ("min", "max")} if given else {}
+    flag = "--" + name.replace("_", "-")
+    switch = bool in (kind, *get_args(kind)) and default is not False
+    written = f"{flag}/--no-{flag[2:]}" if switch else flag
+    shown = next((one for one in marks if not one.startswith("-")), None)
+    flags = [one for one in marks if one.startswith("-")]
+    return Annotated[kind, typer.Option(written, *flags, help=meaning, metavar=shown, **limits)]
 
 
 def _problem(value: Any) -> str | None:

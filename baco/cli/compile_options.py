@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import Seed
 from baco.cli.completions import accelerator_completions, network_completions
 from baco.cli.layer_input import LayerOptions
 
@@ -72,7 +72,12 @@ Timing = Annotated[
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What is compiled unless it is a layer or a network, and for which accelerator; see `baco compile --help`."""
+    """What is compiled unless it is a layer or a network, and for which accelerator; see `baco compile --help`.
+
+    Attributes:
+        dump_after (PASS|all): Show the module after a pass, on standard error.
+        seed: Of random contents.
+    """
 
     source: Annotated[
         str | None,
@@ -83,13 +88,8 @@ class ProgramOptions:
         ),
     ] = None
     accelerator: Accelerator = DEFAULT_ACCELERATOR
-    dump_after: Annotated[
-        str | None,
-        typer.Option(
-            "--dump-after", metavar="PASS|all", help="Show the module after a pass, on standard error."
-        ),
-    ] = None
-    seed: Annotated[int, seed_option("Of random contents.")] = 0
+    dump_after: str | None = None
+    seed: Seed = 0
     level: Annotated[
         str | None,
         typer.Option(

@@ -17,7 +17,7 @@ def compare(
         list[Path],
         typer.Argument(metavar="DIR...", help="Folders of studies (the --out of explore), or their files."),
     ],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, a row a study.")] = False,
+    json: bool = False,
 ) -> None:
     """Compare the best designs of several studies.
 
@@ -25,6 +25,9 @@ def compare(
     come from the same source (measured, or predicted by the same model).
 
     Example: baco compare baco-out/resnet50-edp baco-out/resnet50-edp-2
+
+    Args:
+        json: Print JSON, a row a study.
     """
     from baco.api.compare import compare as compare_studies
     from baco.display.console import print_json, stdout

@@ -16,26 +16,10 @@ def compile_(
     program: ProgramOptions,
     layer: LayerOptions,
     network: NetworkOptions,
-    emit: Annotated[
-        str,
-        typer.Option("--emit", metavar="WHAT", help="baco, linalg, instgem, llvm, llvm-ir, asm or elf."),
-    ] = "elf",
+    emit: str = "elf",
     timing: Timing = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Where the result goes; default: standard output, for elf NAME.elf.",
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="The program compares its results itself and exits with 1 where they differ."
-        ),
-    ] = False,
+    out: Path | None = None,
+    check: bool = False,
     image: Annotated[
         Path | None,
         typer.Option(
@@ -49,6 +33,11 @@ def compile_(
     """Compile a kernel, a layer, a network or text of the IR.
 
     The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
+
+    Args:
+        emit (WHAT): baco, linalg, instgem, llvm, llvm-ir, asm or elf.
+        out (-o, FILE): Where the result goes; default: standard output, for elf NAME.elf.
+        check: The program compares its results itself and exits with 1 where they differ.
     """
     from baco.api.unit import lower_unit
     from baco.cli.checked import only_with

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import only_with, seed_option
+from baco.cli.checked import Seed, only_with
 from baco.cli.compile_options import ACCELERATOR_HELP
 from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
@@ -37,40 +37,16 @@ def cosim(
             autocompletion=accelerator_completions,
         ),
     ] = "random",
-    streams: Annotated[
-        int, typer.Option("--streams", min=1, max=10**9, help="Command streams in all.")
-    ] = _STREAMS,
-    configurations: Annotated[
-        int,
-        typer.Option(
-            "--configurations", min=1, max=100_000, help="Random configurations that share the streams."
-        ),
-    ] = _CONFIGURATIONS,
-    first: Annotated[
-        int,
-        typer.Option(
-            "--first", min=0, max=100_000, help="Number of the first random configuration: resumes a run."
-        ),
-    ] = 0,
-    seed: Annotated[int, seed_option("Of configurations and streams.")] = 0,
-    illegal: Annotated[
-        bool,
-        typer.Option("--illegal", help="Damaged streams and commands of chance: is the verdict the same?"),
-    ] = False,
-    in_place: Annotated[
-        bool,
-        typer.Option("--in-place", help="Legal streams of products whose results overwrite their operands."),
-    ] = False,
-    stream: Annotated[
-        Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
-    ] = None,
-    minimise: Annotated[
-        bool, typer.Option("--minimise", help="Shorten the stream of --stream when it fails.")
-    ] = False,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where failing streams are written.")
-    ] = Path("cosim-failures"),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    streams: Annotated[int, typer.Option(min=1, max=10**9)] = _STREAMS,
+    configurations: Annotated[int, typer.Option(min=1, max=100_000)] = _CONFIGURATIONS,
+    first: Annotated[int, typer.Option(min=0, max=100_000)] = 0,
+    seed: Seed = 0,
+    illegal: bool = False,
+    in_place: bool = False,
+    stream: Path | None = None,
+    minimise: bool = False,
+    out: Path = Path("cosim-failures"),
+    json: bool = False,
 ) -> None:
     """Compare the accelerator's Verilog with the functional model on random command streams.
 
@@ -79,6 +55,17 @@ def cosim(
 
     Exit code 0: no difference. 1: there are some; the first failing stream of each configuration is shortened and
     written, with its configuration. The same seed gives the same configurations and streams.
+
+    Args:
+        streams: Command streams in all.
+        configurations: Random configurations that share the streams.
+        first: Number of the first random configuration: resumes a run.
+        seed: Of configurations and streams.
+        illegal: Damaged streams and commands of chance: is the verdict the same?
+        in_place: Legal streams of products whose results overwrite their operands.
+        stream (FILE): Play this stream instead.
+        minimise: Shorten the stream of --stream when it fails.
+        out (-o, FOLDER): Where failing streams are written.
     """
     from baco.accel.presets import load_accelerator
     from baco.common.errors import InputError

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -21,12 +20,14 @@ _LEAST_FREE = 200 << 20
 
 
 def doctor(
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Where results are to be written; the current folder by default.")
-    ] = Path("."),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folder: Path = Path("."),
+    json: bool = False,
 ) -> None:
-    """Check versions, packages, disk, and what the search runs on. Exit code 1 if something is wrong."""
+    """Check versions, packages, disk, and what the search runs on. Exit code 1 if something is wrong.
+
+    Args:
+        folder: Where results are to be written; the current folder by default.
+    """
     from baco.display.console import print_json, stdout
 
     checks: list[Callable[[], Iterator[Finding]]] = [

@@ -18,34 +18,24 @@ def evaluate(
     file: Annotated[
         Path, typer.Argument(metavar="FILE.csv[.gz]", help="Mappings in the published column format.")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="OUT.csv", help="The same rows with predicted.* columns added.")
-    ],
-    cost_model: Annotated[
-        str,
-        typer.Option(
-            "--cost-model",
-            metavar="NAME",
-            help="reference (the published model) or instruction (cycles and traffic of programs on gemmini-default with "
-            "the array and the capacities of each row).",
-        ),
-    ] = "reference",
+    out: Path,
+    cost_model: str = "reference",
     timing: Timing = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            metavar="FILE|NAME",
-            help="Rows are products, or two chained products, in given tiles; predict their cycles on this machine: a file "
-            "(YAML), or one that comes with baco (tileflow-16).",
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the error statistics as JSON.")] = False,
+    machine: str | None = None,
+    json: bool = False,
 ) -> None:
     """Predict cycles, energy and EDP of mappings; compare with the target columns where there are any.
 
     Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp); with --machine
     predicted.cycle alone, and for chained products the bits moved between memory, buffer and registers.
+
+    Args:
+        out (OUT.csv): The same rows with predicted.* columns added.
+        cost_model (NAME): reference (the published model) or instruction (cycles and traffic of programs on gemmini-default
+            with the array and the capacities of each row).
+        machine (FILE|NAME): Rows are products, or two chained products, in given tiles; predict their cycles on this machine:
+            a file (YAML), or one that comes with baco (tileflow-16).
+        json: Print the error statistics as JSON.
     """
     from baco.api.simulate import evaluate as evaluate_table
     from baco.api.simulate import evaluate_tiles

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.cli.checked import only_with, seed_option
+from baco.cli.checked import Seed, only_with
 from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
 from baco.cli.engine_options import WorkerOptions
@@ -36,163 +36,71 @@ def explore(
             autocompletion=network_completions,
         ),
     ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar="FILE.py:FUNCTION",
-            help="Instead of a network: a kernel of the block language that is one tiled product, or attention. Block sizes and hardware are "
-            "searched together.",
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            "--shape", metavar="NAME=N,...", help="Arguments of the kernel, e.g. 'M=512,N=512,K=256'."
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(
-            "--grid",
-            metavar="N[,N]",
-            help="Programs of the kernel, e.g. 'cdiv(M, BM), cdiv(N, BN)'; by default what `grid(meta)` in its file returns.",
-        ),
-    ] = None,
-    objective: Annotated[
-        str,
-        typer.Option(
-            "--objective",
-            help="What to minimise: edp, latency, energy, area or edap; a comma list asks for their front.",
-        ),
-    ] = "edp",
-    space: Annotated[
-        str,
-        typer.Option(
-            "--space", metavar="NAME|FILE", help="Design space: gemmini, reference, or a YAML file."
-        ),
-    ] = "gemmini",
-    search: Annotated[
-        str,
-        typer.Option(
-            "--search",
-            help="Searcher: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published.",
-        ),
-    ] = "gradient",
-    cost_model: Annotated[
-        str | None,
-        typer.Option(
-            "--cost-model",
-            metavar="NAME",
-            help="What predicts: instruction (cycles and traffic of the compiled program on the generated hardware; the "
-            "default) or reference (the published analytical model; the default in spaces with reference rules).",
-        ),
-    ] = None,
+    kernel: str | None = None,
+    shape: str | None = None,
+    grid: str | None = None,
+    objective: str = "edp",
+    space: str = "gemmini",
+    search: str = "gradient",
+    cost_model: str | None = None,
     timing: Timing = None,
-    accelerator_only: Annotated[
-        bool,
-        typer.Option(
-            "--accelerator-only",
-            help="Minimise the cost of the tensor operators alone, as published results do, instead of the whole program's, "
-            "which has additions, poolings and the operators on the host core.",
-        ),
-    ] = False,
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            "--samples",
-            help="Budget in design points (a mapping for each layer); 5000 by default, 20000 with the reference model.",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Budget in seconds of search.")
-    ] = None,
-    seed: Annotated[int, seed_option("Of all randomness; the same seed, the same result.")] = 0,
-    area_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--area-limit", metavar="MM2", help="Largest area in mm²; as --constraint area_mm2=MM2."
-        ),
-    ] = None,
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--constraint",
-            metavar="NAME=BOUND",
-            help="Upper bound: area_mm2, sram_kib, power_mw, latency_cycles or energy_uj. Repeatable.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Folder of the study and the report; by default a new one in baco-out/. While the search runs, "
-            "progress.html there shows how it goes, in any browser, and leads to report.html at the end.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue the study in --out, or start it where there is none yet."),
-    ] = False,
-    proof: Annotated[
-        bool | None,
-        typer.Option(
-            "--proof/--no-proof",
-            help="After searching for the least EDP: prove how near the optimum the best design is, and give the "
-            "optimum if the search missed it. Only with --cost-model reference, and there on by default with the "
-            "gradient searcher; not charged to --samples.",
-        ),
-    ] = None,
-    validate: Annotated[
-        int,
-        typer.Option(
-            "--validate",
-            metavar="K",
-            help="After searching: compile the K best candidates and a few along the front to whole programs, run them on "
-            "their own Verilog, and compare what every operator writes (see `baco validate`). With --kernel: 1, the kernel on its "
-            "best design.",
-        ),
-    ] = 0,
-    validate_time: Annotated[
-        float | None,
-        typer.Option(
-            "--validate-time",
-            metavar="SECONDS",
-            help="Stop measuring then; what is not finished is estimated.",
-        ),
-    ] = None,
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            "--measure",
-            metavar="CYCLES",
-            help="After searching: spend so many simulated cycles (e.g. 200M) on measuring layers where that promises "
-            "most, learn from them, and look for better designs with what was learned.",
-        ),
-    ] = None,
-    baseline: Annotated[
-        bool,
-        typer.Option("--baseline", help="With --validate: measure Gemmini's default machine too."),
-    ] = False,
-    fusion: Annotated[
-        bool,
-        typer.Option(
-            "--fusion/--no-fusion",
-            help="Operators of whole programs run as one unit where that is predicted to be better.",
-        ),
-    ] = True,
+    accelerator_only: bool = False,
+    samples: int | None = None,
+    time_limit: float | None = None,
+    seed: Seed = 0,
+    area_limit: float | None = None,
+    constraint: list[str] | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    proof: bool | None = None,
+    validate: int = 0,
+    validate_time: float | None = None,
+    measure: str | None = None,
+    baseline: bool = False,
+    fusion: bool = True,
     data: Data = None,
     open_page: OpenPage = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, no summary; errors only.")
-    ] = False,
+    json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Find the best accelerators for a network, and a mapping for each of its layers.
 
     Example: explore --network resnet50 --objective edp --validate 5
+
+    Args:
+        kernel (FILE.py:FUNCTION): Instead of a network: a kernel of the block language that is one tiled product, or
+            attention. Block sizes and hardware are searched together.
+        shape (NAME=N,...): Arguments of the kernel, e.g. 'M=512,N=512,K=256'.
+        grid (N[,N]): Programs of the kernel, e.g. 'cdiv(M, BM), cdiv(N, BN)'; by default what `grid(meta)` in its file
+            returns.
+        objective: What to minimise: edp, latency, energy, area or edap; a comma list asks for their front.
+        space (NAME|FILE): Design space: gemmini, reference, or a YAML file.
+        search: Searcher: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published.
+        cost_model (NAME): What predicts: instruction (cycles and traffic of the compiled program on the generated hardware;
+            the default) or reference (the published analytical model; the default in spaces with reference rules).
+        accelerator_only: Minimise the cost of the tensor operators alone, as published results do, instead of the whole
+            program's, which has additions, poolings and the operators on the host core.
+        samples: Budget in design points (a mapping for each layer); 5000 by default, 20000 with the reference model.
+        time_limit (SECONDS): Budget in seconds of search.
+        seed: Of all randomness; the same seed, the same result.
+        area_limit (MM2): Largest area in mm²; as --constraint area_mm2=MM2.
+        constraint (NAME=BOUND): Upper bound: area_mm2, sram_kib, power_mw, latency_cycles or energy_uj. Repeatable.
+        out: Folder of the study and the report; by default a new one in baco-out/. While the search runs, progress.html there
+            shows how it goes, in any browser, and leads to report.html at the end.
+        resume: Continue the study in --out, or start it where there is none yet.
+        proof: After searching for the least EDP: prove how near the optimum the best design is, and give the optimum if the
+            search missed it. Only with --cost-model reference, and there on by default with the gradient searcher; not
+            charged to --samples.
+        validate (K): After searching: compile the K best candidates and a few along the front to whole programs, run them on
+            their own Verilog, and compare what every operator writes (see `baco validate`). With --kernel: 1, the kernel on
+            its best design.
+        validate_time (SECONDS): Stop measuring then; what is not finished is estimated.
+        measure (CYCLES): After searching: spend so many simulated cycles (e.g. 200M) on measuring layers where that promises
+            most, learn from them, and look for better designs with what was learned.
+        baseline: With --validate: measure Gemmini's default machine too.
+        fusion: Operators of whole programs run as one unit where that is predicted to be better.
+        json: Print the summary as JSON on standard output.
+        quiet (-q): No progress, no summary; errors only.
     """
     from baco.api.preparation import prepared_search
     from baco.cli.kernel_exploration import kernel_arguments

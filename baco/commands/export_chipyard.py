@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from baco.cli.compile_options import AcceleratorArgument
 
 
 def export_chipyard(
     accelerator: AcceleratorArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write into.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Path,
+    json: bool = False,
 ) -> None:
     """Write a Scala configuration for Chipyard, the matching C header and the configuration itself.
 
@@ -31,6 +28,9 @@ def export_chipyard(
     run programs with "baco simulate PROGRAM.elf -a DIR/accelerator.yaml --engine spike --spike PATH".
 
     Programs must be compiled with the same gemmini_params.h.
+
+    Args:
+        out (-o, DIR): The folder to write into.
     """
     from baco.accel.c_header import c_header
     from baco.accel.chipyard import chipyard_notes, scala_config, scala_name

@@ -29,37 +29,16 @@ def fuse(
         ),
     ] = None,
     accelerator: Accelerator = DEFAULT_ACCELERATOR,
-    layers: Annotated[
-        int | None, typer.Option("--layers", metavar="N", help="Run repeated blocks only so many times.")
-    ] = None,
+    layers: int | None = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show all that was looked at, with the reasons against it.")
     ] = False,
-    analysis: Annotated[
-        bool,
-        typer.Option(
-            "--analysis",
-            help="Of a network: what its operators depend on, what several of them read, and which could keep all between them on "
-            "chip. --all lists every operator.",
-        ),
-    ] = False,
-    chain: Annotated[
-        str | None,
-        typer.Option(
-            "--chain",
-            metavar="KIND:SIZES",
-            help="Instead of a network: attention:heads=12,seq=512,dim=64, or convolutions:channels=64,height=56,width=56,"
-            "first=64,second=64,window1=1,window2=3.",
-        ),
-    ] = None,
-    machine: Annotated[
-        str, typer.Option("--machine", metavar="NAME|FILE.yaml", help="Of a chain: edge, cloud, or a file.")
-    ] = _MACHINE,
-    rounds: Annotated[
-        int, typer.Option("--rounds", min=1, max=1000, help="Of a chain: generations of the search.")
-    ] = _ROUNDS,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of a chain: of the search.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    analysis: bool = False,
+    chain: str | None = None,
+    machine: str = _MACHINE,
+    rounds: Annotated[int, typer.Option(min=1, max=1000)] = _ROUNDS,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    json: bool = False,
 ) -> None:
     """Show what is fused in a network's program, why, and what it saves; or search the tile tree of a chain of operators.
 
@@ -74,6 +53,16 @@ def fuse(
 
     With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
     operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
+
+    Args:
+        layers (N): Run repeated blocks only so many times.
+        analysis: Of a network: what its operators depend on, what several of them read, and which could keep all between them
+            on chip. --all lists every operator.
+        chain (KIND:SIZES): Instead of a network: attention:heads=12,seq=512,dim=64, or
+            convolutions:channels=64,height=56,width=56,first=64,second=64,window1=1,window2=3.
+        machine (NAME|FILE.yaml): Of a chain: edge, cloud, or a file.
+        rounds: Of a chain: generations of the search.
+        seed: Of a chain: of the search.
     """
     if (network is None) == (chain is None):
         from baco.common.errors import InputError, Location

@@ -38,14 +38,13 @@ def init(
             "attention: another one, of two products with a softmax between.",
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Where to write it; default: under its own name here."
-        ),
-    ] = None,
+    out: Path | None = None,
 ) -> None:
-    """Write a small example that works as it is, to be changed."""
+    """Write a small example that works as it is, to be changed.
+
+    Args:
+        out (-o, FILE): Where to write it; default: under its own name here.
+    """
     import os
     from importlib import resources
 

@@ -22,14 +22,15 @@ def isa(
     word: Annotated[
         str | None, typer.Option(metavar="WORD", help="Take a 32-bit instruction word apart.")
     ] = None,
-    verilog: Annotated[
-        bool, typer.Option("--verilog", help="Print the constants as a Verilog header.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    verilog: bool = False,
+    json: bool = False,
 ) -> None:
     """Print the instruction set's reference (Markdown), or take one command or instruction apart.
 
     Numbers are decimal, or 0x… hexadecimal.
+
+    Args:
+        verilog: Print the constants as a Verilog header.
     """
     from baco.accel.legality.document import command_reference, reference, verilog_header
     from baco.common.numbers import any_base_number

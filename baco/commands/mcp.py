@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baco.api.assistant import Assistant
@@ -16,18 +14,14 @@ __all__ = ["mcp", "server"]
 
 
 def mcp(
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--folder",
-            metavar="DIR",
-            help="The only folder whose files are read and written; made when missing.",
-        ),
-    ] = Path("baco-assistant"),
+    folder: Path = Path("baco-assistant"),
 ) -> None:
     """Serve baco's functions to an assistant over standard input and output: explore, cost, compile, validate, read a study.
 
     Needs `pip install 'baco[mcp]'`. In the assistant's configuration: command `baco`, arguments `mcp --folder DIR`.
+
+    Args:
+        folder (DIR): The only folder whose files are read and written; made when missing.
     """
     from baco.api.assistant import Assistant
 

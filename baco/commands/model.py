@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from baco.cli.checked import CommandGroup, only_with, seed_option
+from baco.cli.checked import CommandGroup, Count, Seed, only_with
 from baco.commands.root import show_help_if_alone
 
 model = CommandGroup()
@@ -41,14 +41,16 @@ def train(
         typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro, train and ranking."),
     ] = None,
     residual: _Residual = "trees",
-    seed: Annotated[int, seed_option("The same seed gives the same weights.")] = 0,
+    seed: Seed = 0,
     programs: _Programs = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Weights; by default those that baco itself uses."),
-    ] = None,
+    out: Path | None = None,
 ) -> None:
-    """Train a residual on measured sets and write its weights."""
+    """Train a residual on measured sets and write its weights.
+
+    Args:
+        seed: The same seed gives the same weights.
+        out (FILE): Weights; by default those that baco itself uses.
+    """
     from baco.bench.learned.report import train_model
     from baco.bench.learned.train import WEIGHTS
     from baco.common.text import one_line
@@ -64,41 +66,26 @@ def train(
 @model.command("evaluate")
 def evaluate(
     measured: Annotated[str | None, typer.Option("--set", metavar="SET", help=_SET)] = None,
-    weights: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--weights", metavar="FILE", help="Written by train; repeatable; baco's own by default."
-        ),
-    ] = None,
-    timed: Annotated[
-        bool,
-        typer.Option(
-            "--timed",
-            help="With --set: also by compiling every row and running it on the timed model of the accelerator.",
-        ),
-    ] = False,
-    rows: Annotated[
-        Path | None,
-        typer.Option("--rows", metavar="FILE", help="FPGA measurements in the published column format."),
-    ] = None,
-    train: Annotated[
-        Path | None,
-        typer.Option(
-            "--train",
-            metavar="FILE",
-            help="With --rows: learn from these; without it the rows are cross-validated by layer shape.",
-        ),
-    ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of a cross-validation.")] = _FOLDS,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ... to average over.")
-    ] = 1,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="OUT.csv", help="The rows with predicted.cycle added.")
-    ] = None,
+    weights: list[Path] | None = None,
+    timed: bool = False,
+    rows: Path | None = None,
+    train: Path | None = None,
+    folds: Annotated[int, typer.Option(min=2, max=100)] = _FOLDS,
+    seeds: Annotated[int, typer.Option(min=1, max=100)] = 1,
+    out: Path | None = None,
     json: _Json = False,
 ) -> None:
-    """How well measured cycles are predicted, beside simpler predictors: of a measured set, or of published rows."""
+    """How well measured cycles are predicted, beside simpler predictors: of a measured set, or of published rows.
+
+    Args:
+        weights (FILE): Written by train; repeatable; baco's own by default.
+        timed: With --set: also by compiling every row and running it on the timed model of the accelerator.
+        rows (FILE): FPGA measurements in the published column format.
+        train (FILE): With --rows: learn from these; without it the rows are cross-validated by layer shape.
+        folds: Of a cross-validation.
+        seeds: Seeds 0, 1, ... to average over.
+        out (OUT.csv): The rows with predicted.cycle added.
+    """
     from baco.bench.learned.published_report import PublishedReport, evaluate_published
     from baco.bench.learned.report import SetReport, evaluate_set
     from baco.common.errors import InputError
@@ -137,32 +124,25 @@ def evaluate(
 @model.command("compare")
 def compare(
     measured: Annotated[str, typer.Option("--set", metavar="SET", help=_SET)] = "train",
-    residual: Annotated[
-        list[str] | None, typer.Option("--residual", help="Repeatable; all by default.")
-    ] = None,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--split",
-            help="What test rows share with no training row: task, accelerator or both; repeatable, all by default.",
-        ),
-    ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of the cross-validation.")] = 5,
-    rounds: Annotated[
-        int | None,
-        typer.Option("--rounds", min=1, help="Test so many of a seed's folds only; all by default."),
-    ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ...")] = 5,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--also", metavar="SET", help="Learn from this set, too, but for layers tested; repeatable."
-        ),
-    ] = None,
+    residual: list[str] | None = None,
+    split: list[str] | None = None,
+    folds: Annotated[int, typer.Option(min=2, max=100)] = 5,
+    rounds: Count | None = None,
+    seeds: Annotated[int, typer.Option(min=1, max=100)] = 5,
+    also: list[str] | None = None,
     programs: _Programs = False,
     json: _Json = False,
 ) -> None:
-    """Cross-validate the residuals side by side on a measured set."""
+    """Cross-validate the residuals side by side on a measured set.
+
+    Args:
+        residual: Repeatable; all by default.
+        split: What test rows share with no training row: task, accelerator or both; repeatable, all by default.
+        folds: Of the cross-validation.
+        rounds: Test so many of a seed's folds only; all by default.
+        seeds: Seeds 0, 1, ...
+        also (SET): Learn from this set, too, but for layers tested; repeatable.
+    """
     from baco.bench.learned.compare import SPLITS
     from baco.bench.learned.report import compare_residuals, comparison_text
     from baco.bench.learned.train import LEARNERS
@@ -189,31 +169,22 @@ def compare(
 def transfer(
     measured: Annotated[str, typer.Option("--set", metavar="SET", help=_SET)] = "train",
     residual: _Residual = "trees",
-    measurements: Annotated[
-        int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
-    ] = _MEASUREMENTS,
-    seed: Annotated[int, seed_option("Of models and of what is drawn.")] = 0,
+    measurements: Annotated[int, typer.Option(min=2, max=10_000)] = _MEASUREMENTS,
+    seed: Seed = 0,
     programs: _Programs = False,
-    rows: Annotated[
-        Path | None,
-        typer.Option(
-            "--rows",
-            metavar="FILE",
-            help="Instead: from the RTL to FPGA measurements in the published column format.",
-        ),
-    ] = None,
-    original: Annotated[
-        Path | None,
-        typer.Option(
-            "--original",
-            metavar="FOLDER",
-            help="Instead: to the original's RTL, programs measured there (as of 'baco bench timing'), with 10, 50 and"
-            " 200 measurements.",
-        ),
-    ] = None,
+    rows: Path | None = None,
+    original: Path | None = None,
     json: _Json = False,
 ) -> None:
-    """Leave accelerators out of training, and adapt to each with a few of its measurements."""
+    """Leave accelerators out of training, and adapt to each with a few of its measurements.
+
+    Args:
+        measurements: Of the unseen accelerator.
+        seed: Of models and of what is drawn.
+        rows (FILE): Instead: from the RTL to FPGA measurements in the published column format.
+        original (FOLDER): Instead: to the original's RTL, programs measured there (as of 'baco bench timing'), with 10, 50
+            and 200 measurements.
+    """
     from dataclasses import asdict
 
     from baco.bench.learned.published_transfer import published_text, transfer_published

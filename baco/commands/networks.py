@@ -14,7 +14,7 @@ def networks(
             metavar="[NAME|FILE]...", help="Networks to show layer by layer; all built-in ones if none."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: bool = False,
 ) -> None:
     """List networks with their MACs, weights and operators."""
     from baco.display.console import print_json, stdout

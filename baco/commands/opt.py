@@ -31,22 +31,18 @@ def opt(
     target: Annotated[
         str | None, typer.Option("--to", metavar="LEVEL", help="Level that the result must be at.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Where the result goes; default: standard output."),
-    ] = None,
-    dump_after: Annotated[
-        str | None,
-        typer.Option(
-            "--dump-after", metavar="PASS|all", help="Show the module after a pass, on standard error."
-        ),
-    ] = None,
+    out: Path | None = None,
+    dump_after: str | None = None,
     list_: Annotated[bool, typer.Option("--list", help="List the passes and their options.")] = False,
 ) -> None:
     """Check a module and transform it by passes of your choice.
 
     Without passes the module is read, checked and written again. A module that is not well formed, before or after
     a pass, is an error that names the line and the reason.
+
+    Args:
+        out (-o, FILE): Where the result goes; default: standard output.
+        dump_after (PASS|all): Show the module after a pass, on standard error.
     """
     from baco.cli.ir_input import level_named, read_module, show_after
     from baco.common.errors import InputError

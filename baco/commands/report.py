@@ -12,13 +12,16 @@ from baco.cli.page import OpenPage
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study (the --out of explore).")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write it; by default into the study's folder.")
-    ] = None,
+    out: Path | None = None,
     open_page: OpenPage = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+    quiet: bool = False,
 ) -> None:
-    """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
+    """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study.
+
+    Args:
+        out: Where to write it; by default into the study's folder.
+        quiet (-q): Errors only.
+    """
     from baco.api.study import load_study
     from baco.common.text import one_line
     from baco.display.console import stdout

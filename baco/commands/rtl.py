@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from baco.cli.compile_options import AcceleratorArgument
 
@@ -15,24 +13,20 @@ if TYPE_CHECKING:
 
 def rtl(
     accelerator: AcceleratorArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.v", help="The Verilog file to write.")],
-    header: Annotated[
-        Path | None,
-        typer.Option("--header", metavar="FILE.h", help="Also write the C header gemmini_params.h."),
-    ] = None,
-    structure: Annotated[
-        Path | None,
-        typer.Option(
-            "--structure", metavar="FILE.json", help="Also count registers, memories and units (Yosys)."
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Lint the file, read it back and compare it with the configuration."),
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Path,
+    header: Path | None = None,
+    structure: Path | None = None,
+    check: bool = False,
+    json: bool = False,
 ) -> None:
-    """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator."""
+    """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator.
+
+    Args:
+        out (-o, FILE.v): The Verilog file to write.
+        header (FILE.h): Also write the C header gemmini_params.h.
+        structure (FILE.json): Also count registers, memories and units (Yosys).
+        check: Lint the file, read it back and compare it with the configuration.
+    """
     from baco.accel.c_header import c_header
     from baco.accel.presets import load_accelerator
     from baco.accel.verilog.generate import verilog

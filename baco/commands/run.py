@@ -22,34 +22,13 @@ def run_program(
     program: ProgramOptions,
     layer: LayerOptions,
     network: NetworkOptions,
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            "-e",
-            help="functional: results. rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those of a model "
-            "of the original Gemmini, which is what rtl stands for with --timing gemmini.",
-        ),
-    ] = "functional",
+    engine: str = "functional",
     timing: Timing = None,
-    expect: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--expect", metavar="NAME=FILE.npy", help="What an array must hold at the end. Repeatable."
-        ),
-    ] = None,
-    save: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--save", metavar="NAME=FILE.npy", help="Write an array as it is at the end. Repeatable."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
-    log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE.csv", help="Log every command; `baco trace` draws it."),
-    ] = None,
+    expect: list[str] | None = None,
+    save: list[str] | None = None,
+    json: bool = False,
+    quiet: bool = False,
+    log: Path | None = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -64,6 +43,14 @@ def run_program(
 
     Layers and networks are compared with numpy integers, kernels with their interpretation, text of the IR with the
     files of --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
+
+    Args:
+        engine (-e): functional: results. rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those
+            of a model of the original Gemmini, which is what rtl stands for with --timing gemmini.
+        expect (NAME=FILE.npy): What an array must hold at the end. Repeatable.
+        save (NAME=FILE.npy): Write an array as it is at the end. Repeatable.
+        quiet (-q): Only what is wrong.
+        log (FILE.csv): Log every command; `baco trace` draws it.
     """
     from baco.api.arrays import save_array
     from baco.api.unit import check_run, lower_unit, run_unit

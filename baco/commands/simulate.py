@@ -20,25 +20,11 @@ def simulate(
         ),
     ] = None,
     accelerator: Accelerator = "gemmini-default",
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            "-e",
-            help="rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those of a model of the original Gemmini, which is what rtl stands for with --timing gemmini. functional: results only. spike, chipyard: a simulator of yours.",
-        ),
-    ] = "rtl",
+    engine: str = "rtl",
     timing: Timing = None,
-    stream: Annotated[
-        Path | None,
-        typer.Option(
-            "--stream", metavar="FILE", help="Raw commands instead of a program, without a host core."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="The program's output and errors only.")
-    ] = False,
+    stream: Path | None = None,
+    json: bool = False,
+    quiet: bool = False,
     waves: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE.vcd|.fst", help="Record waveforms (slow).")
     ] = None,
@@ -48,90 +34,50 @@ def simulate(
     waves_until: Annotated[
         int | None, typer.Option("--trace-until", min=1, metavar="CYCLE", help="Cycle where they stop.")
     ] = None,
-    log: Annotated[
-        Path | None,
-        typer.Option("--log", metavar="FILE.csv", help="Log every command; `baco trace` draws it."),
-    ] = None,
-    max_cycles: Annotated[
-        int, typer.Option("--max-cycles", min=0, help="Give up after so many cycles; 0: never.")
-    ] = 4_000_000_000,
-    stall_cycles: Annotated[
-        int, typer.Option("--stall-cycles", min=0, help="Give up when nothing moves for so long; 0: never.")
-    ] = 200_000,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0, help="Give up after so many seconds of running; 0: never.")
-    ] = 3600.0,
-    memory_latency: Annotated[
-        int, typer.Option("--memory-latency", min=0, max=1_000_000, help="DRAM latency, cycles.")
-    ] = 60,
-    memory_bandwidth: Annotated[
-        float | None,
-        typer.Option(
-            "--memory-bandwidth", min=0.001, help="DRAM bytes per cycle; default: the accelerator's."
-        ),
-    ] = None,
-    memory_burst: Annotated[
-        int,
-        typer.Option("--memory-burst", min=1, max=4096, help="DRAM moves aligned bursts of so many bytes."),
-    ] = 8,
-    memory_mib: Annotated[
-        int, typer.Option("--memory-mib", min=1, max=1 << 16, help="Size of main memory, from 0x80000000 on.")
-    ] = 512,
-    l2_kib: Annotated[
-        int,
-        typer.Option("--l2-kib", min=0, max=1 << 20, help="Second-level cache (512: Gemmini's); 0: none."),
-    ] = 0,
-    l2_latency: Annotated[
-        int, typer.Option("--l2-latency", min=0, max=1_000_000, help="Cycles of a hit in it.")
-    ] = 20,
-    tools: Annotated[
-        str | None, typer.Option("--tools", help="package (default) or system: which tools build simulators.")
-    ] = None,
-    spike: Annotated[
-        Path | None,
-        typer.Option(
-            "--spike",
-            metavar="PATH",
-            help="Spike with Gemmini's extension, for --engine spike; default: $BACO_SPIKE, or spike on $PATH.",
-        ),
-    ] = None,
-    simulator: Annotated[
-        Path | None,
-        typer.Option(
-            "--simulator",
-            metavar="PATH",
-            help="Simulator built with Chipyard, for --engine chipyard; default: $BACO_CHIPYARD_SIMULATOR.",
-        ),
-    ] = None,
-    load: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--load",
-            metavar="WHERE=FILE",
-            help="Lay a file over memory before the start; WHERE: a symbol, or 0xADDRESS. Repeatable.",
-        ),
-    ] = None,
-    dump: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dump",
-            metavar="WHERE=FILE",
-            help="Write memory to a file at the end; WHERE: a symbol, or 0xADDRESS:BYTES. Repeatable.",
-        ),
-    ] = None,
-    engine_argument: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--engine-argument",
-            metavar="ARG",
-            help="One more for spike or chipyard, as --engine-argument=+dramsim.",
-        ),
-    ] = None,
+    log: Path | None = None,
+    max_cycles: Annotated[int, typer.Option(min=0)] = 4_000_000_000,
+    stall_cycles: Annotated[int, typer.Option(min=0)] = 200_000,
+    timeout: Annotated[float, typer.Option(min=0)] = 3600.0,
+    memory_latency: Annotated[int, typer.Option(min=0, max=1_000_000)] = 60,
+    memory_bandwidth: Annotated[float | None, typer.Option(min=0.001)] = None,
+    memory_burst: Annotated[int, typer.Option(min=1, max=4096)] = 8,
+    memory_mib: Annotated[int, typer.Option(min=1, max=1 << 16)] = 512,
+    l2_kib: Annotated[int, typer.Option(min=0, max=1 << 20)] = 0,
+    l2_latency: Annotated[int, typer.Option(min=0, max=1_000_000)] = 20,
+    tools: str | None = None,
+    spike: Path | None = None,
+    simulator: Path | None = None,
+    load: list[str] | None = None,
+    dump: list[str] | None = None,
+    engine_argument: list[str] | None = None,
 ) -> None:
     """Run a program on an accelerator; measure cycles, work and memory traffic.
 
     Exit code 0: the program ended with 0. 1: it ended with another code, which is printed. 2: it could not be run or
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
+
+    Args:
+        engine (-e): rtl: the Verilog, cycle by cycle. timed: its cycles by a model. gemmini-model: those of a model of the
+            original Gemmini, which is what rtl stands for with --timing gemmini. functional: results only. spike, chipyard: a
+            simulator of yours.
+        stream (FILE): Raw commands instead of a program, without a host core.
+        quiet (-q): The program's output and errors only.
+        log (FILE.csv): Log every command; `baco trace` draws it.
+        max_cycles: Give up after so many cycles; 0: never.
+        stall_cycles: Give up when nothing moves for so long; 0: never.
+        timeout: Give up after so many seconds of running; 0: never.
+        memory_latency: DRAM latency, cycles.
+        memory_bandwidth: DRAM bytes per cycle; default: the accelerator's.
+        memory_burst: DRAM moves aligned bursts of so many bytes.
+        memory_mib: Size of main memory, from 0x80000000 on.
+        l2_kib: Second-level cache (512: Gemmini's); 0: none.
+        l2_latency: Cycles of a hit in it.
+        tools: package (default) or system: which tools build simulators.
+        spike (PATH): Spike with Gemmini's extension, for --engine spike; default: $BACO_SPIKE, or spike on $PATH.
+        simulator (PATH): Simulator built with Chipyard, for --engine chipyard; default: $BACO_CHIPYARD_SIMULATOR.
+        load (WHERE=FILE): Lay a file over memory before the start; WHERE: a symbol, or 0xADDRESS. Repeatable.
+        dump (WHERE=FILE): Write memory to a file at the end; WHERE: a symbol, or 0xADDRESS:BYTES. Repeatable.
+        engine_argument (ARG): One more for spike or chipyard, as --engine-argument=+dramsim.
     """
     from baco.api.simulate import simulate as simulate_program
     from baco.common.errors import InputError

@@ -17,57 +17,17 @@ def validate(
     folder: Annotated[
         Path, typer.Argument(metavar="STUDY", help="Folder of a study (the --out of explore), or its file.")
     ],
-    best: Annotated[
-        int, typer.Option("--best", metavar="K", help="Candidates to measure, the best by the objective.")
-    ] = 5,
-    spread: Annotated[
-        int,
-        typer.Option("--spread", metavar="N", help="Further candidates, spread along the Pareto front."),
-    ] = 2,
-    baseline: Annotated[
-        bool,
-        typer.Option(
-            "--baseline",
-            help="Measure Gemmini's default machine too, under its default tiling and under mappings searched for it.",
-        ),
-    ] = False,
-    cycle_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--cycle-limit",
-            metavar="CYCLES",
-            help="Cycles to simulate for a design: layers are measured one by one, those that matter most, and the rest is "
-            "estimated with an error bar.",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit", metavar="SECONDS", help="Stop measuring then; what is not finished is estimated."
-        ),
-    ] = None,
-    programs: Annotated[
-        bool,
-        typer.Option(
-            "--programs",
-            help="Write the programs of the best measured design to best/programs, an ELF file a layer.",
-        ),
-    ] = False,
-    fusion: Annotated[
-        bool,
-        typer.Option(
-            "--fusion/--no-fusion",
-            help="Operators of the measured programs run as one unit where that is predicted to be better.",
-        ),
-    ] = True,
+    best: int = 5,
+    spread: int = 2,
+    baseline: bool = False,
+    cycle_limit: float | None = None,
+    time_limit: float | None = None,
+    programs: bool = False,
+    fusion: bool = True,
     data: Data = None,
     open_page: OpenPage = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, no summary; errors only.")
-    ] = False,
+    json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Compile the best candidates of a study to whole programs, run them on their Verilog, compare every element.
 
@@ -75,6 +35,18 @@ def validate(
     compiled). Measurements are kept as they are finished; the same command continues an interrupted validation.
 
     Example: baco validate baco-out/resnet50-edp --best 5 --baseline
+
+    Args:
+        best (K): Candidates to measure, the best by the objective.
+        spread (N): Further candidates, spread along the Pareto front.
+        baseline: Measure Gemmini's default machine too, under its default tiling and under mappings searched for it.
+        cycle_limit (CYCLES): Cycles to simulate for a design: layers are measured one by one, those that matter most, and the
+            rest is estimated with an error bar.
+        time_limit (SECONDS): Stop measuring then; what is not finished is estimated.
+        programs: Write the programs of the best measured design to best/programs, an ELF file a layer.
+        fusion: Operators of the measured programs run as one unit where that is predicted to be better.
+        json: Print the summary as JSON on standard output.
+        quiet (-q): No progress, no summary; errors only.
     """
     from baco.api.measure import validate as validate_study
     from baco.api.result import Result

@@ -42,13 +42,20 @@ def test_the_notebook_is_kept_with_what_its_cells_show(executed: nbformat.Notebo
 
 
 def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode) -> None:
-    (shown,) = cell(executed, "constraints=").outputs
+    (shown,) = cell(executed, 'objective="edp"').outputs
     assert re.search(r"<table>.*\d+×\d+ WS.*predicted", shown.data["text/html"])
     bar, printed = cell(executed, "small_or_fast = ").outputs
     assert bar.data["text/html"] == "", "the bar goes when the search is done"
     assert re.fullmatch(r"best  <Candidate .*>\nknee  <Candidate .*>\n", printed.text)
     (front,) = cell(executed, "plot_front").outputs
     assert front.data["application/vnd.plotly.v1+json"]["data"][2]["name"] == "best"
+    own = texts(cell(executed, "def price"))
+    assert re.search(r"^<Candidate .*>\nbatches: seeding, ", own)
+    assert re.search(r"^1[2-9]\d samples, price [1-9][\d,]+", texts(cell(executed, "study.samples")))
+    assert re.search(
+        r"^[\d,]+ cycles, bound by \w+: explicit .*\n.* cycles, bound by",
+        texts(cell(executed, "Mapping.parse")),
+    )
     assert "right" in texts(cell(executed, "program.run()"))
     assert "right" in texts(cell(executed, "whole = "))
     kernel = texts(cell(executed, "@baco.jit"))

@@ -7,25 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import Count, Seed
 from baco.cli.compile_options import Accelerator, Timing
 from baco.cli.engine_options import EngineOptions, JobOptions
 from baco.commands.bench.shown import print_values, show
 
 
 def model(
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=600.0, help="Time to spend on each measurement.")
-    ] = 3.0,
-    device: Annotated[
-        str, typer.Option("--device", help="cpu, cuda, or auto: both where there is a GPU.")
-    ] = "auto",
-    seed: Annotated[int, seed_option("Of the random mappings.")] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: forward_per_s, gradient_per_s and what was measured.")
-    ] = False,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600.0)] = 3.0,
+    device: str = "auto",
+    seed: Seed = 0,
+    json: bool = False,
 ) -> None:
-    """Evaluations per second of the cost model in float64, random mappings of mixed loop orders."""
+    """Evaluations per second of the cost model in float64, random mappings of mixed loop orders.
+
+    Args:
+        seconds: Time to spend on each measurement.
+        device: cpu, cuda, or auto: both where there is a GPU.
+        seed: Of the random mappings.
+        json: Print JSON: forward_per_s, gradient_per_s and what was measured.
+    """
     from baco.bench.model import bench_model
 
     print_values(bench_model(seconds=seconds, device=device, seed=seed), json)
@@ -34,22 +35,22 @@ def model(
 def measurements(
     where: EngineOptions,
     which: Annotated[str, typer.Option("--set", help="micro, train, test, packed, packed-test or ranking.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder for SET.csv.gz and accelerators.yaml.")] = Path(
-        "baco-measurements"
-    ),
-    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Only the first rows of the set.")] = None,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, max=1024, help="Simulations at the same time.")
-    ] = 1,
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", help="File of finished measurements; by default in the cache of simulators."),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the number of rows by status as JSON.")] = False,
+    out: Path = Path("baco-measurements"),
+    rows: Count | None = None,
+    workers: Annotated[int, typer.Option(min=1, max=1024)] = 1,
+    store: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Measure a set of random or systematic mappings on the RTL; the sets under results/ were made by this command.
 
     Finished measurements are kept and not repeated: an interrupted collection goes on where it was.
+
+    Args:
+        out: Folder for SET.csv.gz and accelerators.yaml.
+        rows: Only the first rows of the set.
+        workers: Simulations at the same time.
+        store: File of finished measurements; by default in the cache of simulators.
+        json: Print the number of rows by status as JSON.
     """
     from baco.bench.sets.accelerators import SETS
     from baco.bench.sets.collect import collect
@@ -92,12 +93,14 @@ def timing(
             help="Fit the analytical model's constants on the programs of half of the layers, judge it by the others; so often.",
         ),
     ] = 0,
-    worst: Annotated[
-        int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
-    ] = 10,
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    worst: Annotated[int, typer.Option(min=0)] = 10,
+    json: bool = False,
 ) -> None:
-    """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
+    """Cycles of programs by --timing against those measured on the original Gemmini's RTL.
+
+    Args:
+        worst: How many of the worst programs to list.
+    """
     from baco.api.sources import accelerator as find
     from baco.api.sources import with_timing
     from baco.bench.fit.original import cross_validate, cross_validation_text
@@ -120,16 +123,16 @@ def timing(
 
 def latency(
     which: Annotated[str, typer.Option("--set", help="Measured set (test, train, micro) or file.")] = "test",
-    seconds: Annotated[
-        float,
-        typer.Option("--seconds", min=0.0, max=600.0, help="Time to spend on each measurement of speed."),
-    ] = 2.0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for latency-model.md and latency-model.json.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.0, max=600.0)] = 2.0,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
-    """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias."""
+    """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias.
+
+    Args:
+        seconds: Time to spend on each measurement of speed.
+        out: Folder for latency-model.md and latency-model.json.
+    """
     from baco.bench.latency import bench_latency, report_text, write_report
 
     result = bench_latency(which, seconds)

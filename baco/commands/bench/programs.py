@@ -7,26 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
+from baco.cli.checked import Count
 from baco.cli.compile_options import Accelerator
 from baco.commands.bench.shown import check_names, show
 
 
 def rtl(
-    dim: Annotated[
-        list[int] | None, typer.Option("--dim", help="Side of the array; repeatable; by default 16 and 32.")
-    ] = None,
-    build: Annotated[
-        bool, typer.Option("--build/--no-build", help="Build the simulators anew and time that.")
-    ] = True,
-    facts: Annotated[
-        bool, typer.Option("--facts/--no-facts", help="Also measure single timing facts (at dim 16).")
-    ] = True,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for rtl-timing.md and rtl-bench.json.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    dim: list[int] | None = None,
+    build: bool = True,
+    facts: bool = True,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
-    """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
+    """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's.
+
+    Args:
+        dim: Side of the array; repeatable; by default 16 and 32.
+        build: Build the simulators anew and time that.
+        facts: Also measure single timing facts (at dim 16).
+        out: Folder for rtl-timing.md and rtl-bench.json.
+    """
     from baco.bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
     from baco.display.console import stderr
 
@@ -42,13 +42,16 @@ def compiler(
     layers: Annotated[
         list[str] | None, typer.Option("--set", help="resnet50, gemm; repeatable; by default both.")
     ] = None,
-    only: Annotated[str | None, typer.Option("--only", help="Layers whose name contains this text.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for compiler-quality.md and compiler-quality.json.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    only: str | None = None,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
-    """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
+    """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling.
+
+    Args:
+        only: Layers whose name contains this text.
+        out: Folder for compiler-quality.md and compiler-quality.json.
+    """
     from baco.accel.presets import load_accelerator
     from baco.bench.compiler import bench_compiler, report_text, write_report
     from baco.display.console import stderr
@@ -66,23 +69,21 @@ def compiler(
 
 
 def programs(
-    network: Annotated[
-        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default five networks.")
-    ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
-    ] = 2000,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
-    ] = 3,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for whole-programs.md and .json, studies and finished runs.")
-    ] = Path("baco-bench"),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    network: list[str] | None = None,
+    samples: Count = 2000,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 3,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
     """Whole programs on the RTL: the best designs in the area of gemmini-default against that machine and its tiling.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
+
+    Args:
+        network (-n): Repeatable; by default five networks.
+        samples: Budget of each search in design points.
+        seeds: Searches of each, with seeds 0, 1, ...
+        out: Folder for whole-programs.md and .json, studies and finished runs.
     """
     from baco.bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
     from baco.display.validation import make_display
@@ -92,39 +93,25 @@ def programs(
 
 
 def fusion(
-    network: Annotated[
-        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default four networks.")
-    ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
-    ] = 2000,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
-    ] = 3,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for fusion.md and .json, studies and finished runs.")
-    ] = Path("baco-bench"),
-    area: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--area",
-            metavar="MM2",
-            min=0.01,
-            help="Limit; repeatable; by default the area of gemmini-default.",
-        ),
-    ] = None,
-    buffers: Annotated[
-        bool,
-        typer.Option(
-            "--buffers",
-            help="Instead, by prediction alone: where fusion pays and why not, by the size of scratchpad and accumulator.",
-        ),
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    network: list[str] | None = None,
+    samples: Count = 2000,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 3,
+    out: Path = Path("baco-bench"),
+    area: Annotated[list[float] | None, typer.Option(min=0.01)] = None,
+    buffers: bool = False,
+    json: bool = False,
 ) -> None:
     """Searches with groups of operators and without, within the same area: their best designs on the RTL.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
+
+    Args:
+        network (-n): Repeatable; by default four networks.
+        samples: Budget of each search in design points.
+        seeds: Searches of each, with seeds 0, 1, ...
+        out: Folder for fusion.md and .json, studies and finished runs.
+        area (MM2): Limit; repeatable; by default the area of gemmini-default.
+        buffers: Instead, by prediction alone: where fusion pays and why not, by the size of scratchpad and accumulator.
     """
     from baco.bench.fusion import FUSION_NETWORKS, fusion_table
     from baco.bench.fusion import fusion as run_fusion
@@ -153,17 +140,19 @@ def fusion(
 
 
 def chains(
-    chain: Annotated[
-        list[str] | None, typer.Option("--chain", help="Repeatable: G1 to G12, C1 to C8; by default all.")
-    ] = None,
+    chain: list[str] | None = None,
     accelerator: Accelerator = "gemmini-default",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Weights and inputs of each.")] = 1,
-    out: Annotated[Path, typer.Option("--out", help="Folder for chains.md and chains.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, max=100)] = 1,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted."""
+    """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted.
+
+    Args:
+        chain: Repeatable: G1 to G12, C1 to C8; by default all.
+        seeds: Weights and inputs of each.
+        out: Folder for chains.md and chains.json.
+    """
     from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
     from baco.bench.chains import chains as run_chains
     from baco.display.console import stderr
@@ -183,21 +172,18 @@ def chains(
 
 def kernels(
     accelerator: Accelerator = "gemmini-default",
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only", help="products, published, attention, causal; repeatable; by default all stages."
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for kernels.* and attention.* (md, json).")
-    ] = Path("baco-bench"),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    only: list[str] | None = None,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
     """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules; and
     attention, causal too, on a machine with units for functions of rows, against the time of its products alone.
 
     Finished stages are kept in the output folder's files: those that run replace their own figures only.
+
+    Args:
+        only: products, published, attention, causal; repeatable; by default all stages.
+        out: Folder for kernels.* and attention.* (md, json).
     """
     from baco.bench.attention import ATTENTION, CAUSAL, attention, attention_page
     from baco.bench.kernels import STAGES, kernels_page
@@ -226,19 +212,20 @@ def kernels(
 
 
 def trees(
-    chain: Annotated[
-        list[str] | None, typer.Option("--chain", help="Repeatable, as of `baco fuse`; by default nine.")
-    ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Generations of each search.")] = 8,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
-    ] = 3,
-    out: Annotated[Path, typer.Option("--out", help="Folder for trees.md and trees.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    chain: list[str] | None = None,
+    rounds: Count = 8,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 3,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees."""
+    """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees.
+
+    Args:
+        chain: Repeatable, as of `baco fuse`; by default nine.
+        rounds: Generations of each search.
+        seeds: Searches of each, with seeds 0, 1, ...
+        out: Folder for trees.md and trees.json.
+    """
     from baco.bench.trees import TREE_CHAINS, trees_page
     from baco.bench.trees import trees as run_trees
     from baco.display.console import stderr
@@ -256,15 +243,16 @@ def trees(
 
 def intrinsics(
     accelerator: Accelerator = "gemmini-transformer",
-    kinds_only: Annotated[
-        bool, typer.Option("--kinds-only", help="Leave out the ranking of all matchings of small layers.")
-    ] = False,
-    out: Annotated[Path, typer.Option("--out", help="Folder for intrinsics.md and intrinsics.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    kinds_only: bool = False,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Operators without a rule of their own on the RTL: cycles against a bound, and how well matchings are ranked."""
+    """Operators without a rule of their own on the RTL: cycles against a bound, and how well matchings are ranked.
+
+    Args:
+        kinds_only: Leave out the ranking of all matchings of small layers.
+        out: Folder for intrinsics.md and intrinsics.json.
+    """
     from baco.bench.intrinsics.run import bench_intrinsics, intrinsics_page
     from baco.display.console import stderr
 
@@ -279,15 +267,16 @@ def intrinsics(
 
 
 def pipelining(
-    kernel: Annotated[
-        list[str] | None, typer.Option("--kernel", metavar="NAME", help="Repeatable; by default all.")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for pipelining.md and pipelining.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    kernel: list[str] | None = None,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Kernels with loads one to four rounds ahead of loops on the RTL: cycles, and those that the model of stages predicts."""
+    """Kernels with loads one to four rounds ahead of loops on the RTL: cycles, and those that the model of stages predicts.
+
+    Args:
+        kernel (NAME): Repeatable; by default all.
+        out: Folder for pipelining.md and pipelining.json.
+    """
     from baco.bench.pipelining import KERNELS, bench_pipelining, pipelining_page
     from baco.display.console import stderr
 

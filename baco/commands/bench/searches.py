@@ -7,39 +7,33 @@ from typing import Annotated
 
 import typer
 
-from baco.cli.checked import seed_option
+from baco.cli.checked import Count, Seed
 from baco.cli.engine_options import JobOptions, WorkerOptions
 from baco.commands.bench.shown import print_values, show
 
 
 def search(
     engine: JobOptions,
-    network: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--network", "-n", help="Repeatable; by default the five networks of the published comparison."
-        ),
-    ] = None,
-    space: Annotated[
-        list[str] | None, typer.Option("--space", help="Repeatable; by default gemmini and reference.")
-    ] = None,
+    network: list[str] | None = None,
+    space: list[str] | None = None,
     searcher: Annotated[
         list[str] | None, typer.Option("--search", help="Searchers to compare; repeatable; all by default.")
     ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Budget of each run in design points.")
-    ] = 5000,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Runs of each, with seeds 0, 1, ...")
-    ] = 5,
-    out: Annotated[Path, typer.Option("--out", help="Folder for curves, tables and figures.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    samples: Count = 5000,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 5,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
     """Best EDP against samples and against seconds, for each searcher, at an equal budget.
 
     Finished runs are kept in the output folder and not repeated: an interrupted benchmark goes on where it was.
+
+    Args:
+        network (-n): Repeatable; by default the five networks of the published comparison.
+        space: Repeatable; by default gemmini and reference.
+        samples: Budget of each run in design points.
+        seeds: Runs of each, with seeds 0, 1, ...
+        out: Folder for curves, tables and figures.
     """
     from baco.bench.search import bench_search
     from baco.display.console import print_json, stderr, stdout
@@ -61,32 +55,25 @@ def search(
 
 
 def executors(
-    executor: Annotated[
-        list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only", help="short, many, searches, kills, recorded; repeatable; by default all stages."
-        ),
-    ] = None,
-    tasks: Annotated[
-        int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
-    ] = 10_000,
-    kills: Annotated[
-        int, typer.Option("--kills", min=0, max=10_000, help="Of workers and drivers, for each executor.")
-    ] = 50,
-    many: Annotated[
-        int, typer.Option("--many", min=1, max=1024, help="Workers that sleep: a simulated cluster.")
-    ] = 64,
-    out: Annotated[Path, typer.Option("--out", help="Folder for executors.md and executors.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    executor: list[str] | None = None,
+    only: list[str] | None = None,
+    tasks: Count = 10_000,
+    kills: Annotated[int, typer.Option(min=0, max=10_000)] = 50,
+    many: Annotated[int, typer.Option(min=1, max=1024)] = 64,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
     """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
 
     Finished stages are kept in the output folder's files: those that run replace their own figures only.
+
+    Args:
+        executor: local, ray; repeatable; by default both.
+        only: short, many, searches, kills, recorded; repeatable; by default all stages.
+        tasks: Short tasks that two workers share.
+        kills: Of workers and drivers, for each executor.
+        many: Workers that sleep: a simulated cluster.
+        out: Folder for executors.md and executors.json.
     """
     from baco.bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
     from baco.display.console import stderr
@@ -109,28 +96,23 @@ def executors(
 
 
 def importance(
-    network: Annotated[
-        list[str] | None,
-        typer.Option("--network", "-n", help="Repeatable; by default four with 20 different layers or more."),
-    ] = None,
-    cost_model: Annotated[
-        list[str] | None,
-        typer.Option("--cost-model", help="reference, instruction; repeatable; both by default."),
-    ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Budget of each run in design points.")
-    ] = 500,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Runs of each, with seeds 0, 1, ...")
-    ] = 8,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for importance.md and .json, and finished runs.")
-    ] = Path("baco-bench"),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    network: list[str] | None = None,
+    cost_model: list[str] | None = None,
+    samples: Count = 500,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 8,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
     """The main searcher with effort by importance against the same with even effort, at shares of an equal budget.
 
     Finished runs are kept in the output folder: an interrupted benchmark goes on where it was.
+
+    Args:
+        network (-n): Repeatable; by default four with 20 different layers or more.
+        cost_model: reference, instruction; repeatable; both by default.
+        samples: Budget of each run in design points.
+        seeds: Runs of each, with seeds 0, 1, ...
+        out: Folder for importance.md and .json, and finished runs.
     """
     from baco.bench.importance import MODELS, bench_importance, importance_page, to_json
     from baco.display.console import print_json, stderr, stdout
@@ -152,30 +134,26 @@ def importance(
 
 def optimality(
     engine: JobOptions,
-    network: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--network", "-n", help="Name or layer file (FILE.csv:NAME); repeatable; five by default."
-        ),
-    ] = None,
-    space: Annotated[str, typer.Option("--space", help="gemmini, reference or a file.")] = "gemmini",
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
-    ] = 5000,
-    seed: Annotated[int, seed_option("Of the searches.")] = 0,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            "--tolerance", min=0.0, max=1.0, help="How near to the optimum bounds are proven (ratio)."
-        ),
-    ] = 0.005,
-    small: Annotated[
-        bool, typer.Option("--small/--no-small", help="Also try all mappings of some small layers.")
-    ] = True,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for optimality.csv.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    network: list[str] | None = None,
+    space: str = "gemmini",
+    samples: Count = 5000,
+    seed: Seed = 0,
+    tolerance: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.005,
+    small: bool = True,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
-    """Prove how near the optimum of the space the designs found by the main searcher are."""
+    """Prove how near the optimum of the space the designs found by the main searcher are.
+
+    Args:
+        network (-n): Name or layer file (FILE.csv:NAME); repeatable; five by default.
+        space: gemmini, reference or a file.
+        samples: Budget of each search in design points.
+        seed: Of the searches.
+        tolerance: How near to the optimum bounds are proven (ratio).
+        small: Also try all mappings of some small layers.
+        out: Folder for optimality.csv.
+    """
     from baco.bench.optimality import bench_optimality
     from baco.display.console import stderr
 
@@ -200,27 +178,26 @@ def optimality(
 
 def loop(
     engine: WorkerOptions,
-    network: Annotated[
-        list[str] | None,
-        typer.Option("--network", "-n", help="Repeatable; by default the four networks of the comparison."),
-    ] = None,
-    cycles: Annotated[
-        str, typer.Option("--cycles", metavar="CYCLES", help="Budget of simulated cycles a network.")
-    ] = "100M",
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Budget of each search.")] = 5000,
-    area_limit: Annotated[
-        float | None, typer.Option("--area-limit", metavar="MM2", help="Largest area in mm².")
-    ] = 1.3197,
-    seed: Annotated[int, seed_option("Of the searches.")] = 0,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for measured-loop.md and measured-loop.json.")
-    ] = Path("results"),
-    work: Annotated[
-        Path, typer.Option("--work", help="Folder of the studies and their measurements; resumed when there.")
-    ] = Path("baco-out/loop"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    network: list[str] | None = None,
+    cycles: str = "100M",
+    samples: Count = 5000,
+    area_limit: float | None = 1.3197,
+    seed: Seed = 0,
+    out: Path = Path("results"),
+    work: Path = Path("baco-out/loop"),
+    json: bool = False,
 ) -> None:
-    """Measured searches against searches without measurements, at equal budgets of simulated cycles."""
+    """Measured searches against searches without measurements, at equal budgets of simulated cycles.
+
+    Args:
+        network (-n): Repeatable; by default the four networks of the comparison.
+        cycles (CYCLES): Budget of simulated cycles a network.
+        samples: Budget of each search.
+        area_limit (MM2): Largest area in mm².
+        seed: Of the searches.
+        out: Folder for measured-loop.md and measured-loop.json.
+        work: Folder of the studies and their measurements; resumed when there.
+    """
     from baco.bench.measured import NETWORKS, bench_loop, report_text
     from baco.commands.explore import cycles_of
     from baco.display.console import stderr

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from baco.cli.checked import Count
 from baco.cli.compile_options import Accelerator
 from baco.commands.bench.shown import check_names, show
 
@@ -19,31 +20,26 @@ _Kinds = Annotated[
 def sketches(
     kind: _Kinds = None,
     accelerator: Accelerator = "gemmini-default",
-    every: Annotated[int, typer.Option("--every", min=1, help="Take every so-manieth operator.")] = 1,
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Evaluations of each search.")] = 500,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
-    ] = 3,
-    compare: Annotated[
-        int,
-        typer.Option(
-            "--compare",
-            min=0,
-            help="Compare ways to search on every so-manieth of the operators; 0: on none.",
-        ),
-    ] = 6,
-    measure: Annotated[
-        int, typer.Option("--measure", min=0, help="Operators of each kind that run on the RTL.")
-    ] = 8,
-    limit: Annotated[
-        float, typer.Option("--limit", min=1, metavar="CYCLES", help="Predicted cycles of these, at most.")
-    ] = 300_000,
-    out: Annotated[Path, typer.Option("--out", help="Folder for sketches.md and sketches.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    every: Count = 1,
+    budget: Count = 500,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 3,
+    compare: Annotated[int, typer.Option(min=0)] = 6,
+    measure: Annotated[int, typer.Option(min=0)] = 8,
+    limit: Annotated[float, typer.Option(min=1)] = 300_000,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings."""
+    """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings.
+
+    Args:
+        every: Take every so-manieth operator.
+        budget: Evaluations of each search.
+        seeds: Searches of each, with seeds 0, 1, ...
+        compare: Compare ways to search on every so-manieth of the operators; 0: on none.
+        measure: Operators of each kind that run on the RTL.
+        limit (CYCLES): Predicted cycles of these, at most.
+        out: Folder for sketches.md and sketches.json.
+    """
     from dataclasses import asdict
 
     from baco.bench.paper.shapes import KINDS
@@ -70,37 +66,23 @@ def sketches(
 def defaults(
     kind: _Kinds = None,
     accelerator: Accelerator = "gemmini-default",
-    limit: Annotated[
-        float,
-        typer.Option(
-            "--limit",
-            min=1,
-            metavar="CYCLES",
-            help="On the RTL: predicted cycles of the compiler's choice, at most.",
-        ),
-    ] = 600_000,
-    timed: Annotated[
-        float,
-        typer.Option(
-            "--timed",
-            min=0,
-            metavar="CYCLES",
-            help="By the timed model of the accelerator: longer ones, up to so many predicted cycles; 0: none.",
-        ),
-    ] = 20_000_000,
-    every: Annotated[int, typer.Option("--every", min=1, help="Take every so-manieth operator.")] = 1,
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", help="File of finished measurements; by default in the cache of simulators."),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for defaults.md and defaults.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    limit: Annotated[float, typer.Option(min=1)] = 600_000,
+    timed: Annotated[float, typer.Option(min=0)] = 20_000_000,
+    every: Count = 1,
+    store: Path | None = None,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
     """The compiler's choice against Gemmini's default tilings, for the published operators: on the RTL, long ones by its timed model.
 
     Finished measurements are kept and not repeated: an interrupted benchmark goes on where it was.
+
+    Args:
+        limit (CYCLES): On the RTL: predicted cycles of the compiler's choice, at most.
+        timed (CYCLES): By the timed model of the accelerator: longer ones, up to so many predicted cycles; 0: none.
+        every: Take every so-manieth operator.
+        store: File of finished measurements; by default in the cache of simulators.
+        out: Folder for defaults.md and defaults.json.
     """
     from dataclasses import asdict
 
@@ -124,15 +106,16 @@ def defaults(
 
 
 def directions(
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
-    ] = 10,
-    out: Annotated[Path, typer.Option("--out", help="Folder for directions.md and directions.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 10,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Schedules by directions: evaluations that Q-learning needs, against all directions and random ones."""
+    """Schedules by directions: evaluations that Q-learning needs, against all directions and random ones.
+
+    Args:
+        seeds: Searches of each, with seeds 0, 1, ...
+        out: Folder for directions.md and directions.json.
+    """
     from baco.bench.directions import bench_directions, directions_page
     from baco.display.console import stderr
 
@@ -144,15 +127,16 @@ def directions(
 
 
 def guided(
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=1000, help="Runs of each, with seeds 0, 1, ...")
-    ] = 5,
-    out: Annotated[Path, typer.Option("--out", help="Folder for guided.md and guided.json.")] = Path(
-        "baco-bench"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, max=1000)] = 5,
+    out: Path = Path("baco-bench"),
+    json: bool = False,
 ) -> None:
-    """Tuning with few measurements: how near the fastest schedule each method is after 1 to 50 trials, on a measured set."""
+    """Tuning with few measurements: how near the fastest schedule each method is after 1 to 50 trials, on a measured set.
+
+    Args:
+        seeds: Runs of each, with seeds 0, 1, ...
+        out: Folder for guided.md and guided.json.
+    """
     from baco.bench.learned.guided import bench_guided, guided_page
     from baco.bench.learned.measured_set import measured_set
     from baco.bench.sets.dataset import read_dataset
