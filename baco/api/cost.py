@@ -439,15 +439,25 @@ def _entry_tree(entry: CostEntry, machine: Accelerator, text: str | None) -> Cos
 
 
 def _sources(machine: Accelerator, model: CostModelName, *, whole: bool) -> dict[str, str]:
-    """Where figures come from."""
+    """Where figures come from, and how far such predictions are off where they were compared with measurements."""
+    from baco.exploration.known_errors import known_errors
+
     how = {
         "instruction": "counted from the commands of the compiled program",
         "reference": "the published analytical model",
     }[model]
-    of = "; of programs of the original Gemmini" if machine.timing == "gemmini" else ""
-    beside = "; host operators from counted operations" if whole else ""
+    beside = ", host operators from counted operations" if whole else ""
+    of = ", of the original Gemmini" if machine.timing == "gemmini" else ""
+    told = {
+        "latency": ("latency_cycles", f"{how}{beside}{of}"),
+        "energy": (
+            "energy_uj",
+            f"accesses, traffic and cycles times the accelerator's table of energies{beside}",
+        ),
+        "area": ("area_mm2", "sizes of structures times fitted areas"),
+    }
+    errors = known_errors(model, whole=whole, timing=machine.timing)
     return {
-        "latency_cycles": f"predicted: {how}{of}{beside}",
-        "energy_uj": f"predicted: accesses, traffic and cycles times the accelerator's table of energies{beside}",
-        "area_mm2": "predicted: sizes of structures times fitted areas (docs/models.md)",
+        name: f"predicted: {text}; mean error {errors[metric].mean:.1%} ({errors[metric].subject})"
+        for metric, (name, text) in told.items()
     }

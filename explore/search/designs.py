@@ -20,6 +20,7 @@ from baco.exploration.cost.infeasible import PREFIX
 from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import FunctionMetric, Objective
+from baco.exploration.search.focus import squeezed
 from baco.exploration.search.searcher import State
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Task
@@ -210,10 +211,19 @@ class Evaluator:
         for one in self.by_units(d):
             penalty = 10 * portable.log(1 + self.violation(one))
             with np.errstate(divide="ignore", invalid="ignore"):
-                score = portable.log(self.metrics(one, names)) + penalty[:, None]
+                score = self._logarithms(self.metrics(one, names), names) + penalty[:, None]
             found.append(np.nan_to_num(score, nan=1e3, posinf=1e3))
         best = np.argmin([portable.total(one) for one in found], axis=0)
         return np.asarray(np.stack(found)[best, np.arange(len(best))])
+
+    @staticmethod
+    def _logarithms(table: Floats, names: Sequence[str]) -> Floats:
+        """Of metrics (D, names); of a user's function, which may be negative, what grows with its values."""
+        found = portable.log(table)
+        for place, name in enumerate(names):
+            if isinstance(name, FunctionMetric):
+                found[:, place] = squeezed(table[:, place])
+        return found
 
     def constraint_values(self, d: Designs) -> dict[str, tuple[Floats, float]]:
         """Of every bound of the space that is set: (values reached (D,), bound), by path."""
@@ -276,13 +286,13 @@ class Evaluator:
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `baco.exploration.objective`), (D, names)."""
         energy, latency = self.totals(d)
-        if self.space.clock_mhz is not None:
-            latency = latency * (1e3 / self.space.clock_mhz)
         dim, acc, sp = d.point.T
         area = np.asarray(self.space.area_of(dim, acc, sp, d.units))
+        costs = Cost(latency, energy, area, clock_mhz=self.space.clock_mhz)  # type: ignore[arg-type]
+        if self.space.clock_mhz is not None:
+            latency = latency * (1e3 / self.space.clock_mhz)
         edp = energy * 1e-6 * latency
         known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
-        costs = Cost(latency, energy, area)  # type: ignore[arg-type]
         return np.stack(
             [name.of_arrays(costs) if isinstance(name, FunctionMetric) else known[name] for name in names], 1
         )

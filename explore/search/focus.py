@@ -57,7 +57,7 @@ class Focus:
         energy or latency is."""
         if self.function is not None:
             costs = Cost(latency, energy, area, clock_mhz=self.clock_mhz)  # type: ignore[arg-type]
-            return _squeezed(self.function.of_arrays(costs))
+            return squeezed(self.function.of_arrays(costs))
         with np.errstate(invalid="ignore"):
             value = self.energy * portable.log(energy) + self.latency * portable.log(latency)
             value = value + self.area * portable.log(area)
@@ -92,7 +92,7 @@ def focuses(objective: Objective, clock_mhz: float | None = None) -> list[Focus]
     return functions + found[len(functions) :]
 
 
-def _squeezed(value: Floats) -> Floats:
+def squeezed(value: Floats) -> Floats:
     """Grows with its argument, beyond 1 and -1 like a logarithm."""
     size = np.abs(value)
     return np.where(size < 1.0, value, np.copysign(1.0 + portable.log(np.maximum(size, 1.0)), value))

@@ -155,6 +155,21 @@ def test_two_objectives_one_of_them_a_function(table: Path) -> None:
     assert all(not (a[0] <= b[0] and a[1] <= b[1]) for a in costs for b in costs if a is not b)
 
 
+@pytest.mark.parametrize(
+    "sampler", ["local", "random", "bayesian", "genetic", "two-loop", "evolution", "dosa"]
+)
+def test_every_sampler_ranks_by_a_function(sampler: str, table: Path) -> None:
+    """Negative values, too: the best is the best of all that was kept."""
+
+    def worth(cost: Cost) -> float:
+        return cost.area_mm2 + 1e-6 * cost.latency_cycles - 10
+
+    study = baco.Study(table, SPACE, worth, sampler=sampler, whole=False).optimize(samples=60)
+    assert study.best.objective == worth(study.best.cost) < 0
+    assert all(worth(one.cost) >= study.best.objective for one in study.front)
+    assert study.sampler == sampler
+
+
 def test_a_study_of_a_function_needs_it_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = baco.Study(table, SPACE, wide).optimize(samples=20)
     monkeypatch.setattr("baco.exploration.objective._given", {})  # as in another process
