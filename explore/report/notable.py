@@ -36,6 +36,8 @@ def tied_indices(data: ReportData) -> list[int]:
     """The best designs of other accelerators that cannot be told from the best design, the better first: their objective (its first
     metric) differs by no more than the known error of predictions. What was measured of both does tell."""
     name = data.objective.metrics[0]
+    if name not in data.errors:  # a function of the user's, whose error nobody knows
+        return []
     error, best = data.errors[name].mean, metric(data.best.cost, name)
     if data.violations or error > _NO_FORECAST or not best > 0:
         return []
