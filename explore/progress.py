@@ -31,7 +31,7 @@ class Budget:
 
 
 class Doing(Protocol):
-    """Who wants to know what is being done before there are batches."""
+    """Who wants to know what is being done beside batches."""
 
     def __call__(self, text: str, done: int = 0, of: int | None = None) -> None:
         """`done` of `of` parts of this are finished; None where nobody knows how many there are."""
@@ -80,6 +80,10 @@ class Told:
         """A `Doing`. Raises StoppedError where the user has asked to stop."""
         if self._stopped():
             raise interrupted(self._folder, 0)
+        self.say(text, done, of)
+
+    def say(self, text: str, done: int = 0, of: int | None = None) -> None:
+        """The same of work within a batch, which a stop waits for."""
         tell: Doing | None = getattr(self._progress, "doing", None)
         if tell is not None:
             tell(text, done, of)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from baco.common.provenance import Provenance
-from baco.exploration._json import from_json, load, reader
+from baco.exploration._json import dump, from_json, load, reader
 from baco.exploration.candidate import CostModelName
+from baco.exploration.rest import RestOfPrograms
 
 __all__ = [
+    "DecidedPrograms",
     "ProgramsRecord",
     "ProvenanceRecord",
     "SessionRecord",
@@ -45,13 +48,34 @@ class SetupRecord(TypedDict):
 
 
 class ProgramsRecord(TypedDict):
-    """What follows from a set-up before a search begins: `rest`, what programs do beside the tasks
-    (`baco.exploration.rest.RestOfPrograms`), `units`, whether row functions are searched, and `far`, whether it is known
-    that nothing is near the constraints."""
+    """What a search knows of whole programs: `rest`, what they do beside the tasks (`baco.exploration.rest.RestOfPrograms`),
+    `units`, whether row functions are searched, and `far`, whether it is known that nothing is near the constraints; `open`,
+    which is there as long as the search has not decided yet which operators run as one unit."""
 
     rest: dict[str, Any]
     units: bool
     far: bool
+    open: NotRequired[bool]
+
+
+@dataclass(frozen=True)
+class DecidedPrograms:
+    """What a search knows of whole programs.
+
+    Attributes:
+        rest: what they do beside the tasks.
+        units: whether row functions are searched (see `StudyRecord.searches_units`).
+        far: whether it is known that nothing is near the constraints (see `StudyRecord.far_off`).
+    """
+
+    rest: RestOfPrograms
+    units: bool
+    far: bool = False
+
+    def record(self, *, open: bool) -> str:
+        """As a study keeps it; `open` as of `ProgramsRecord`."""
+        found: ProgramsRecord = {"rest": self.rest.to_json(), "units": self.units, "far": self.far}
+        return dump(found | {"open": True} if open else found)
 
 
 class ProvenanceRecord(TypedDict):

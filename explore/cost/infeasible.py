@@ -133,13 +133,14 @@ class Patience:
     Attributes:
         least: least violation so far, infinite before the first.
         nearest: details of the batch that had it.
+        hopeless: as given; it may turn out in the course of the search.
     """
 
     def __init__(self, constraints: Constraints, tasks: int, *, hopeless: bool) -> None:
         self.least = math.inf
         self.nearest: dict[str, float] = {}
         self._limits = bounds(constraints) if constraints.any_on_mappings else {}
-        self._tasks, self._hopeless = tasks, hopeless
+        self._tasks, self.hopeless = tasks, hopeless
         self._since = 0
         self._over = False
 
@@ -157,7 +158,7 @@ class Patience:
         if nearer:
             self.least, self.nearest = now, summary.details
         most = max(_PATIENCE * self._tasks, _PATIENCE_SHARE * summary.evaluations)
-        if self._hopeless:
+        if self.hopeless:
             most = 0.0 if summary.evaluations >= _HOPELESS * self._tasks else math.inf
         stale = summary.evaluations - self._since >= most
         self._over = bool(self._limits) and summary.best_objective is None and stale

@@ -72,6 +72,9 @@ class CostModel(Protocol):
     def at(self, space: DesignSpace) -> CostModel:
         """The model of a space that differs from the model's own in settings (`DesignSpace.at`)."""
 
+    def beside(self, rest: RestOfPrograms) -> CostModel:
+        """The model of programs that do something else beside the tasks."""
+
     def groups(self, kept: Floats) -> list[Bools]:
         """Sets of mappings (masks over the last axis of `kept`) of which a search must hold on to one each that
         needs least capacity, so that no accelerator is left without any."""
@@ -141,6 +144,10 @@ class ReferenceModel:
     def at(self, space: DesignSpace) -> ReferenceModel:
         """See `CostModel`."""
         return ReferenceModel(self.problems, space)
+
+    def beside(self, rest: RestOfPrograms) -> CostModel:
+        """The model knows of tasks alone."""
+        return self
 
     def groups(self, kept: Floats) -> list[Bools]:
         """All mappings run on every side that holds them."""

@@ -146,6 +146,12 @@ class InstructionModel:
         one._hardware = HardwareBatch.of(one.accelerators)
         return one
 
+    def beside(self, rest: RestOfPrograms) -> InstructionModel:
+        """See `CostModel`."""
+        one = copy(self)
+        one.rest = rest
+        return one
+
     # -- searching ---------------------------------------------------------------------------------------
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.search.searcher import Searcher, SearchSetup
 
-__all__ = ["SEARCHERS", "adopt_sampler", "check_searcher", "make_searcher"]
+__all__ = ["SEARCHERS", "adopt_sampler", "check_searcher", "groups_itself", "make_searcher"]
 
 #: name -> (module, class, one-line description). A new sampler is one file and one line here.
 SEARCHERS: dict[str, tuple[str, str, str]] = {
@@ -92,6 +92,14 @@ def check_searcher(name: str) -> None:
     if ":" in name:
         raise InputError(f"the sampler '{name}' is not known here", hint="pass its class: sampler=...")
     raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
+
+
+def groups_itself(name: str) -> bool:
+    """Whether a search asks `SearchSetup.grouping`, once it has begun; others want to know of groups before."""
+    if name not in SEARCHERS:
+        return False
+    module, cls, _ = SEARCHERS[name]
+    return hasattr(getattr(importlib.import_module(module), cls), "group")
 
 
 def make_searcher(name: str, setup: SearchSetup) -> Searcher:

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 _STARTS, _STEPS, _RATE, _ROUND_EVERY = 4, 6, 0.05, 2
 #: Evaluations a task before the first descent: gradients need designs worth improving.
 _WARM_UP = 300
+#: Samples after which it is decided which operators run as one unit, where that is still to be decided.
+GROUPED_AFTER = 300
 #: Array sides that get plain mappings to begin with.
 _SEED_SIDES = 6
 #: Hardware points that get mappings that fill them to begin with.
@@ -117,6 +119,7 @@ class GradientSearch:
             self.macros = self.archive.model
             self.finish = TilingFinish(self.archive, self.macros)
         self.proposals = Proposals(self.archive, self.flows, self.random, self.macros)
+        self.grouping = setup.grouping
         self.batches = 0
         self.last_front = 0
         self.best = np.inf
@@ -147,8 +150,24 @@ class GradientSearch:
         self._rescan()
         self.batches += 1
         done = self._left() < 1
+        if self.grouping is not None and (done or self.spent >= GROUPED_AFTER * len(self.setup.tasks)):
+            self._group()
         found, details = self._candidates(done), self._details()
         return BatchResult(found, self.spent, phase, done, details, self._nearest())
+
+    def group(self) -> BatchResult:
+        """A batch that decides which operators run as one unit, before the first samples are all there."""
+        self._group()
+        return BatchResult(
+            self._candidates(True), self.spent, "fusion groups", False, self._details(), self._nearest()
+        )
+
+    def _group(self) -> None:
+        """Go on with programs in which some operators run as one unit: what has been found is rated anew."""
+        assert self.grouping is not None
+        self.archive.model = self.grouping(self.archive, self._details())
+        self.grouping, self.best, self.last_front = None, np.inf, 0
+        self._rescan()
 
     def _left(self) -> float:
         return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent

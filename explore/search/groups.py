@@ -1,8 +1,8 @@
-"""Which operators run as one unit on each accelerator of a space, decided before a search begins.
+"""Which operators run as one unit on each accelerator of a space, decided when a search has begun.
 
 What a group costs is known (`baco.compiler.network.group_choice`). What its operators cost one by one depends on mappings, which
-are what a search looks for; so a short search without groups says about what they cost on every accelerator, and there
-those groups are taken that together lower the objective most. From then on the decision is part of the programs' rest
+are what a search looks for; so its first samples know of no groups. They say about what operators cost on every accelerator, and
+there those groups are taken that together lower the objective most. From then on the decision is part of the programs' rest
 (`baco.exploration.fused`): a design's cost depends on nothing but its accelerator and its mappings.
 """
 
@@ -34,6 +34,7 @@ from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.infeasible import least_violation
+from baco.exploration.cost.model import CostModel
 from baco.exploration.cost.rest import no_schedule, sketches
 from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
@@ -42,6 +43,7 @@ from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive, Hardware
 from baco.exploration.search.focus import EXPONENTS
+from baco.exploration.search.gradient import GROUPED_AFTER
 from baco.exploration.search.local import LocalSearch
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import WEIGHINGS
@@ -49,17 +51,15 @@ from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
 __all__ = [
+    "Grouping",
     "PossibleGroups",
     "largest_of_side",
     "leading_schedules",
     "possible_groups",
-    "with_groups",
     "with_possible_groups",
 ]
 
 Floats = NDArray[np.float64]
-#: Samples of the short search.
-_SAMPLES = 300
 #: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
 _FAR = 3.0
 
@@ -91,36 +91,56 @@ PossibleGroups = list[tuple[float, list[list[_Possible]]]]
 _Parts = list[tuple[float, QuantisedNetwork]]
 
 
-def with_groups(
-    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
-) -> tuple[RestOfPrograms, bool]:
-    """The rest of programs in which operators run as one unit where that pays, and whether a first search finds nothing that is
-    anywhere near the constraints.
-
-    There, groups are not looked at. But they are if power is bounded: they save time more than energy, so that bounds which
-    designs without them keep need not be within the reach of those with them.
+class Grouping:
+    """Decides which operators of a search's programs run as one unit.
 
     Args:
+        rest: of programs without such.
         setup: of the search; its cost model knows of no groups.
         doing: told what is being done.
+
+    Attributes:
+        needed: whether any operators could.
+        decided: the rest of programs in which they do where that pays, and whether the first samples have found nothing that is
+            anywhere near the constraints. There, groups are not looked at. But they are if power is bounded: they save time more
+            than energy, so that bounds which designs without them keep need not be within the reach of those with them.
     """
-    parts = _parts(workload)
-    if not any(groups_of(part) for one in parts.values() for _, part in one):
-        return rest, False
-    search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
-    while True:
-        doing("samples of a first search without groups", search.spent // len(setup.tasks), _SAMPLES)
-        result = search.step()
-        if result.done:
-            break
-    constraints = setup.space.constraints
-    far = least_violation(constraints, result.details) > _FAR
-    if far and constraints.power_mw is None:
-        return rest, True
-    found = _found(workload, parts, setup.tasks, setup.space, doing)
-    if not found:
-        return rest, far
-    return _decided(rest, found, search.archive, setup.objective.metrics[0], doing), far
+
+    def __init__(
+        self, rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
+    ) -> None:
+        self._rest, self._workload, self._setup, self._doing = rest, workload, setup, doing
+        self._parts = _parts(workload)
+        self.needed = any(groups_of(part) for one in self._parts.values() for _, part in one)
+        self.decided: tuple[RestOfPrograms, bool] | None = None if self.needed else (rest, False)
+
+    def decide(self, archive: Archive, details: Mapping[str, float]) -> CostModel:
+        """The cost model of programs with groups, from the mappings that a search has found in its first samples.
+
+        Args:
+            details: of its last batch, as `BatchResult.details`.
+        """
+        constraints = self._setup.space.constraints
+        rest, far = self._rest, least_violation(constraints, details) > _FAR
+        if not far or constraints.power_mw is not None:
+            found = _found(self._workload, self._parts, self._setup.tasks, self._setup.space, self._doing)
+            if found:
+                rest = _decided(rest, found, archive, self._setup.objective.metrics[0], self._doing)
+        self.decided = rest, far
+        return archive.model.beside(rest)
+
+    def decide_first(self) -> tuple[RestOfPrograms, bool]:
+        """The same after first samples of its own, for a search that cannot go on with another cost model."""
+        samples = GROUPED_AFTER
+        search = LocalSearch(
+            replace(self._setup, evaluations=samples * len(self._setup.tasks), grouping=self.decide)
+        )
+        while self.decided is None:
+            self._doing(
+                "samples of a first search without groups", search.spent // len(search.setup.tasks), samples
+            )
+            search.step()
+        return self.decided
 
 
 def possible_groups(
@@ -160,7 +180,7 @@ def leading_schedules(
 def with_possible_groups(
     rest: RestOfPrograms, possible: Mapping[str, PossibleGroups], archive: Archive, metric: str
 ) -> RestOfPrograms:
-    """As `with_groups`, on the one accelerator of an archive's space.
+    """As `Grouping.decide`, on the one accelerator of an archive's space.
 
     Args:
         rest: of programs there.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class SearchSetup:
         model: predicts latency; None for the reference model.
         blocks: of a kernel: rows, columns and depth of the blocks that its one product, or the second one of attention, may be cut
             into; else empty.
+        grouping: decides which operators run as one unit when the first samples are there: the cost model from then on, from an
+            `Archive` and the details of a batch; None where that is known.
     """
 
     tasks: tuple[Task, ...]
@@ -45,6 +47,7 @@ class SearchSetup:
     seed: int
     model: CostModel | None = None
     blocks: tuple[tuple[int, int, int], ...] = ()
+    grouping: Callable[[Any, Mapping[str, float]], CostModel] | None = None
 
     @property
     def cost_model(self) -> CostModel:
@@ -87,6 +90,14 @@ class Searcher(Protocol):
     def state(self) -> State: ...
 
     def restore(self, state: State) -> None: ...
+
+
+@runtime_checkable
+class GroupingSearcher(Protocol):
+    """A searcher that asks `SearchSetup.grouping` in the course of its search."""
+
+    def group(self) -> BatchResult:
+        """A batch that asks it now."""
 
 
 def check_budget(samples: int | None, time_limit: float | None) -> None:

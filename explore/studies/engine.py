@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from baco.common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
+from baco.compiler.layers.layer import Layer
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
 from baco.exploration.cost.choice import check_cost_model, default_cost_model
 from baco.exploration.cost.infeasible import (
@@ -30,11 +31,17 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.proof import BOUND, PHASE, provable, prove
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
-from baco.exploration.progress import Budget, Doing, Progress, Told, interrupted
-from baco.exploration.records import SessionRecord
+from baco.exploration.progress import Budget, Progress, Told, interrupted
+from baco.exploration.records import DecidedPrograms, SessionRecord
 from baco.exploration.rest import RestOfPrograms
-from baco.exploration.samplers.registry import check_searcher, make_searcher
-from baco.exploration.search.searcher import BatchResult, Searcher, SearchSetup, check_budget
+from baco.exploration.samplers.registry import check_searcher, groups_itself, make_searcher
+from baco.exploration.search.searcher import (
+    BatchResult,
+    GroupingSearcher,
+    Searcher,
+    SearchSetup,
+    check_budget,
+)
 from baco.exploration.shortfall import Shortfall, shortfall
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.interruption import StopRequest
@@ -42,6 +49,9 @@ from baco.exploration.studies.preparation import describe_setup, made_now, opene
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.workloads.network import Workload
+
+if TYPE_CHECKING:
+    from baco.exploration.search.groups import Grouping
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
 #: model's, and the search is done sooner, since most of what it changes are the sizes of macro tiles.
@@ -173,28 +183,60 @@ def run_exploration(
         if not finished:
             study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         start = time.monotonic()
-        setup, proven_none = _prepared(study, workload, space, budget, blocks, told)
+        ready = _prepared(study, workload, space, budget, blocks, told)
+        setup = ready.setup
         proof = proof and setup.cost_model.exact and provable(setup.space, objective)
         if finished:
             proven = not proof or _prove(study, setup.space, stop, budget, progress)
             ended: Stopped = (
                 _completed(study.summaries()[-1].evaluations, budget) if proven else "interrupted"
             )
-            return _outcome(
-                study, setup, ended, stop, resumed=True, notes=told.notes, proven_none=proven_none
-            )
+            return _outcome(study, ready, ended, stop, resumed=True, notes=told.notes)
         engine = make_searcher(searcher, setup)
-        patience = Patience(
-            setup.space.constraints, len(workload.tasks), hopeless=proven_none is not None or study.far_off
-        )
-        stopped = _search(study, engine, patience, budget, stop, progress, start)
+        stopped = _search(study, engine, ready, budget, stop, progress, start)
         if stopped is None:
-            raise _infeasible(study, setup, proven_none, stop)
+            raise _infeasible(study, ready, stop)
         if proof and stopped != "interrupted" and not _prove(study, setup.space, stop, budget, progress):
             stopped = "interrupted"
-        return _outcome(
-            study, setup, stopped, stop, resumed=bool(sessions), notes=told.notes, proven_none=proven_none
-        )
+        return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
+
+
+@dataclass
+class _Ready:
+    """A search that can begin.
+
+    Attributes:
+        setup: all that a searcher needs to know, what programs do beside the tasks included, which the study keeps.
+        proven_none: the proof that no design is feasible, where there is one.
+        grouping: decides which operators run as one unit, when a search with `setup` has begun; None where that is known.
+    """
+
+    setup: SearchSetup
+    layers: Sequence[Layer] | None
+    proven_none: Impossible | None = None
+    grouping: Grouping | None = None
+
+    def prove(self, rest: RestOfPrograms | None, *, far: bool) -> None:
+        """Look for a proof, with what programs do beside the tasks."""
+        space = self.setup.space
+        # limits hold for the settings of the base alone, and for groups that are known
+        known = self.proven_none is None and not space.settings
+        if known and (space.constraints.power_mw is not None or not far):
+            self.proven_none = impossible(limits_of(self.setup.tasks, space, self.layers, rest))
+
+    def hopeless(self, study: StudyRecord) -> bool:
+        """Whether it is known that nothing is feasible, or anywhere near."""
+        return self.proven_none is not None or study.far_off
+
+    def decided(self, study: StudyRecord) -> DecidedPrograms | None:
+        """What a batch has decided of the programs, if it has."""
+        if self.grouping is None or self.grouping.decided is None:
+            return None
+        rest, far = self.grouping.decided
+        self.grouping = None
+        self.setup = dataclasses.replace(self.setup, model=self.setup.cost_model.beside(rest), grouping=None)
+        self.prove(rest, far=far)
+        return DecidedPrograms(rest, study.searches_units, far)
 
 
 def _prepared(
@@ -204,9 +246,7 @@ def _prepared(
     budget: Budget,
     blocks: Sequence[tuple[int, int, int]],
     told: Told,
-) -> tuple[SearchSetup, Impossible | None]:
-    """All that a searcher needs to know, what programs do beside the tasks included, which the study keeps; and the proof that
-    no design is feasible, where there is one."""
+) -> _Ready:
     objective, seed, name = study.objective, study.setup["seed"], study.cost_model
     tasks, layers = workload.tasks, layers_of_tasks(workload.tasks, workload)
     known, rest = study.rest, None
@@ -227,37 +267,40 @@ def _prepared(
     power_bounded = space.constraints.power_mw is not None
     if study.fusion and not blocks and not power_bounded:
         proven_none = impossible(limits_of(tasks, space, compiled, fused=True))
-    if rest is not None and known is None:
+    grouping = None
+    setup = SearchSetup(tasks, space, objective, budget.evaluations, seed, None, tuple(blocks))
+    if rest is not None and (known is None or study.undecided):
         far = proven_none is not None
         if study.fusion and not far:
-            rest, far = _fused(rest, workload, space, objective, seed, blocks, told.doing)
-        study.keep_programs(rest, units=space.search_units, far=far)
+            rest, far, grouping = _fused(rest, workload, setup, study.setup["searcher"], told)
+        if known is None:
+            programs = DecidedPrograms(rest, space.search_units, far)
+            study.keep_programs(programs, open=grouping is not None)
     model = make_cost_model(name, layers, space, rest)
-    # limits hold for the settings of the base alone, and for groups that are known
-    if proven_none is None and not space.settings and (power_bounded or not study.far_off):
-        proven_none = impossible(limits_of(tasks, space, compiled, rest))
-    return SearchSetup(tasks, space, objective, budget.evaluations, seed, model, tuple(blocks)), proven_none
+    decide = None if grouping is None else grouping.decide
+    ready = _Ready(dataclasses.replace(setup, model=model, grouping=decide), compiled, proven_none, grouping)
+    if grouping is None:
+        ready.prove(rest, far=study.far_off)
+    return ready
 
 
 def _fused(
-    rest: RestOfPrograms,
-    workload: Workload,
-    space: DesignSpace,
-    objective: Objective,
-    seed: int,
-    blocks: Sequence[tuple[int, int, int]],
-    doing: Doing,
-) -> tuple[RestOfPrograms, bool]:
-    """The programs with operators that run as one unit where that is better, and whether nothing is near the constraints."""
-    if blocks:
+    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, searcher: str, told: Told
+) -> tuple[RestOfPrograms, bool, Grouping | None]:
+    """The programs with operators that run as one unit where that is better, and whether nothing is near the constraints; or
+    without, and what is to decide when the search has begun."""
+    if setup.blocks:
         from baco.exploration.search.kernel_units import with_unit  # loads the compiler
 
-        return with_unit(rest, workload, space, blocks), False
-    from baco.exploration.search.groups import with_groups
+        return with_unit(rest, workload, setup.space, setup.blocks), False, None
+    from baco.exploration.search.groups import Grouping
 
-    model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), space, rest)
-    without = SearchSetup(workload.tasks, space, objective, None, seed, model)
-    return with_groups(rest, workload, without, doing)
+    model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), setup.space, rest)
+    without = dataclasses.replace(setup, model=model)
+    if groups_itself(searcher):
+        grouping = Grouping(rest, workload, without, told.say)
+        return rest, False, grouping if grouping.needed else None
+    return *Grouping(rest, workload, without, told.doing).decide_first(), None
 
 
 def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
@@ -297,7 +340,7 @@ def _completed(evaluations: int, budget: Budget) -> Stopped:
 def _search(
     study: StudyRecord,
     searcher: Searcher,
-    patience: Patience,
+    ready: _Ready,
     budget: Budget,
     stop: StopRequest,
     progress: Progress | None,
@@ -305,8 +348,9 @@ def _search(
 ) -> Stopped | None:
     """Step the searcher until something ends the search; `start` is when this session's clock began.
 
-    None when `patience` is over: nothing was feasible, nor would be.
+    None where patience is over: nothing was feasible, nor would be.
     """
+    patience = Patience(ready.setup.space.constraints, len(study.tasks), hopeless=ready.hopeless(study))
     evaluations, seconds_before = 0, 0.0
     restored = study.batches > 0
     if restored:
@@ -320,21 +364,31 @@ def _search(
         if budget.evaluations is not None and evaluations >= budget.evaluations:
             return "budget"
         # whatever came before, one batch is made, so that there is a result
-        if budget.time_limit is not None and seconds >= budget.time_limit and study.batches:
+        late = budget.time_limit is not None and seconds >= budget.time_limit and study.batches > 0
+        if late and ready.grouping is None:
             return "time"
         if stop.requested:
             return "interrupted"
         if patience.over:
             return None
         with _from_snapshot(study, restored):
-            result = searcher.step()
+            if late:
+                assert isinstance(searcher, GroupingSearcher)
+                result = searcher.group()
+            else:
+                result = searcher.step()
+        programs = ready.decided(study)
+        if programs is not None:
+            patience.hopeless = ready.hopeless(study) or programs.far
         idle = 0 if result.candidates or result.evaluations > evaluations else idle + 1
         if idle > _MOST_IDLE_BATCHES and not result.done:
             raise RuntimeError(f"{type(searcher).__name__} makes no progress in phase '{result.phase}'")
         evaluations = result.evaluations
-        summary = _summary(study, result, seconds_before + time.monotonic() - start)
+        seconds = seconds_before + time.monotonic() - start
+        summary = _summary(study, result, seconds, anew=programs is not None)
         nearest = result.nearest if patience.see(summary) else ()
-        study.record(summary, result.candidates, searcher.state(), done=result.done, nearest=nearest)
+        state = searcher.state()
+        study.record(summary, result.candidates, state, done=result.done, nearest=nearest, programs=programs)
         if progress is not None:
             progress.update(summary, budget)
         if result.done:
@@ -387,9 +441,10 @@ def _prove(
     return True
 
 
-def _summary(study: StudyRecord, result: BatchResult, seconds: float) -> BatchSummary:
+def _summary(study: StudyRecord, result: BatchResult, seconds: float, *, anew: bool = False) -> BatchSummary:
+    """Of a batch; with `anew` designs from before do not count."""
     scores = [study.objective.scalar(candidate.cost) for candidate in result.candidates]
-    if study.best_objective is not None:
+    if study.best_objective is not None and not anew:
         scores.append(study.best_objective)
     return BatchSummary(
         batch=study.batches,
@@ -402,14 +457,7 @@ def _summary(study: StudyRecord, result: BatchResult, seconds: float) -> BatchSu
 
 
 def _outcome(
-    study: StudyRecord,
-    setup: SearchSetup,
-    stopped: Stopped,
-    stop: StopRequest,
-    *,
-    resumed: bool,
-    notes: list[str],
-    proven_none: Impossible | None,
+    study: StudyRecord, ready: _Ready, stopped: Stopped, stop: StopRequest, *, resumed: bool, notes: list[str]
 ) -> SearchOutcome:
     summaries = study.summaries()
     evaluations = summaries[-1].evaluations if summaries else 0
@@ -417,10 +465,10 @@ def _outcome(
     if best is None:
         if stopped == "interrupted":
             raise interrupted(study.path.parent, evaluations)
-        raise _infeasible(study, setup, proven_none, stop)
+        raise _infeasible(study, ready, stop)
     return SearchOutcome(
         path=study.path,
-        setup=setup,
+        setup=ready.setup,
         best=best,
         front=tuple(study.front()),
         evaluations=evaluations,
@@ -439,10 +487,9 @@ def _no_accelerator(short: Shortfall, searcher: str, setup: SearchSetup) -> Infe
     return no_accelerator_error(setup.space.constraints, short, feasible)
 
 
-def _infeasible(
-    study: StudyRecord, setup: SearchSetup, proven_none: Impossible | None, stop: StopRequest
-) -> InfeasibleError:
+def _infeasible(study: StudyRecord, ready: _Ready, stop: StopRequest) -> InfeasibleError:
     """The error of a study without a feasible design: about its nearest one, and bounds to put in place."""
+    setup = dataclasses.replace(ready.setup, grouping=None)
     constraints = setup.space.constraints
     patience = Patience(constraints, len(study.tasks), hopeless=False)
     evaluations = 0
@@ -450,4 +497,4 @@ def _infeasible(
         patience.see(summary)
         evaluations = summary.evaluations
     tried = tried_bounds(study.setup["searcher"], setup, patience.nearest, lambda: stop.requested)
-    return infeasible_error(constraints, patience.nearest, evaluations, proven_none, tried)
+    return infeasible_error(constraints, patience.nearest, evaluations, ready.proven_none, tried)

@@ -32,7 +32,7 @@ from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
 from baco.exploration.records import (
-    ProgramsRecord,
+    DecidedPrograms,
     ProvenanceRecord,
     SessionRecord,
     SetupRecord,
@@ -126,7 +126,7 @@ class StudyRecord(Closing):
         self.best_objective: float | None = None
         self._best_id: int | None = None
         self._rest: RestOfPrograms | None = None
-        self._units, self._far = True, False
+        self._units, self._far, self._open = True, False, False
         self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
             with store.snapshot("opening it"), store.bounded_time():
@@ -175,6 +175,7 @@ class StudyRecord(Closing):
         *,
         done: bool = False,
         nearest: Sequence[Candidate] = (),
+        programs: DecidedPrograms | None = None,
     ) -> None:
         """Keep one batch. When this returns, the batch survives whatever happens to the process.
 
@@ -184,6 +185,8 @@ class StudyRecord(Closing):
             state: the searcher's snapshot after the batch.
             done: the searcher has nothing left to do within its budget.
             nearest: designs nearest to feasible, in place of those kept before; kept until there is a feasible one.
+            programs: what the batch has decided of the programs beside the tasks: candidates from before, whose costs are of
+                other programs, give way to those of this batch.
 
         Raises StorageError when the disk is full or fails; the study then is what it was before.
         """
@@ -191,13 +194,14 @@ class StudyRecord(Closing):
         if summary.batch != expected:
             raise ValueError(f"batch {summary.batch} recorded where {expected} was expected")
         points = self._points(candidates)
-        improvement = self._improvement(candidates)
-        old = self._kept
+        best = self.best_objective if programs is None else None
+        improvement = self._improvement(candidates, best)
+        old = self._kept if programs is None else self._none_kept()
         everything = np.concatenate([old.points, points])
         front = nondominated(everything)
         if len(front) > FRONT_LIMIT:
-            best = improvement + len(old.ids) if improvement is not None else self._best_position
-            always = np.flatnonzero(front == best) if best is not None else ()
+            position = improvement + len(old.ids) if improvement is not None else self._best_position
+            always = np.flatnonzero(front == position) if position is not None else ()
             front = front[thin(everything[front], FRONT_LIMIT, always=always)]
         on_front = np.zeros(len(everything), dtype=bool)
         on_front[front] = True
@@ -205,6 +209,11 @@ class StudyRecord(Closing):
         inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
         rests = self._new_rests([*candidates, *nearest])
         with self._store.transaction("recording a batch") as connection:
+            if programs is not None:
+                text = programs.record(open=False)
+                values = (text, row_digest(_PROGRAMS, text), _PROGRAMS)
+                connection.execute("UPDATE meta SET value = ?, digest = ? WHERE key = ?", values)
+                connection.execute("DELETE FROM candidates")
             for key, text in rests.items():
                 connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (key, text, row_digest(key, text)))
             left = [i for i in range(len(old.ids)) if not on_front[i]]
@@ -229,9 +238,7 @@ class StudyRecord(Closing):
                     rows.append((*row, int(on_front[position])))
                     inserted.append((position, next_id, improved))
                     next_id += 1
-            for index, candidate in enumerate(
-                nearest if self.best_objective is None and not candidates else ()
-            ):
+            for index, candidate in enumerate(nearest if best is None and not candidates else ()):
                 rows.append((*self._candidate_row(next_id + index, summary.batch, candidate, False), 0))
             connection.executemany(_NEW_CANDIDATE, [(*values, row_digest(*values)) for values in rows])
             record = to_json(summary)
@@ -261,6 +268,9 @@ class StudyRecord(Closing):
             ),
             points=everything[front],
         )
+        if programs is not None:
+            self._rest, self._far, self._open = programs.rest, programs.far, False
+            self._best_id = self.best_objective = None
         if improvement is not None:
             self._best_id = ids[len(old.ids) + improvement]
             self.best_objective = self.objective.scalar(candidates[improvement].cost)
@@ -287,18 +297,17 @@ class StudyRecord(Closing):
                 "INSERT INTO sessions VALUES (?, ?, ?)", (number, text, row_digest(number, text))
             )
 
-    def keep_programs(self, rest: RestOfPrograms, *, units: bool, far: bool) -> None:
+    def keep_programs(self, programs: DecidedPrograms, *, open: bool = False) -> None:
         """Keep what the programs do beside the tasks, before the first batch: later costs have it in them.
 
         Args:
-            units: whether row functions are searched (see `searches_units`).
-            far: whether it is known that nothing is near the constraints (see `far_off`).
+            open: whether a batch is to decide yet which operators run as one unit (`record`).
         """
-        record: ProgramsRecord = {"rest": rest.to_json(), "units": units, "far": far}
-        row = (_PROGRAMS, dump(record))
+        row = (_PROGRAMS, programs.record(open=open))
         with self._store.transaction("recording the programs") as connection:
             connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (*row, row_digest(*row)))
-        self._rest, self._units, self._far = rest, units, far
+        self._rest, self._units, self._far = programs.rest, programs.units, programs.far
+        self._open = open
 
     def discard(self) -> None:
         """Close the study and remove it."""
@@ -350,13 +359,18 @@ class StudyRecord(Closing):
                 raise ValueError("a candidate's tasks are not those of the study")
         return points
 
-    def _improvement(self, candidates: Sequence[Candidate]) -> int | None:
+    def _none_kept(self) -> _Kept:
+        return _Kept(
+            np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, len(self.objective.front_metrics)))
+        )
+
+    def _improvement(self, candidates: Sequence[Candidate], best: float | None) -> int | None:
         """Index of the batch's best candidate if it beats the best so far."""
         scores = [self.objective.scalar(candidate.cost) for candidate in candidates]
         if not scores:
             return None
         index = int(np.argmin(scores))
-        return index if self.best_objective is None or scores[index] < self.best_objective else None
+        return index if best is None or scores[index] < best else None
 
     @property
     def _best_position(self) -> int | None:
@@ -467,6 +481,11 @@ class StudyRecord(Closing):
         return self._units
 
     @property
+    def undecided(self) -> bool:
+        """Whether it is not known yet which operators of the programs run as one unit; `rest` is then of those without such."""
+        return self._open
+
+    @property
     def far_off(self) -> bool:
         """Whether it was known before the search that nothing is near the constraints; then `rest` has no groups in it, unless
         power is bounded."""
@@ -535,11 +554,11 @@ class StudyRecord(Closing):
         self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
         self.objective = Objective.parse(self.setup["objective"], self.path)
         self._workload = workload_from_json(self.setup["workload"])
-        self._rest, self._units, self._far = None, True, False
+        self._rest, self._units, self._far, self._open = None, True, False, False
         if _PROGRAMS in meta:
             programs = programs_from_json(meta[_PROGRAMS])
             self._rest, self._units = RestOfPrograms.from_json(programs["rest"]), programs["units"]
-            self._far = programs["far"]
+            self._far, self._open = programs["far"], programs.get("open", False)
         batches = bool(self._rows("SELECT count(*) FROM batches")[0][0])
         if (self._rest is not None) != self.setup["whole"] and (batches or self._rest is not None):
             raise ValueError("the rest of its programs is missing, or is there though only tasks count")
