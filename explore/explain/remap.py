@@ -31,9 +31,10 @@ from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.samplers.registry import make_searcher
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
 from baco.exploration.search.finish import ExactFinish
 from baco.exploration.search.focus import focuses
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.search.seeds import plain_mappings
 from baco.exploration.search.selector import Elite, Selector
@@ -219,7 +220,8 @@ class Remapper:
         """The best combination, with groups of operators where these are decided on here."""
         if self._beside is not None and archive.model.rest is not None:
             metric = self.known.objective.metrics[0]
-            archive.model.rest = self._beside.with_groups(archive.model.rest, archive, metric)
+            rest = self._beside.with_groups(archive.model.rest, archive, metric)
+            archive.model = archive.model.beside(rest)
         elite = self._elite(archive)
         selector = Selector(archive, self.known.objective, [self._focus])
         return self._made(selector.candidate(elite, 0), archive.model)

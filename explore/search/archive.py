@@ -21,6 +21,8 @@ from baco.exploration.cost.bound import compulsory_costs
 from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from baco.exploration.cost.reference import Counts
+from baco.exploration.search.points import Hardware
+from baco.exploration.search.priced import Priced
 from baco.exploration.search.searcher import State
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Task
@@ -30,37 +32,6 @@ _BASE, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, _KEPT = range(7)
 _SLOT_BITS = 13
 #: Odd multipliers that fingerprint a row.
 _MIX = np.random.default_rng(0).integers(0, 2**63, WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """Hardware points as arrays of shape (H,): array side, KiB, KiB, and which have row functions where that is searched
-    (`DesignSpace.area_of`)."""
-
-    dim: Floats
-    accumulator_kib: Floats
-    scratchpad_kib: Floats
-    units: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.dim)
-
-    def take(self, index: NDArray[np.int64]) -> Hardware:
-        """The points at `index`."""
-        return Hardware(
-            self.dim[index], self.accumulator_kib[index], self.scratchpad_kib[index], self.units[index]
-        )
-
-    def row(self, i: int) -> tuple[float, float, float]:
-        """The sizes of one point."""
-        return float(self.dim[i]), float(self.accumulator_kib[i]), float(self.scratchpad_kib[i])
-
-    @classmethod
-    def of(cls, points: Sequence[tuple[float, float, float]], units: bool = False) -> Hardware:
-        """From rows of sizes, all with row functions or all without."""
-        table = np.array(points, dtype=np.float64).reshape(-1, 3)
-        dim, accumulator, scratchpad = (column.copy() for column in table.T)
-        return cls(dim, accumulator, scratchpad, np.full(len(table), units))
 
 
 @dataclass(frozen=True)
@@ -119,6 +90,7 @@ class Archive:
         self._clear()
         self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
         self._idle: tuple[Hardware, Floats] | None = None
+        self._beside: tuple[Hardware, CostModel, Floats, tuple[Floats, Floats]] | None = None
         self._least: dict[tuple[float, float, float], tuple[Floats, Floats]] = {}
         self.networks = sorted({task.network for task in tasks})
         #: Mix weight of each network.
@@ -134,6 +106,7 @@ class Archive:
         self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
         self.data: list[Floats] = [np.zeros((_KEPT + self.model.kept, 0)) for _ in self.tasks]
         self._joined: tuple[Floats, NDArray[np.int64]] | None = None
+        self._priced: Priced | None = None
 
     def narrow(self, sides: NDArray[np.int64]) -> None:
         """Only accelerators of these sides will be asked about."""
@@ -248,36 +221,54 @@ class Archive:
 
         With `prune`, entries that were chosen nowhere are dropped afterwards (those that need least capacity
         stay, so that small hardware never becomes infeasible)."""
-        shape = weighings.shape
-        rest_e, rest_l = self._rest(hardware)
-        network_e = np.repeat(rest_e[:, None], shape[1], 1)
-        network_l = np.repeat(rest_l[:, None], shape[1], 1)
-        points = np.arange(shape[0])
-        counts = self.counts_at(hardware)
+        priced = self._prices(hardware)
+        priced.weighed(weighings)
+        counts, (rest_e, rest_l) = self._programs(hardware)
+        points, number = np.arange(len(hardware))[:, None], weighings.shape[1]
+        network_e, network_l = np.repeat(rest_e[:, None], number, 1), np.repeat(rest_l[:, None], number, 1)
         for layer in range(len(self.tasks)):
-            pj, cycles = self.costs(layer, hardware)
+            pj, cycles = priced.energy[layer], priced.latency[layer]
             if pj.shape[1] == 0:
                 network_e[:], network_l[:] = np.inf, np.inf
                 continue
-            used = np.zeros(pj.shape[1], dtype=np.bool_)
-            members = np.flatnonzero(self._member[:, layer])
-            for g in range(shape[1]):
-                best = (weighings[:, g, None] * pj + cycles).argmin(1)
-                chosen_e, chosen_l = pj[points, best], cycles[points, best]
-                used[best[np.isfinite(chosen_e)]] = True
-                network_e[:, g, members] += times(counts[:, layer], chosen_e)[:, None]
-                network_l[:, g, members] += times(counts[:, layer], chosen_l)[:, None]
+            best = priced.chosen(layer)
+            chosen_e, chosen_l = pj[points, best], cycles[points, best]
+            for n in np.flatnonzero(self._member[:, layer]):
+                network_e[..., n] += times(counts[:, layer, None], chosen_e)
+                network_l[..., n] += times(counts[:, layer, None], chosen_l)
             if prune:
-                data = self.data[layer]
-                for group in self.model.groups(data[_KEPT:]):
-                    of = np.flatnonzero(group)
-                    if len(of):
-                        used[of[np.lexsort((data[SCRATCHPAD, of], data[ACCUMULATOR, of]))[0]]] = True
-                        used[of[np.lexsort((data[ACCUMULATOR, of], data[SCRATCHPAD, of]))[0]]] = True
-                self.genomes[layer] = self.genomes[layer][used]
-                self.data[layer] = data[:, used]
-                self._joined = None
+                self._prune(layer, best[np.isfinite(chosen_e)], priced)
         return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
+
+    def _prune(self, layer: int, chosen: NDArray[np.int64], priced: Priced) -> None:
+        """Drop the entries of a layer that are of no use."""
+        data = self.data[layer]
+        used = np.zeros(data.shape[1], dtype=np.bool_)
+        used[chosen] = True
+        for group in self.model.groups(data[_KEPT:]):
+            of = np.flatnonzero(group)
+            if len(of):
+                used[of[np.lexsort((data[SCRATCHPAD, of], data[ACCUMULATOR, of]))[0]]] = True
+                used[of[np.lexsort((data[ACCUMULATOR, of], data[SCRATCHPAD, of]))[0]]] = True
+        if not used.all():
+            self.genomes[layer], self.data[layer] = self.genomes[layer][used], data[:, used]
+            priced.keep(layer, used)
+            self._joined = None
+
+    def _prices(self, hardware: Hardware) -> Priced:
+        """What all entries cost on some points; kept for those asked about last."""
+        if self._priced is None or self._priced.hardware is not hardware:
+            self._priced = Priced(hardware, len(self.tasks), self._costs)
+        self._priced.update(self.data)
+        return self._priced
+
+    def _programs(self, hardware: Hardware) -> tuple[Floats, tuple[Floats, Floats]]:
+        """`counts_at` and `_rest` of some points; kept for those asked about last."""
+        known = self._beside
+        if known is None or known[0] is not hardware or known[1] is not self.model:
+            known = hardware, self.model, self.counts_at(hardware), self._rest(hardware)
+            self._beside = known
+        return known[2], known[3]
 
     def counts_at(self, hardware: Hardware) -> Floats:
         """How often each task runs by itself on each point, (H, tasks)."""
@@ -298,6 +289,13 @@ class Archive:
 
     def at(self, point: tuple[float, float, float], units: bool = False) -> PointCosts:
         """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB), with row functions or without."""
+        place = None if self._priced is None else self._priced.places.get((*point, bool(units)))
+        if place is not None:
+            assert self._priced is not None
+            priced = self._prices(self._priced.hardware)
+            counts, (rest_e, rest_l) = self._programs(priced.hardware)
+            energy, latency = ([one[place] for one in table] for table in (priced.energy, priced.latency))
+            return PointCosts(energy, latency, rest_e[place], rest_l[place], counts[place])
         hardware = Hardware.of([point], units)
         if self._joined is None:
             # One call for all tasks: on one point numpy's own time a call is longer than the arithmetic.

@@ -41,10 +41,11 @@ from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import EXPONENTS
 from baco.exploration.search.gradient import GROUPED_AFTER
 from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace

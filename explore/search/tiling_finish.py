@@ -19,9 +19,10 @@ from baco.compiler.choice.choose import Style, choices
 from baco.compiler.styles.realise import mapping_of
 from baco.exploration.cost.genome import FLOW, Genomes, explicit, from_mapping, is_macro_flow
 from baco.exploration.cost.predicted import InstructionModel
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import Focus
 from baco.exploration.search.moves import copies_around
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.selector import Elite
 from baco.exploration.search.tilings import in_macro_form, tilings_around
 

@@ -16,7 +16,8 @@ from baco.common.portable import Floats
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import instruction_costs
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.points import Hardware
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.search.test_settings import TINY, setup_of
 from tests.explore.search.test_units import LAYERS

@@ -31,7 +31,8 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import METRICS, Objective, metric
 from baco.exploration.report.study_report import _bounds as shown_bounds
 from baco.exploration.samplers.registry import make_searcher
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.workloads.inputs.load import load_network, network_names

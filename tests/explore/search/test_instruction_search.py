@@ -42,7 +42,8 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.samplers.registry import make_searcher
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space

@@ -20,8 +20,9 @@ from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.registry import SEARCHERS
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
 from baco.exploration.search.exact_factors import ExactMappings
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration

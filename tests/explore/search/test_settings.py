@@ -22,7 +22,8 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.rest import RestBySettings
 from baco.exploration.samplers.registry import make_searcher
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space, read_space
 from baco.exploration.studies.engine import run_exploration

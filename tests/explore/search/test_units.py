@@ -27,8 +27,9 @@ from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import candidate_block, network_totals
 from baco.exploration.rest import RestOfPrograms, SizedOperators
 from baco.exploration.samplers.registry import SEARCHERS, make_searcher
-from baco.exploration.search.archive import Archive, Hardware
+from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import focuses
+from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import DesignSpace, load_space

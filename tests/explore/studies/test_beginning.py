@@ -28,7 +28,6 @@ from tests.explore.study_helpers import content
 STAGES = (
     "reading mobilenet_v2 as a program",
     "operators beside the layers",
-    "samples of a first search without groups",
     "fusion groups",
     "accelerators that groups are chosen for",
 )
@@ -49,7 +48,7 @@ class At:
 
     def doing(self, text: str, done: int = 0, of: int | None = None) -> None:
         self.seen.append((text, done, of))
-        if text == self.stage:
+        if text == self.stage and not done:
             os.kill(os.getpid(), self.number)
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
@@ -91,20 +90,62 @@ def test_killed_in_its_first_seconds_a_search_goes_on(
 ) -> None:
     """Killed once in every stage, and after the first batch: each time there is a study that `resume` takes."""
     fork = multiprocessing.get_context("fork")
-    for stage in (*STAGES, "batch"):
+    for stage in (*STAGES[:2], "batch", *STAGES[2:]):
         child = fork.Process(target=search, args=(tmp_path, At(stage)))
         child.start()
         child.join(120)
         assert child.exitcode == -signal.SIGKILL, stage
         with StudyRecord.open(tmp_path / FILE_NAME) as study:
-            assert study.batches == (stage == "batch")
-            assert (study.rest is not None) == (stage == "batch")
+            begun = stage not in STAGES[:2]
+            assert (study.batches > 0, study.rest is not None) == (begun, begun)
+            # groups are decided within the last batch
+            assert study.undecided == begun
     outcome = search(tmp_path, samples=None)
     assert outcome.resumed
     assert content(outcome.path) == content(straight[0].path)
 
 
-@pytest.mark.parametrize("stage", STAGES[1:4])
+def test_killed_around_the_batch_that_decides_groups_a_search_ends_the_same(tmp_path: Path) -> None:
+    """Before, in, and after that batch: what has been found is rated anew once, and only once."""
+
+    class Batches(At):
+        """Sends a signal after so many batches."""
+
+        def update(self, summary: BatchSummary, budget: Budget) -> None:
+            if summary.batch == int(self.stage or 0):
+                os.kill(os.getpid(), self.number)
+
+    samples = 330
+    whole = search(tmp_path / "straight", samples=samples)
+    with StudyRecord.open(whole.path) as study:
+        best = [one.best_objective or 0.0 for one in study.summaries()]
+        steps = [one.evaluations // len(study.tasks) for one in study.summaries()]
+        assert study.rest is not None
+        assert study.rest.fused.points
+    decides = next(n for n, step in enumerate(steps) if step >= 300)
+    assert 0 < decides < len(steps) - 1
+    assert best[decides] < best[decides - 1]
+    assert best == sorted(best, reverse=True)
+    fork = multiprocessing.get_context("fork")
+    stops = [Batches(str(n)) for n in (decides - 1, decides, decides + 1)]
+    for stop in [stops[0], At("fusion groups"), At(STAGES[-1]), *stops[1:]]:
+        child = fork.Process(target=search, args=(tmp_path / "killed", stop), kwargs={"samples": samples})
+        child.start()
+        child.join(240)
+        assert child.exitcode == -signal.SIGKILL
+    again = search(tmp_path / "killed", samples=samples)
+    assert content(again.path) == content(whole.path)
+
+
+def test_interrupted_while_groups_are_decided_a_search_ends_with_them(tmp_path: Path) -> None:
+    outcome = search(tmp_path, At("fusion groups", signal.SIGINT))
+    assert outcome.evaluations > 0
+    with StudyRecord.open(outcome.path) as study:
+        assert study.batches > 0
+        assert not study.undecided
+
+
+@pytest.mark.parametrize("stage", STAGES[1:2])
 def test_interrupted_before_its_first_batch_a_search_says_how_to_go_on(tmp_path: Path, stage: str) -> None:
     with pytest.raises(StoppedError, match="interrupted before") as caught:
         search(tmp_path, At(stage, signal.SIGINT))
