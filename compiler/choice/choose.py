@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def _doubted(one: ScheduleChoice) -> float:
 
 def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
     """Why each style cannot do the layer."""
-    mappings = [mapping for _, mapping in explicit_mappings(layer, accelerator)[:1]]
+    mappings = [mapping for _, mapping in itertools.islice(explicit_mappings(layer, accelerator), 1)]
     reasons = [] if mappings else ["not even the smallest tile of explicit moves fits"]
     checks: list[Callable[[], object]] = [
         lambda: check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator),

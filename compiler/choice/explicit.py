@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import DATAFLOWS, Dataflow, check_executable
 from baco.compiler.choice.equal_parts import equal_parts
-from baco.compiler.latency import predict_layers
+from baco.compiler.latency import HardwareBatch, LayerBatch, latency
 from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.mapping.nest import Mapping, requirement
-from baco.compiler.schedules.schedule import ExplicitSchedule
 from baco.workloads.problem import DIMS, Problem
 
 __all__ = ["explicit_mappings"]
 
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+#: Orders of the outer loops, and that of the inner ones.
+_ORDERS, _INNER = ("CRSKPQN", "CRSPQNK"), "RSCKPQN"
 #: How many sizes of a tile are tried along P, Q, K and C.
 _MOST_SIZES = (6, 6, 6, 4)
 #: Whole windows and copies of every tile, then ever less, until something fits.
@@ -24,8 +32,8 @@ _STEPS = ((True, (2, 2, 2)), (True, (2, 2, 1)), (True, (1, 1, 1)), (False, (1, 1
 
 def explicit_mappings(
     layer: Layer, accelerator: Accelerator, blocks: tuple[int, int, int] | None = None
-) -> list[tuple[float, Mapping]]:
-    """Mappings that fit the accelerator, with predicted cycles, the best first; empty if none fits.
+) -> Iterator[tuple[float, Mapping]]:
+    """Mappings that fit the accelerator, with predicted cycles, the best first; none if none fits.
 
     Pixels of a tile are all at level 0 (a block of weights serves them all while it is in the array), the window and
     the depth of a tile at level 1, and tiles at level 3, with the depth innermost so that sums stay in the accumulator,
@@ -34,81 +42,123 @@ def explicit_mappings(
     Args:
         blocks: of a product: tiles are made of whole blocks of so many rows, columns and depth.
     """
-    p = layer.problem
     for whole, buffering in _STEPS:
-        found = []
-        for mapping in _candidates(p, accelerator, whole, buffering):
-            if blocks is not None and not _made_of(mapping, p, blocks):
-                continue
-            need = requirement(mapping, p)
-            if (
-                need.accumulator_words <= accelerator.accumulator_rows
-                and need.scratchpad_rows <= accelerator.scratchpad_rows
-            ):
-                found.append(mapping)
-        if found:
-            schedules = [ExplicitSchedule(mapping) for mapping in found]
-            predicted = predict_layers([layer] * len(found), schedules, accelerator)
-            cycles = [one.cycles.item() for one in predicted]
-            order = sorted(range(len(found)), key=lambda n: (cycles[n], n))
-            return [(cycles[n], found[n]) for n in order]
-    return []
+        tilings = _Tilings.of(layer.problem, accelerator, buffering, whole=whole)
+        fits = tilings.fit(accelerator)
+        if blocks is not None:
+            fits &= tilings.made_of(blocks)
+        if fits.any():
+            found = tilings.take(np.flatnonzero(fits))
+            cycles = found.cycles(layer, accelerator)
+            order = np.argsort(cycles, kind="stable").tolist()
+            return ((float(cycles[n]), found.mapping(n)) for n in order)
+    return iter(())
 
 
-def _made_of(mapping: Mapping, p: Problem, blocks: tuple[int, int, int]) -> bool:
-    """Tiles are whole blocks, or the whole product."""
-    tile = mapping.tile(2)
-    return all(
-        tile[axis] % size == 0 or tile[axis] >= getattr(p, axis)
-        for axis, size in zip("PKC", blocks, strict=True)
-    )
+@dataclass(frozen=True)
+class _Tilings:
+    """Tilings of a problem on an accelerator, each with both orders of the outer loops.
 
+    Attributes:
+        levels: (T, 4, 7) temporal factors, dimensions in the order of `DIMS`.
+        rows, columns: spatial factors, of all; dataflow, buffering: likewise, as of `Mapping`.
+    """
 
-def _candidates(
-    p: Problem, accelerator: Accelerator, whole: bool, buffering: tuple[int, int, int]
-) -> Iterator[Mapping]:
-    """Tilings with windows that are whole or single pixels, in both orders of the outer loops."""
-    dim = accelerator.dim
-    dataflow = accelerator.dataflows[0]
-    check_executable([dataflow])
-    rule = DATAFLOWS[dataflow]
-    columns = min(p.K, dim)
-    spread = min(getattr(p, rule.row), dim)
-    unit = {"K": columns, rule.row: spread}
-    options = [
-        _sizes(getattr(p, name), unit.get(name, 1), most)
-        for name, most in zip("PQKC", _MOST_SIZES, strict=True)
-    ]
-    window = (p.R, p.S) if whole else (1, 1)
-    for p_tile, q_tile, k_tile, c_tile in itertools.product(*options):
-        tile = dict(zip("RSPQCK", (*window, p_tile, q_tile, c_tile, k_tile), strict=True))
-        for order in ("CRSKPQN", "CRSPQNK"):
-            yield _mapping(p, dataflow, spread, columns, tile, order, buffering)
+    problem: Problem
+    dataflow: Dataflow
+    rows: int
+    columns: int
+    levels: Integers
+    buffering: tuple[int, int, int]
 
+    @classmethod
+    def of(
+        cls, p: Problem, accelerator: Accelerator, buffering: tuple[int, int, int], *, whole: bool
+    ) -> _Tilings:
+        """With windows that are whole or single pixels."""
+        dataflow = accelerator.dataflows[0]
+        check_executable([dataflow])
+        rule = DATAFLOWS[dataflow]
+        columns, spread = min(p.K, accelerator.dim), min(getattr(p, rule.row), accelerator.dim)
+        unit = {"K": columns, rule.row: spread}
+        options = [
+            _sizes(getattr(p, name), unit.get(name, 1), most)
+            for name, most in zip("PQKC", _MOST_SIZES, strict=True)
+        ]
+        grids = np.meshgrid(*options, indexing="ij")
+        tile = {name: grid.ravel().astype(np.int64) for name, grid in zip("PQKC", grids, strict=True)}
+        window = (p.R, p.S) if whole else (1, 1)
+        tile |= {name: np.full_like(tile["P"], size) for name, size in zip("RS", window, strict=True)}
+        levels = np.ones((len(tile["P"]), 4, len(DIMS)), dtype=np.int64)
+        for d, (name, bound) in enumerate(zip(DIMS, p.bounds, strict=True)):
+            each = unit.get(name, 1)
+            if name in tile:
+                inside = name in rule.loops[0]
+                levels[:, 0 if inside else 1, d] = tile[name] if inside else -(-tile[name] // each)
+            levels[:, 3, d] = -(-bound // (levels[:, 0, d] * levels[:, 1, d] * each))
+        return cls(p, dataflow, spread, columns, levels, buffering)
 
-def _mapping(
-    p: Problem,
-    dataflow: Dataflow,
-    spread: int,
-    columns: int,
-    tile: dict[str, int],
-    order: str,
-    buffering: tuple[int, int, int],
-) -> Mapping:
-    rule = DATAFLOWS[dataflow]
-    unit = {"K": columns, rule.row: spread}
-    level0, level1 = dict.fromkeys(DIMS, 1), dict.fromkeys(DIMS, 1)
-    for name, size in tile.items():
-        if name in rule.loops[0]:
-            level0[name] = size
-        else:
-            level1[name] = -(-size // unit.get(name, 1))
-    covered = {name: level0[name] * level1[name] * unit.get(name, 1) for name in DIMS}
-    level3 = {name: -(-bound // covered[name]) for name, bound in zip(DIMS, p.bounds, strict=True)}
-    temporal = tuple(
-        tuple(level[name] for name in DIMS) for level in (level0, level1, dict.fromkeys(DIMS, 1), level3)
-    )
-    return Mapping(dataflow, spread, columns, temporal, (order, "RSCKPQN", "RSCKPQN", order), buffering)
+    def take(self, index: Integers) -> _Tilings:
+        """Those at `index`."""
+        return replace(self, levels=self.levels[index])
+
+    def mapping(self, n: int) -> Mapping:
+        """The tiling n // 2 with the order n % 2."""
+        order = _ORDERS[n % 2]
+        temporal = tuple(tuple(level) for level in self.levels[n // 2].tolist())
+        orders = (order, _INNER, _INNER, order)
+        return Mapping(self.dataflow, self.rows, self.columns, temporal, orders, self.buffering)
+
+    def tile(self, level: int) -> dict[str, Integers]:
+        """As `Mapping.tile`, (T,) each."""
+        extent = dict(zip(DIMS, self.levels[:, : level + 1].prod(1).T, strict=True))
+        if level >= 1:
+            extent[DATAFLOWS[self.dataflow].row] = extent[DATAFLOWS[self.dataflow].row] * self.rows
+        if level >= 2:
+            extent["K"] = extent["K"] * self.columns
+        return extent
+
+    def fit(self, accelerator: Accelerator) -> Bools:
+        """Which fit, (T,)."""
+        need = requirement(self, self.problem)
+        return np.asarray(
+            (need.accumulator_words <= accelerator.accumulator_rows)
+            & (need.scratchpad_rows <= accelerator.scratchpad_rows)
+        )
+
+    def made_of(self, blocks: tuple[int, int, int]) -> Bools:
+        """Whose tiles are whole blocks, or the whole product, (T,)."""
+        tile, found = self.tile(2), np.ones(len(self.levels), dtype=np.bool_)
+        for axis, size in zip("PKC", blocks, strict=True):
+            found &= (tile[axis] % size == 0) | (tile[axis] >= getattr(self.problem, axis))
+        return found
+
+    def cycles(self, layer: Layer, accelerator: Accelerator) -> NDArray[np.float64]:
+        """Predicted, (2 T,): with both orders."""
+        count = 2 * len(self.levels)
+        places = [DIMS.index(axis) for axis in AXES]
+        rank = np.array(
+            [[[o.index(axis) for axis in AXES] for o in (_INNER, _INNER, one)] for one in _ORDERS]
+        )
+        flow = torch.full((count,), list(DATAFLOWS).index(self.dataflow))
+        batch = MappingBatch(
+            temporal=torch.from_numpy(
+                np.repeat(self.levels[:, :, places], 2, 0).transpose(1, 2, 0).astype(np.float64)
+            ),
+            rows=torch.full((count,), float(self.rows), dtype=torch.float64),
+            columns=torch.full((count,), float(self.columns), dtype=torch.float64),
+            rank=torch.from_numpy(np.tile(rank, (len(self.levels), 1, 1)).transpose(1, 2, 0).astype(np.int8)),
+            flow=flow if bool(flow.any()) else None,
+            copies=torch.tensor([self.buffering], dtype=torch.float64).T.repeat(1, count),
+        )
+        first = torch.zeros(count, dtype=torch.int64)
+        found = latency(
+            LayerBatch.of([layer]).take(first),
+            batch,
+            HardwareBatch.of([accelerator]).take(first),
+            torch.zeros(count, dtype=torch.bool),
+        )
+        return np.asarray(found.cycles.numpy())
 
 
 def _sizes(bound: int, unit: int, most: int) -> list[int]:

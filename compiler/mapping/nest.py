@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from baco.accel.dataflows import DATAFLOWS, Dataflow
 from baco.common.errors import InputError, Location
@@ -171,7 +172,26 @@ def packed_problem(problem: Problem, mapping: Mapping) -> Problem:
     return replace(problem, C=packed * problem.C, K=packed * problem.K, groups=-(-problem.groups // packed))
 
 
-def tile_words(mapping: Mapping, problem: Problem) -> dict[str, int]:
+class Tiled(Protocol):
+    """A mapping, or many of one dataflow and of the same spatial factors: what is said of them is then arrays."""
+
+    @property
+    def dataflow(self) -> Dataflow: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def buffering(self) -> tuple[int, int, int]: ...
+
+    def tile(self, level: int) -> Any:
+        """See `Mapping.tile`."""
+
+
+def tile_words(mapping: Tiled, problem: Problem) -> dict[str, int]:
     """Words of one copy of each tensor's tile, by tensor: W and I in the scratchpad, O in one column of the accumulator.
 
     Source: method specification section 3; the input's halo is part of its tile.
@@ -193,7 +213,7 @@ def _input_pixels(tile: dict[str, int], problem: Problem) -> int:
     )
 
 
-def requirement(mapping: Mapping, problem: Problem) -> Requirement:
+def requirement(mapping: Tiled, problem: Problem) -> Requirement:
     """Least hardware for `mapping` (design: used by search and compiler alike).
 
     Source of the capacities: method specification section 3 (words), with the copies of

@@ -8,6 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import TypeAlias, TypeVar
 
@@ -92,7 +93,7 @@ class GroupOperators:
     operators: tuple[IntegerOperator, ...]
     merged: bool = False
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Of the operators."""
         return tuple(one.name for one in self.operators)
@@ -260,21 +261,29 @@ def _alike(one: View, other: View) -> bool:
     return one.shape == other.shape and one.collapsed() == other.collapsed()
 
 
+class GroupRow:
+    """Candidates in a row of operators, of which those are to be chosen that share none and gain most together."""
+
+    def __init__(self, candidates: Sequence[GroupOperators]) -> None:
+        behind: dict[str, list[str]] = {name: [] for one in candidates for name in one.names}
+        for one in candidates:
+            for before, name in itertools.pairwise(() if one.merged else one.names):
+                behind[name].append(before)
+        order = {name: at for at, name in enumerate(TopologicalSorter(behind).static_order())}
+        self._needs = [{order[before] for before in behind[name]} for name in order]
+        self._by_place = {frozenset(order[name] for name in one.names): one for one in candidates}
+
+    def best(self, gains: Mapping[tuple[str, ...], float]) -> list[GroupOperators]:
+        """The candidates chosen, in order; `gains` by their names."""
+        known = {place: gains[one.names] for place, one in self._by_place.items() if one.names in gains}
+        return [self._by_place[place] for place in best_partition(self._needs, known)]
+
+
 def best_groups(
     candidates: Sequence[GroupOperators], gains: Mapping[tuple[str, ...], float]
 ) -> list[GroupOperators]:
     """Of the candidates in a row of operators those that share none and gain most together, in order."""
-    behind: dict[str, list[str]] = {name: [] for one in candidates for name in one.names}
-    for one in candidates:
-        for before, name in itertools.pairwise(() if one.merged else one.names):
-            behind[name].append(before)
-    order = {name: at for at, name in enumerate(TopologicalSorter(behind).static_order())}
-    needs = [{order[before] for before in behind[name]} for name in order]
-    by_place = {frozenset(order[name] for name in one.names): one for one in candidates}
-    chosen = best_partition(
-        needs, {place: gains[one.names] for place, one in by_place.items() if one.names in gains}
-    )
-    return [by_place[place] for place in chosen]
+    return GroupRow(candidates).best(gains)
 
 
 def product_calls(operators: GroupOperators, causal: int | None) -> GroupCalls | None:

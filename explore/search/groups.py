@@ -24,8 +24,8 @@ from baco.compiler.network.group_choice import group_options
 from baco.compiler.network.groups import (
     Group,
     GroupOperators,
+    GroupRow,
     GroupSchedule,
-    best_groups,
     groups_of,
     product_calls,
 )
@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 #: Relative excess over a bound that no groups make up for: they have made whole programs take 0.4 times the cycles and energy at best.
 _FAR = 3.0
 
@@ -214,26 +215,25 @@ def _decided(
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
     placed: dict[Point, tuple[int, ...]] = {}
     known = np.flatnonzero(judge.known).tolist()
-    for number, at in enumerate(known):
-        doing("accelerators that groups are chosen for", number, len(known))
+    # accelerators on which a program does the same without groups, by network
+    alike: dict[tuple[str, int, bool, tuple[OperatorCost, ...]], list[int]] = {}
+    for at in known:
         dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
         units = bool(space.units_at(bool(hardware.units[at])))
         machine = space.accelerator(dim, accumulator, scratchpad, units)
-        fusions = [
-            _taken(
-                found.get((name, dim, units), []),
-                rest.operators_of(name, machine),
-                tasks[name],
-                machine,
-                judge,
-                at,
-            )
-            for name in names
-        ]
-        if any(one.groups for one in fusions):
-            placed[dim, accumulator, scratchpad, units] = tuple(
-                choices[name].setdefault(one, len(choices[name]))
-                for name, one in zip(names, fusions, strict=True)
+        for name in names:
+            alike.setdefault((name, dim, units, rest.operators_of(name, machine)), []).append(at)
+    fusions: dict[tuple[str, int], Fusion] = {}
+    for number, ((name, dim, units, operators), places) in enumerate(alike.items()):
+        doing("accelerators that groups are chosen for", number, len(alike))
+        groups = found.get((name, dim, units), [])
+        for at, one in zip(places, _taken(groups, operators, tasks[name], judge, places), strict=True):
+            fusions[name, at] = one
+    for at in known:
+        dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
+        if any(fusions[name, at].groups for name in names):
+            placed[dim, accumulator, scratchpad, bool(space.units_at(bool(hardware.units[at])))] = tuple(
+                choices[name].setdefault(fusions[name, at], len(choices[name])) for name in names
             )
     counts = {name: len(of) for name, of in tasks.items()}
     return replace(
@@ -383,7 +383,11 @@ class _Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
-        self._static: dict[int, float] = {}
+        self._energy, self._hardware = archive.base.energy, hardware
+        sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
+        self._static = np.broadcast_to(
+            archive.space.static_pj_of(1.0, *sizes, hardware.units), hardware.dim.shape
+        )
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)
@@ -391,65 +395,111 @@ class _Judge:
                 each = self.per_pj[:, None] * pj_each + self.per_cycle[:, None] * cycles_each
             self.alone[:, task] = np.where(np.isfinite(each), each, np.inf).min(1, initial=np.inf)
 
-    def added(self, costs: Floats, machine: Accelerator, at: int) -> Floats:
-        """What steps (..., fields of `StepCost`) add on an accelerator, (...,)."""
+    def added(self, costs: Floats, at: Ints) -> Floats:
+        """What steps (..., fields of `StepCost`) add on accelerators at so many places, (places, ...)."""
+        h = self._hardware.take(at)
+
+        def each(values: Floats) -> Floats:
+            return values.reshape(-1, *(1,) * (costs.ndim - 1))
+
         cycles, fixed, accumulator, scratchpad, _ = np.moveaxis(costs, -1, 0)
-        pj = machine.energy.with_memories(
+        pj = self._energy.with_memories(
             fixed,
             accumulator,
             scratchpad,
-            accumulator_kib=float(machine.accumulator_kib),
-            scratchpad_kib=float(machine.scratchpad_kib),
-            dim=float(machine.dim),
+            accumulator_kib=each(h.accumulator_kib),
+            scratchpad_kib=each(h.scratchpad_kib),
+            dim=each(h.dim),
         )
-        if at not in self._static:
-            self._static[at] = machine.static_pj(1.0)
-        pj = pj + cycles * self._static[at]
-        return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
+        pj = pj + cycles * each(self._static[at])
+        return np.asarray(each(self.per_pj[at]) * pj + each(self.per_cycle[at]) * cycles)
+
+    def rows(self, at: Ints) -> Floats:
+        """Rows of scratchpad and accumulator of accelerators, (places, 2)."""
+        h = self._hardware.take(at)
+        row = h.dim / 1024
+        return np.stack([h.scratchpad_kib / row, h.accumulator_kib / (4 * row)], 1)
+
+
+@dataclass(frozen=True)
+class _Gain:
+    """What a group gains on some accelerators, and its costs there; minus infinity where it does not fit."""
+
+    gains: Floats
+    costs: Floats
 
 
 def _taken(
     parts: PossibleGroups,
     rest: Sequence[OperatorCost],
     tasks: Sequence[int],
-    machine: Accelerator,
     judge: _Judge,
-    at: int,
-) -> Fusion:
-    """The groups of a network that lower the objective most on an accelerator.
+    places: Sequence[int],
+) -> list[Fusion]:
+    """The groups of a network that lower the objective most on each of some accelerators.
 
     Args:
-        rest: of its program without groups.
+        rest: of its program without groups, on all of them.
         tasks: of the network, by place in the workload.
-        at: place of the accelerator with the judge.
+        places: of the accelerators with the judge.
     """
     beside = {one.operator: one for one in rest}
-    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(1 + len(StepCost._fields)))
-    replaced: dict[str, float] = defaultdict(float)
-    runs = dict.fromkeys(tasks, 0.0)
-    for times, rows in parts:
-        for row in rows:
-            gains: dict[tuple[str, ...], float] = {}
-            costs: dict[tuple[str, ...], Floats] = {}
-            for one in row:
-                fits = (one.needs <= (machine.scratchpad_rows, machine.accumulator_rows)).all(1)
-                if not fits.any() or any(name not in beside for name in one.others):
-                    continue
-                added = np.where(fits, judge.added(one.costs, machine, at), np.inf)
-                best = int(added.argmin())
-                alone = sum(judge.alone[at, task] for task in one.tasks)
-                others = [np.array(beside[name].cost) / beside[name].runs for name in one.others]
-                alone += sum(float(judge.added(cost, machine, at)) for cost in others)
-                gains[one.operators.names] = float(alone - added[best])
-                costs[one.operators.names] = one.costs[best]
-            by_names = {one.operators.names: one for one in row}
-            for group in best_groups([one.operators for one in row], gains):
+    at = np.array(places, dtype=np.int64)
+    rows = [
+        (
+            times,
+            {one.operators.names: one for one in row},
+            GroupRow([one.operators for one in row]),
+            _gains(row, beside, judge, at),
+        )
+        for times, all_rows in parts
+        for row in all_rows
+    ]
+    found = []
+    for n in range(len(at)):
+        groups: dict[str, Floats] = defaultdict(lambda: np.zeros(1 + len(StepCost._fields)))
+        replaced: dict[str, float] = defaultdict(float)
+        runs = dict.fromkeys(tasks, 0.0)
+        for times, by_names, row, gained in rows:
+            gains = {names: float(one.gains[n]) for names, one in gained.items() if one.gains[n] > 0}
+            for group in row.best(gains) if gains else []:
                 one = by_names[group.names]
-                groups[_name(group.names)] += times * np.array([1.0, *costs[group.names]])
+                groups[_name(group.names)] += times * np.array([1.0, *gained[group.names].costs[n]])
                 for task in one.tasks:
                     runs[task] += times
                 for name in one.others:
                     replaced[name] += times
+        found.append(_fusion(groups, replaced, runs, beside))
+    return found
+
+
+def _gains(
+    row: Sequence[_Possible], beside: Mapping[str, OperatorCost], judge: _Judge, at: Ints
+) -> dict[tuple[str, ...], _Gain]:
+    """Of the groups in a row of operators, by their names."""
+    found, room, every = {}, judge.rows(at), np.arange(len(at))
+    for one in row:
+        if any(name not in beside for name in one.others):
+            continue
+        fits = (one.needs[None] <= room[:, None]).all(2)
+        added = np.where(fits, judge.added(one.costs, at), np.inf)
+        best = added.argmin(1)
+        alone = np.zeros(len(at))
+        for task in one.tasks:
+            alone = alone + judge.alone[at, task]
+        for name in one.others:
+            alone = alone + judge.added(np.array(beside[name].cost) / beside[name].runs, at)
+        found[one.operators.names] = _Gain(alone - added[every, best], one.costs[best])
+    return found
+
+
+def _fusion(
+    groups: Mapping[str, Floats],
+    replaced: Mapping[str, float],
+    runs: Mapping[int, float],
+    beside: Mapping[str, OperatorCost],
+) -> Fusion:
+    """Of groups, by their names: how often and what they cost; of operators that are in groups, how often."""
     return Fusion(
         tuple(
             OperatorCost(name, "group", True, round(float(number), 6), StepCost(*map(float, cost)))

@@ -69,8 +69,11 @@ class _Judge:
     def __init__(self, alone: list[float]) -> None:
         self.alone = np.array([alone])
 
-    def added(self, costs: np.ndarray, machine: object, at: int) -> np.ndarray:
-        return costs[..., 0]
+    def added(self, costs: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.repeat(costs[None, ..., 0], len(at), 0)
+
+    def rows(self, at: np.ndarray) -> np.ndarray:
+        return np.array([[MACHINE.scratchpad_rows, MACHINE.accumulator_rows]] * len(at))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -95,7 +98,7 @@ def test_the_groups_taken_gain_most_of_all_that_do_not_overlap(seed: int) -> Non
             row.append(_Possible(operators, tuple(range(start, stop)), (), needs, costs))
     if not row:
         return
-    found = _taken([(1.0, [row])], (), range(length), MACHINE, _Judge(alone), 0)  # type: ignore[arg-type]
+    found = _taken([(1.0, [row])], (), range(length), _Judge(alone), [0])[0]  # type: ignore[arg-type]
     total = sum(one.cost.cycles for one in found.groups)
     total += sum(cost for cost, runs in zip(alone, found.runs, strict=True) if runs == 0)
     assert sorted(set(found.runs)) in ([0.0], [1.0], [0.0, 1.0])
