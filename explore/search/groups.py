@@ -9,22 +9,18 @@ there those groups are taken that together lower the objective most. From then o
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
-from baco.common import portable
 from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_choice import group_options
 from baco.compiler.network.groups import (
     Group,
-    GroupOperators,
-    GroupRow,
     GroupSchedule,
     groups_of,
     product_calls,
@@ -44,10 +40,17 @@ from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import EXPONENTS
 from baco.exploration.search.gradient import GROUPED_AFTER
+from baco.exploration.search.group_gains import (
+    Judge,
+    PossibleGroup,
+    PossibleGroups,
+    group_name,
+    plain_name,
+    taken_groups,
+)
 from baco.exploration.search.local import LocalSearch
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
-from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task, Workload
 
@@ -66,30 +69,6 @@ Ints = NDArray[np.int64]
 _FAR = 3.0
 
 
-@dataclass(frozen=True)
-class _Possible:
-    """A group as one unit on arrays of a side.
-
-    Attributes:
-        operators: of the group.
-        tasks: of its layers, by place in the workload.
-        others: names of its other operators.
-        needs: (schedules, 2) rows of scratchpad and accumulator.
-        costs: (schedules, fields of `StepCost`) of a run of the network.
-        group, schedules: what these are of.
-    """
-
-    operators: GroupOperators
-    tasks: tuple[int, ...]
-    others: tuple[str, ...]
-    needs: Floats
-    costs: Floats
-    group: Group | None = None
-    schedules: tuple[GroupSchedule, ...] = ()
-
-
-#: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
-PossibleGroups = list[tuple[float, list[list[_Possible]]]]
 _Parts = list[tuple[float, QuantisedNetwork]]
 
 
@@ -209,7 +188,7 @@ def _decided(
         for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
     )
     hardware = Hardware(dims, accumulators, scratchpads, points.units)
-    judge = _Judge(archive, hardware, *EXPONENTS[metric][:2])
+    judge = Judge(archive, hardware, *EXPONENTS[metric][:2])
     names = sorted({name for name, *_ in found})
     tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}
     choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
@@ -227,7 +206,7 @@ def _decided(
     for number, ((name, dim, units, operators), places) in enumerate(alike.items()):
         doing("accelerators that groups are chosen for", number, len(alike))
         groups = found.get((name, dim, units), [])
-        for at, one in zip(places, _taken(groups, operators, tasks[name], judge, places), strict=True):
+        for at, one in zip(places, taken_groups(groups, operators, tasks[name], judge, places), strict=True):
             fusions[name, at] = one
     for at in known:
         dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
@@ -300,7 +279,7 @@ def _possible(
     one_more: Callable[[], None] = lambda: None,
     only: Collection[str] | None = None,
     among: Mapping[Group, Collection[GroupSchedule]] | None = None,
-) -> list[list[_Possible]]:
+) -> list[list[PossibleGroup]]:
     """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all), and some schedules of
     those in `among`.
 
@@ -321,7 +300,7 @@ def _possible(
         possible = []
         for one in row:
             one_more()
-            if one.names not in known or (only is not None and _name(one.names) not in only):
+            if one.names not in known or (only is not None and group_name(one.names) not in only):
                 continue
             group = known[one.names]
             if group not in options:
@@ -336,9 +315,9 @@ def _possible(
             if isinstance(group, ProductChain):
                 found = product_calls(one, group.causal)
                 calls = len(found.offsets) if found is not None else 1
-            names = [_plain(name) for name in one.names]
+            names = [plain_name(name) for name in one.names]
             possible.append(
-                _Possible(
+                PossibleGroup(
                     one,
                     tuple(places[name] for name in names if name in places),
                     tuple(name for name in names if name not in places),
@@ -351,171 +330,3 @@ def _possible(
         if possible:
             rows.append(possible)
     return rows
-
-
-def _name(operators: Sequence[str]) -> str:
-    """Of a group."""
-    return " > ".join(map(_plain, operators))
-
-
-def _plain(name: str) -> str:
-    """Of the operators of repeated blocks, the name of the first."""
-    return name.partition("[")[0]
-
-
-class _Judge:
-    """What cycles and energy add to the logarithm of the objective of the best design on each accelerator, to first order.
-
-    Attributes:
-        known: (H,) where there is a design.
-        alone: (H, tasks) what one run of each task adds, as well mapped as the archive knows.
-        per_cycle, per_pj: (H,).
-    """
-
-    def __init__(self, archive: Archive, hardware: Hardware, energy: float, latency: float) -> None:
-        ratio = np.ones(len(hardware))
-        for _ in range(2):  # weighings lie around the ratio of the best one, which the first round finds
-            scan = archive.scan(hardware, ratio[:, None] * WEIGHINGS)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                value = energy * portable.log(scan.energy) + latency * portable.log(scan.latency)
-                best = np.where(np.isfinite(value), value, np.inf).argmin(1)[:, None]
-                pj, cycles = (np.take_along_axis(one, best, 1)[:, 0] for one in (scan.energy, scan.latency))
-                ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
-        self.known = np.isfinite(pj) & np.isfinite(cycles)
-        self.per_pj, self.per_cycle = energy / pj, latency / cycles
-        self._energy, self._hardware = archive.base.energy, hardware
-        sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
-        self._static = np.broadcast_to(
-            archive.space.static_pj_of(1.0, *sizes, hardware.units), hardware.dim.shape
-        )
-        self.alone = np.zeros((len(hardware), len(archive.tasks)))
-        for task in range(len(archive.tasks)):
-            pj_each, cycles_each = archive.costs(task, hardware)
-            with np.errstate(invalid="ignore"):
-                each = self.per_pj[:, None] * pj_each + self.per_cycle[:, None] * cycles_each
-            self.alone[:, task] = np.where(np.isfinite(each), each, np.inf).min(1, initial=np.inf)
-
-    def added(self, costs: Floats, at: Ints) -> Floats:
-        """What steps (..., fields of `StepCost`) add on accelerators at so many places, (places, ...)."""
-        h = self._hardware.take(at)
-
-        def each(values: Floats) -> Floats:
-            return values.reshape(-1, *(1,) * (costs.ndim - 1))
-
-        cycles, fixed, accumulator, scratchpad, _ = np.moveaxis(costs, -1, 0)
-        pj = self._energy.with_memories(
-            fixed,
-            accumulator,
-            scratchpad,
-            accumulator_kib=each(h.accumulator_kib),
-            scratchpad_kib=each(h.scratchpad_kib),
-            dim=each(h.dim),
-        )
-        pj = pj + cycles * each(self._static[at])
-        return np.asarray(each(self.per_pj[at]) * pj + each(self.per_cycle[at]) * cycles)
-
-    def rows(self, at: Ints) -> Floats:
-        """Rows of scratchpad and accumulator of accelerators, (places, 2)."""
-        h = self._hardware.take(at)
-        row = h.dim / 1024
-        return np.stack([h.scratchpad_kib / row, h.accumulator_kib / (4 * row)], 1)
-
-
-@dataclass(frozen=True)
-class _Gain:
-    """What a group gains on some accelerators, and its costs there; minus infinity where it does not fit."""
-
-    gains: Floats
-    costs: Floats
-
-
-def _taken(
-    parts: PossibleGroups,
-    rest: Sequence[OperatorCost],
-    tasks: Sequence[int],
-    judge: _Judge,
-    places: Sequence[int],
-) -> list[Fusion]:
-    """The groups of a network that lower the objective most on each of some accelerators.
-
-    Args:
-        rest: of its program without groups, on all of them.
-        tasks: of the network, by place in the workload.
-        places: of the accelerators with the judge.
-    """
-    beside = {one.operator: one for one in rest}
-    at = np.array(places, dtype=np.int64)
-    rows = [
-        (
-            times,
-            {one.operators.names: one for one in row},
-            GroupRow([one.operators for one in row]),
-            _gains(row, beside, judge, at),
-        )
-        for times, all_rows in parts
-        for row in all_rows
-    ]
-    found = []
-    for n in range(len(at)):
-        groups: dict[str, Floats] = defaultdict(lambda: np.zeros(1 + len(StepCost._fields)))
-        replaced: dict[str, float] = defaultdict(float)
-        runs = dict.fromkeys(tasks, 0.0)
-        for times, by_names, row, gained in rows:
-            gains = {names: float(one.gains[n]) for names, one in gained.items() if one.gains[n] > 0}
-            for group in row.best(gains) if gains else []:
-                one = by_names[group.names]
-                groups[_name(group.names)] += times * np.array([1.0, *gained[group.names].costs[n]])
-                for task in one.tasks:
-                    runs[task] += times
-                for name in one.others:
-                    replaced[name] += times
-        found.append(_fusion(groups, replaced, runs, beside))
-    return found
-
-
-def _gains(
-    row: Sequence[_Possible], beside: Mapping[str, OperatorCost], judge: _Judge, at: Ints
-) -> dict[tuple[str, ...], _Gain]:
-    """Of the groups in a row of operators, by their names."""
-    found, room, every = {}, judge.rows(at), np.arange(len(at))
-    for one in row:
-        if any(name not in beside for name in one.others):
-            continue
-        fits = (one.needs[None] <= room[:, None]).all(2)
-        added = np.where(fits, judge.added(one.costs, at), np.inf)
-        best = added.argmin(1)
-        alone = np.zeros(len(at))
-        for task in one.tasks:
-            alone = alone + judge.alone[at, task]
-        for name in one.others:
-            alone = alone + judge.added(np.array(beside[name].cost) / beside[name].runs, at)
-        found[one.operators.names] = _Gain(alone - added[every, best], one.costs[best])
-    return found
-
-
-def _fusion(
-    groups: Mapping[str, Floats],
-    replaced: Mapping[str, float],
-    runs: Mapping[int, float],
-    beside: Mapping[str, OperatorCost],
-) -> Fusion:
-    """Of groups, by their names: how often and what they cost; of operators that are in groups, how often."""
-    return Fusion(
-        tuple(
-            OperatorCost(name, "group", True, round(float(number), 6), StepCost(*map(float, cost)))
-            for name, (number, *cost) in groups.items()
-            if round(float(number), 6) > 0
-        ),
-        tuple(
-            OperatorCost(
-                name,
-                beside[name].function,
-                beside[name].on_accelerator,
-                round(number, 6),
-                StepCost(*(value * number / beside[name].runs for value in beside[name].cost)),
-            )
-            for name, number in replaced.items()
-            if round(number, 6) > 0
-        ),
-        tuple(round(number, 6) for number in runs.values()),
-    )

@@ -26,7 +26,7 @@ from baco.exploration.operators import OperatorCost
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import network_totals
 from baco.exploration.rest import RestOfPrograms
-from baco.exploration.search.groups import _Possible, _taken
+from baco.exploration.search.group_gains import PossibleGroup, taken_groups
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.plan import SearchedSchedules
@@ -95,10 +95,10 @@ def test_the_groups_taken_gain_most_of_all_that_do_not_overlap(seed: int) -> Non
             costs = np.zeros((count, len(StepCost._fields)))
             costs[:, 0] = random.integers(1, 150, count)
             operators = GroupOperators(tuple(ops[start:stop]))  # type: ignore[arg-type]
-            row.append(_Possible(operators, tuple(range(start, stop)), (), needs, costs))
+            row.append(PossibleGroup(operators, tuple(range(start, stop)), (), needs, costs))
     if not row:
         return
-    found = _taken([(1.0, [row])], (), range(length), _Judge(alone), [0])[0]  # type: ignore[arg-type]
+    found = taken_groups([(1.0, [row])], (), range(length), _Judge(alone), [0])[0]  # type: ignore[arg-type]
     total = sum(one.cost.cycles for one in found.groups)
     total += sum(cost for cost, runs in zip(alone, found.runs, strict=True) if runs == 0)
     assert sorted(set(found.runs)) in ([0.0], [1.0], [0.0, 1.0])
