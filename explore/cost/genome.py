@@ -16,6 +16,7 @@ is macro form on an array of side 2^(n + 1). Further dataflows have the numbers 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -291,6 +292,12 @@ def needs(
 
 def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
     """One genome row as a mapping object."""
+    return _mapping(np.asarray(genome, dtype=np.int64).tobytes(), groups, double_buffer)
+
+
+@functools.lru_cache(maxsize=16_384)  # designs share most of their mappings
+def _mapping(row: bytes, groups: int, double_buffer: bool) -> Mapping:
+    genome = np.frombuffer(row, dtype=np.int64)
     flow = FLOWS[int(genome[FLOW])]
     inside = _REGISTER[int(genome[FLOW])]
     t1, t2, t3 = genome[T1], genome[T2], genome[T3]

@@ -1,6 +1,6 @@
-"""One-loop gradient descent with exact combination and local search: the main searcher.
+"""One-loop search with exact combination, local search and, with the reference model, gradient descent: the main searcher.
 
-It begins with mappings that fill hardware points drawn from the space, and goes on in three kinds of batches.
+It begins with mappings that fill hardware points drawn from the space, and goes on in batches of up to three kinds.
 *Descent*: the relaxed mappings of all tasks on several leading accelerators, each minimising its own weighing of
 energy, latency and area, move together by gradients, the accelerator being inferred from them; what they
 round to on the way is evaluated. *Local search*: neighbours of the mappings chosen on the leading accelerators
@@ -90,10 +90,9 @@ class GradientSearch:
 
     #: Share of descent in the evaluations since the warm-up, above which local search goes on; None for none.
     descent_share: float | None = 0.2
-    #: The same where there are macros. Descent costs most of a search's time there, and is worth nothing at equal
-    #: evaluations: on BERT and ResNet-18 at 1,500 samples, two seeds, EDPs with a share of 0.2 were 0.997 to 1.09 times
-    #: those without (2.5% worse in the geometric mean).
-    macro_descent_share = 0.04
+    #: The same where there are macros: none. Descent costs much time there, and is worth nothing
+    #: (docs/how-good-is-the-search.md).
+    macro_descent_share: float | None = None
     #: Whether local search goes where importance says, or evenly to all layers (to see what importance is worth).
     by_importance = True
 
