@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tests.accel.loop_conv_expansion import CONFIG, Command, LoopConv, Machine
+from tests.gemmini.loop_conv import CONFIG, Command, LoopConv, Machine
 
 KINDS = (
     "plain",

@@ -1,6 +1,6 @@
 """Builds a Verilated module and its C++ bench into one executable, with the tools of the package index.
 
-Executables are kept in a folder of the user's temporary directory, named by a hash of everything that went in.
+Executables are kept in the tests' cache, named by a hash of everything that went in.
 """
 
 import fcntl
@@ -10,7 +10,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -26,8 +25,8 @@ CONSTANTS = [
 
 
 def _cache() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"baco-benches-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(os.environ["BACO_CACHE"]) / "benches"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 

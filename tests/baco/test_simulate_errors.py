@@ -8,8 +8,8 @@ import pytest
 
 from baco.accel.config import Accelerator
 from baco.main import run
+from tests.machines import SMALL
 from tests.sim.accel_programs import build_source
-from tests.sim.harness_helpers import SMALL
 
 YAML = "name: small\ndim: 4\nscratchpad_kib: 16\naccumulator_kib: 8\n"
 ENGINES = ("functional", "rtl")

@@ -11,7 +11,7 @@ from baco.bench.timing import bench_timing
 from baco.common.errors import InputError
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.sim.harness_helpers import SMALL
+from tests.machines import SMALL
 from tests.sim.riscv_programs import compile_program
 
 HEADER = "file,style,layer,mapping,original_cycles\n"

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.compiler import bench_compiler, geometric_mean, layer_program, report_text, write_report
 from baco.bench.layer_shapes import layer_shapes
@@ -13,8 +12,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
-
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
+from tests.machines import SMALL
 
 
 def test_layers():

@@ -18,7 +18,7 @@ from baco.exploration.executors.engine import ExecutorChoice
 from baco.sim.cosim.minimise import Minimised
 from baco.sim.cosim.run import StreamOutcome
 from baco.sim.cosim.stream import Stream
-from tests.sim.cosim_streams import PLAIN, SCARCE
+from tests.machines import PLAIN, SCARCE
 
 STREAMS, FAILING = 250, {30, 110, 249}
 

@@ -1,4 +1,4 @@
-"""What tests of co-simulation share: accelerators, commands for the array of 4 x 4, and Verilog with planted bugs."""
+"""What tests of co-simulation share: commands for the array of 4 x 4, and Verilog with planted bugs."""
 
 from __future__ import annotations
 
@@ -7,33 +7,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from baco.accel.config import Accelerator, Features
 from baco.accel.isa import IDENTITY_SCALE, Command, encode
 from baco.sim.cosim.stream import Item, Stream, group_items
-
-#: Everything on, and the partial sums of Gemmini; small memories.
-WHOLE = Accelerator(
-    name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
-    features=Features(mvin_scale_acc=True, row_functions=True),
-)  # fmt: skip
-#: Normaliser commands and functions of rows; what leaves in a cycle is a whole row of results.
-NORMAL = Accelerator(
-    name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32, tile_rows=4,
-    features=Features(normalizations=True, row_functions=True),
-)  # fmt: skip
-#: Few of everything: queues and stations of one entry, one bank, half of the features.
-SCARCE = Accelerator(
-    name="scarce", dim=8, dataflow="WS", scratchpad_kib=2, accumulator_kib=2, scratchpad_banks=1,
-    accumulator_banks=1, dma_bits=32, dma_max_bytes=8, dma_requests=1, load_queue=1, execute_queue=1,
-    store_queue=1, load_entries=1, execute_entries=2, store_entries=1, counters=1,
-    features=Features(training_convs=False, first_layer=False, max_pool=False, mvin_scale=False, preload_d=False),
-)  # fmt: skip
-#: Nothing but products: the smallest array.
-PLAIN = Accelerator(
-    name="plain", dim=2, dataflow="OS", scratchpad_kib=1, accumulator_kib=1, scratchpad_banks=8,
-    accumulator_banks=4, dma_bits=128, dma_max_bytes=128, counters=0, partial_sum_bits=32,
-    features=Features(loop_ws=False, loop_conv=False, activations=False, accumulator_scale=False),
-)  # fmt: skip
 
 ACC = 1 << 31
 NOWHERE = 2**32 - 1

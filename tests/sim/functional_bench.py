@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from baco.accel.legality.cpp import cpp_sources
-from tests.sim.numpy_gemmini import GemminiConfig
+from tests.gemmini.machine import GemminiConfig
 
 SOURCES = Path(__file__).parents[2] / "baco" / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"
@@ -40,16 +40,16 @@ class Outcome:
 
 
 def driver() -> Path:
-    """The executable, in a folder of the user's temporary directory named by a hash of what went in."""
+    """The executable, in the tests' cache, named by a hash of what went in."""
     sources = [SOURCES / f"{name}.cpp" for name in PARTS.split()] + [DRIVER]
     written = cpp_sources()
     key = hashlib.sha256(importlib.metadata.version("ziglang").encode())
-    for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
+    for path in [*sources, *sorted(SOURCES.glob("*.h")), Path(__file__)]:
         key.update(path.read_bytes() + b"\0")
     for text in written.values():
         key.update(text.encode() + b"\0")
-    folder = Path(tempfile.gettempdir()) / f"baco-benches-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(os.environ["BACO_CACHE"]) / "benches"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = folder / f"functional-{key.hexdigest()[:20]}"
     with open(folder / "functional.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side

@@ -1,18 +1,17 @@
-"""What tests of the harness share: a small accelerator, and a stand-in for its Verilog."""
+"""What tests of the harness share: commands of streams, and a stand-in for the Verilog of an accelerator."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from baco.accel.config import Accelerator
 from baco.accel.isa import encode
 from baco.sim.build import Waves, rtl_simulator
 from baco.sim.engines.native import run_simulator
 from baco.sim.job import Job, Simulation
 from baco.sim.toolchain import toolchain
+from tests.machines import SMALL
 
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 BASE = 0x80000000
 
 

@@ -69,7 +69,7 @@ class LoopProgram(Program):
                 self.cmd(25, 0, 0)
             flags = a_t | b_t << 1
             target = 0
-            if r.random() < 0.2 or 24 in self.model.slots[self.model.slot]:
+            if r.random() < 0.2 or 24 in self.model.ws.slots[self.model.ws.slot].payload:
                 self.place(BI * BK * dim, BK * BJ * dim)
                 ids = 0
             if to_spad and BI * BJ * dim <= c.scratchpad_rows:

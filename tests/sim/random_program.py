@@ -11,7 +11,7 @@ import random
 
 import numpy as np
 
-from tests.sim.numpy_gemmini import ONE, GemminiConfig, NumpyGemmini
+from tests.gemmini.machine import ONE, GemminiConfig, NumpyGemmini
 
 BASE = 0x80000000
 INPUT_BYTES = 1 << 16

@@ -14,14 +14,13 @@ from baco.sim.cosim.run import random_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, Recording, Simulation
 from baco.sim.trace import LogEntry, read_log
-from tests.sim.harness_helpers import BASE, SMALL, command
+from tests.machines import PLAIN, SMALL, UNITS, WHOLE
+from tests.sim.harness_helpers import BASE, command
 
 ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29
 ENGINES = ("functional", "rtl")
 #: Sides and dataflows that random streams are counted on.
-FUNCTIONS = SMALL.replace(features={"row_functions": True})
-NORMALIZED = SMALL.replace(features={"normalizations": True})
-RANDOM = (SMALL, SMALL.replace(dataflow="OS"), FUNCTIONS)
+RANDOM = (SMALL, PLAIN, WHOLE)
 
 
 def play(
@@ -147,9 +146,9 @@ def test_functions_of_rows_by_hand(tmp_path: Path, engine: str) -> None:
     text += command("MVOUT", address=BASE + 192, local=ACCUMULATOR | 16, cols=7, rows=3)
     text += command("CONFIG_FUNCTION", function=3, product=1, shift=12, parameter=ACCUMULATOR | 4)
     text += command("MVOUT", address=BASE + 256, local=8, cols=5, rows=2) + "fence\n"
-    result, _ = play(tmp_path, text, engine, FUNCTIONS)
+    result, _ = play(tmp_path, text, engine, UNITS)
     assert result.activity == counts(
-        FUNCTIONS,
+        UNITS,
         table_elements=3 * 4,
         softmax_elements=3 * 8,
         normalisation_elements=3 * 8,
@@ -176,9 +175,9 @@ def test_normaliser_commands_by_hand(tmp_path: Path, engine: str) -> None:
         text += command("CONFIG_NORM", activation_msb=int(activation == 0), stats_id=1)
         text += command("CONFIG_NORM", set_stats_id_only=1, activation_msb=1)
         text += store(0, rows)
-    result, _ = play(tmp_path, text + "fence\n", engine, NORMALIZED)
+    result, _ = play(tmp_path, text + "fence\n", engine, UNITS)
     assert result.activity == counts(
-        NORMALIZED,
+        UNITS,
         variance_elements=2 * (2 * 8),
         exponential_elements=2 * (2 * 8),
         layer_norm_elements=8,
@@ -343,7 +342,7 @@ def stream_text(accelerator: Accelerator, index: int) -> str:
 def test_random_streams_on_both_engines(tmp_path: Path, accelerator: Accelerator) -> None:
     """The engines execute the same commands, each unit in the same order, and count what a separate count finds."""
     seen: Counter[str] = Counter()
-    few = (17, 23, 61) if accelerator is FUNCTIONS else ()  # softmax and normalisation are in few streams
+    few = (16, 17, 25) if accelerator is WHOLE else ()  # functions of rows are in few streams
     for index in (*range(12), *few):
         text = stream_text(accelerator, index)
         results = {}

@@ -13,8 +13,8 @@ from baco.common.errors import InputError
 from baco.sim.elf import ElfProgram, Segment, load_elf
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
+from tests.machines import SMALL
 from tests.sim.elf_builder import BASE, GOOD, elf_bytes
-from tests.sim.harness_helpers import SMALL
 from tests.sim.riscv_programs import compile_program
 
 SIZE = 1 << 20

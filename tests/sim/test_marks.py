@@ -11,14 +11,13 @@ import pytest
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnitAttr
 
-from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.codegen.program import Buffer, Program, build_program
 from baco.compiler.ir.emit import Emitter
 from baco.sim.engines.base import check_job, run_job
 from baco.sim.job import Job, Watchpoint
+from tests.machines import SMALL
 
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 LABELS = ["inside", "at_load", "at_fence", "after"]
 
 

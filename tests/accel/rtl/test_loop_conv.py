@@ -11,9 +11,10 @@ import pytest
 from baco.accel.config import Features
 from baco.accel.isa import Command as IsaCommand
 from baco.accel.isa import Field, command_type
-from tests.accel.command_interpreter import Interpreter
 from tests.accel.legality.rule_interpreter import Legality, Refusal
-from tests.accel.loop_conv_expansion import (
+from tests.accel.loop_conv_layers import KINDS, random_layer
+from tests.accel.testbench import BENCHES, RTL, build
+from tests.gemmini.loop_conv import (
     CONFIG,
     MVIN,
     MVIN2,
@@ -25,8 +26,7 @@ from tests.accel.loop_conv_expansion import (
     LoopConv,
     Machine,
 )
-from tests.accel.loop_conv_layers import KINDS, random_layer
-from tests.accel.testbench import BENCHES, RTL, build
+from tests.gemmini.machine import GemminiConfig, NumpyGemmini
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",
@@ -307,9 +307,18 @@ def test_illegal_loops_are_refused(unroller: tuple[Machine, Path], part: int, tm
 
 
 def _run(machine: Machine, memory: np.ndarray, commands: list[Command]) -> np.ndarray:
-    interpreter = Interpreter(machine, memory.copy())
-    interpreter.run(commands)
-    return interpreter.memory
+    """Memory after commands one after the other; local memories start with junk, so that what was never loaded shows."""
+    config = GemminiConfig(
+        dim=machine.dim, scratchpad_rows=machine.sp_rows, accumulator_rows=machine.acc_rows,
+        dma_max_bytes=machine.dma_max_bytes,
+    )  # fmt: skip
+    gemmini, random = NumpyGemmini(config, memory.copy(), base=0), np.random.default_rng(7)
+    gemmini.ex.ws = True
+    gemmini.sp[:] = random.integers(-128, 128, gemmini.sp.shape)
+    gemmini.acc[:] = random.integers(-(1 << 20), 1 << 20, gemmini.acc.shape)
+    for command in commands:
+        gemmini.execute(*command)
+    return gemmini.memory
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,8 @@ import pytest
 from baco.accel.config import Features
 from baco.accel.isa import Command as IsaCommand
 from tests.accel.legality.rule_interpreter import Legality, error_named
-from tests.accel.loop_ws_expansion import (
+from tests.accel.testbench import BENCHES, RTL, build
+from tests.gemmini.loop_ws import (
     ADDRS_AB,
     ADDRS_DC,
     BOUNDS,
@@ -28,7 +29,7 @@ from tests.accel.loop_ws_expansion import (
     LoopWs,
     Raw,
 )
-from tests.accel.testbench import BENCHES, RTL, build
+from tests.seeds import seeds
 
 SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_check", "_walk", "_execute", "_store"]]
 FEATURES = ["BACO_READ_FULL", "BACO_READ_SMALL"]
@@ -287,7 +288,7 @@ def _chances(seed: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(5, of=10))
 def test_random_loops(unit: Unit, seed: int, tmp_path: Path) -> None:
     program = Program(unit, seed)
     for _ in range(24):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baco.bench.learned.guided import METHODS, Space, tune, tune_together
+from baco.bench.learned.guided import METHODS, TrialSpace, tune, tune_together
 
 
-def space(rows: int, operators: int, *, right: bool) -> Space:
+def space(rows: int, operators: int, *, right: bool) -> TrialSpace:
     """Cycles that grow with the first of three features; the analytical model says so, or the opposite."""
     drawn = np.random.default_rng(4)
     features = drawn.random((rows, 3))
     measured = 1000 * np.exp(features[:, 0])
-    return Space(
+    return TrialSpace(
         "made up", features, measured if right else 1e6 / measured, measured, np.arange(rows) % operators
     )
 

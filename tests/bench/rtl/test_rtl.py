@@ -22,7 +22,7 @@ from baco.common.errors import BacoError, InfeasibleError, InputError
 from baco.compiler.choice.gemmini import gemmini_matmul_tile
 from baco.sim.build import rtl_simulator
 from baco.sim.job import MainMemory
-from tests.sim.harness_helpers import SMALL
+from tests.machines import SMALL
 
 DIM = SMALL.dim
 #: Operand 2 cycles, operand register 1, through the array and its skew 2 * dim.

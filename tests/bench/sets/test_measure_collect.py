@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import baco.bench.sets.collect as collecting
-from baco.accel.config import Accelerator
 from baco.bench.sets.dataset import read_dataset
 from baco.bench.sets.sets import Sample
 from baco.compiler.layers.layer import Layer
@@ -18,8 +17,7 @@ from baco.compiler.schedules.schedule import ExplicitSchedule
 from baco.exploration.executors.engine import ExecutorChoice
 from baco.main import run
 from baco.workloads.problem import Problem
-
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
+from tests.machines import SMALL
 
 
 def rows(name: str, count: int | None = None) -> Iterator[Sample]:

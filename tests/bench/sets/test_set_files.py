@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from baco.accel.config import Accelerator
 from baco.bench.sets.accelerators import SETS, accelerators_of
 from baco.bench.sets.dataset import MeasuredRow, measured_stratum, read_dataset, write_dataset
 from baco.bench.sets.micro import probes
@@ -22,8 +21,8 @@ from baco.compiler.schedules.schedule import (
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.measure.measurement import Measurement
 from baco.workloads.problem import Problem
+from tests.machines import SMALL
 
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 PRODUCT = Layer(Problem(P=9, C=7, K=6), bias=True, scale=0.01)
 #: The whole product as one tile, single buffers: two blocks of depth and of columns, three of pixels.
 WHOLE = parse_mapping_text("L3[WIO] N1 - L2[WI] N1 K4X - L1[O] K2 C2 C4X - L0[W] P9 buffers 1,1,1")

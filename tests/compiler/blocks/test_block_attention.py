@@ -17,6 +17,7 @@ from baco.compiler.dialects.context import all_dialects
 from baco.compiler.language.cost import predicted_cycles
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.styles.fused.chain import ProductChain
+from tests import machines
 from tests.compiler.blocks.block_kernels import Case, int8s, saturated
 from tests.compiler.blocks.block_run import execute, machine
 
@@ -146,7 +147,7 @@ def test_attention_as_one_unit_is_right(make: Any, shape: tuple[int, int, int, i
 
 
 def test_attention_in_rtl() -> None:
-    _, result = execute(apart(3, 2, 24, 8, 8), UNITS, engine="rtl", blockwise=False)
+    _, result = execute(apart(3, 2, 24, 8, 8), machines.UNITS, engine="rtl", blockwise=False)
     launch = apart(3, 2, 24, 8, 8)
     predicted = predicted_cycles(launch.launcher.bind(*launch.arguments), UNITS)
     assert predicted < result.cycles < 2 * predicted  # of such a small one most is beginning and end
@@ -186,7 +187,7 @@ def test_causal_attention_as_one_unit_is_right(shape: tuple[int, int, int, int])
 
 
 def test_causal_attention_in_rtl() -> None:
-    execute(masked(3, 2, 24, 8, 8), UNITS, engine="rtl", blockwise=False)
+    execute(masked(3, 2, 24, 8, 8), machines.UNITS, engine="rtl", blockwise=False)
 
 
 @pytest.mark.parametrize("accelerator", [UNITS, machine(4), machine(8), machine(8, dataflow="OS")])
@@ -195,7 +196,7 @@ def test_block_by_block_it_is_the_same(accelerator: Accelerator) -> None:
 
 
 def test_block_by_block_by_the_unit_in_rtl() -> None:
-    _, result = execute(apart(5, 2, 12, 8, 4), UNITS, engine="rtl")
+    _, result = execute(apart(5, 2, 12, 8, 4), machines.UNITS, engine="rtl")
     assert "LOAD_TABLE" in result.commands
 
 

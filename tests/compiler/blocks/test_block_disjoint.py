@@ -10,6 +10,7 @@ from xdsl.dialects import memref, scf
 
 from baco.compiler.blocks.disjoint import writes_once
 from tests.compiler.ir.ir_helpers import parsed
+from tests.seeds import seeds
 
 
 def _random_store(seed: int) -> tuple[str, bool]:
@@ -60,7 +61,7 @@ func.func @f(%p: memref<4096xi8>, %v: memref<?x{columns}xi8>) {{
     return text, once
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(20, of=60))
 def test_random_stores(seed: int) -> None:
     text, once = _random_store(seed)
     module = parsed(text)

@@ -18,6 +18,7 @@ from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.passes.pipeline_loads import PipelineLoads
 from tests.compiler.blocks.block_kernels import CASES, Case, dot, gemm, int8s
 from tests.compiler.blocks.block_run import execute, machine
+from tests.machines import SMALL
 
 
 @baco.jit
@@ -170,8 +171,8 @@ def test_kernels_with_stages(name: str, stages: int) -> None:
 def test_stages_in_rtl(stages: int) -> None:
     """The hardware's own ordering keeps loads into a place behind the products that still read it."""
     rng = np.random.default_rng(5)
-    execute(nested(rng, 2, 3, 5, (8, 8, 4)), machine(4), engine="rtl", stages=stages)
-    execute(gemm(rng, (37, 21, 45), (16, 8, 8)), machine(4), engine="rtl", stages=stages)
+    execute(nested(rng, 2, 3, 5, (8, 8, 4)), SMALL, engine="rtl", stages=stages)
+    execute(gemm(rng, (37, 21, 45), (16, 8, 8)), SMALL, engine="rtl", stages=stages)
 
 
 def test_fewer_places_where_memory_is_small() -> None:

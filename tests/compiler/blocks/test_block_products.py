@@ -31,6 +31,7 @@ from tests.compiler.blocks.block_kernels import (
 )
 from tests.compiler.blocks.block_run import execute, machine
 from tests.compiler.blocks.test_block_results import SHAPES
+from tests.machines import SMALL
 
 
 def product_of(launcher: Any, arguments: tuple[Any, ...]) -> TiledProduct:
@@ -111,7 +112,7 @@ def test_products_in_rtl() -> None:
     rng = np.random.default_rng(12)
     layers = layer_case(rng, (45, 27, 40), (16, 8, 16), 2)
     for case in (layers, transposed(rng, (29, 33, 17), False, True), batched(rng, 3, (9, 11, 14), (8, 8, 8))):
-        _, result = execute(case, machine(4), engine="rtl", blockwise=False)
+        _, result = execute(case, SMALL, engine="rtl", blockwise=False)
         assert result.commands["LOOP_WS"], case.name
 
 

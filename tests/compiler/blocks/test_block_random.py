@@ -10,6 +10,8 @@ import pytest
 from baco.common.errors import InfeasibleError
 from tests.compiler.blocks.block_run import execute, machine
 from tests.compiler.blocks.random_blocks import random_case
+from tests.machines import SMALL, UNITS
+from tests.seeds import seeds
 
 MACHINES = {
     "dim 4": {"dim": 4},
@@ -22,7 +24,7 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(14, of=30))
 def test_random_programs(seed: int, tmp_path: Path) -> None:
     options = list(MACHINES.values())[seed % len(MACHINES)]
     execute(random_case(seed, tmp_path), machine(**options))
@@ -30,11 +32,10 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(2000, 2006))
 def test_random_programs_in_rtl(seed: int, tmp_path: Path) -> None:
-    options = MACHINES["functions of rows" if seed % 2 else "dim 4"]
-    execute(random_case(seed, tmp_path), machine(**options), engine="rtl")
+    execute(random_case(seed, tmp_path), UNITS if seed % 2 else SMALL, engine="rtl")
 
 
-@pytest.mark.parametrize("seed", range(3000, 3012))
+@pytest.mark.parametrize("seed", seeds(6, of=12, start=3000))
 def test_small_memories(seed: int, tmp_path: Path) -> None:
     """Exact, or refused with need and capacity; single copies are used where double ones do not fit."""
     small = machine(4, scratchpad_kib=1, accumulator_kib=1, scratchpad_banks=1, accumulator_banks=1)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.compiler.blocks.block_kernels import CASES, gemm, requantise
 from tests.compiler.blocks.block_run import execute, machine
+from tests.machines import SMALL
 
 #: M, N, K and the sides of the blocks: whole, smaller than a tile, multiples of nothing.
 SHAPES = [
@@ -94,13 +95,13 @@ def test_requantisation_in_whole_numbers(scale: float) -> None:
 
 @pytest.mark.parametrize("name", ["fused with relu", "attention", "all by columns", "two products"])
 def test_kernels_in_rtl(name: str) -> None:
-    execute(CASES[name](np.random.default_rng(12)), machine(4), engine="rtl")
+    execute(CASES[name](np.random.default_rng(12)), SMALL, engine="rtl")
 
 
 def test_matmul_in_rtl() -> None:
     for index in (4, 10, 16):
         shape, blocks = SHAPES[index]
-        execute(gemm(np.random.default_rng(index), shape, blocks), machine(4), engine="rtl")
+        execute(gemm(np.random.default_rng(index), shape, blocks), SMALL, engine="rtl")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from baco.accel.config import Accelerator
 from baco.compiler.dialects.instgem import CommandOp, FenceOp
-from tests.sim.numpy_gemmini import GemminiConfig, LoadState, NumpyGemmini, Place, bits
+from tests.gemmini.machine import GemminiConfig, LoadState, NumpyGemmini, Place, bits
 
 __all__ = ["Machine", "python_of"]
 
@@ -146,6 +146,9 @@ class StrictGemmini(NumpyGemmini):
             self.dirty[addresses - self.base + byte] = True
 
     def mvin(self, state: LoadState, address: int, rs2: int) -> None:
+        if self.unrolling:  # the unroller waits by itself
+            super().mvin(state, address, rs2)
+            return
         to, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
         assert state.block_stride >= rows
         blocks = -(-cols // self.dim)
@@ -162,6 +165,8 @@ class StrictGemmini(NumpyGemmini):
         super().mvin(state, address, rs2)
 
     def used(self, accumulator: bool, rows: np.ndarray) -> None:
+        if self.unrolling:
+            return
         assert not self.raced[accumulator][rows].any(), "loads of one row may be out of order"
         self.flying.difference_update(np.unique(self.load_of[accumulator][rows]).tolist())
 
@@ -176,11 +181,12 @@ class StrictGemmini(NumpyGemmini):
         return super().stored(source, row, col)
 
     def compute(self, preloaded: bool, rs1: int, rs2: int) -> None:
-        assert not self.added, "a load adds beside products"
-        self.computed = True
         target = self.target
         assert target is not None
-        if not target.place.garbage:
+        if not self.unrolling:
+            assert not self.added, "a load adds beside products"
+            self.computed = True
+        if not self.unrolling and not target.place.garbage:
             rows = target.place.row + np.arange(target.rows) * self.ex.stride_c
             # a result waits for the loads of its rows, be it added to them or not
             self.flying.difference_update(np.unique(self.load_of[True][rows]).tolist())

@@ -13,6 +13,7 @@ from baco.common.cache import Cache
 from baco.common.errors import BacoError
 from baco.compiler.language import compile as compiling
 from tests.compiler.language import example_kernels as kernels
+from tests.machines import SMALL
 
 RNG = np.random.default_rng(11)
 
@@ -63,7 +64,7 @@ def test_the_gemm_of_the_thesis(shape: tuple[int, int, int], blocks: tuple[int, 
 
 
 def test_the_gemm_of_the_thesis_in_rtl() -> None:
-    result, expected, measured = gemm((10, 7, 13), (8, 4, 8), accelerator=machine(4), engine="rtl")
+    result, expected, measured = gemm((10, 7, 13), (8, 4, 8), accelerator=SMALL, engine="rtl")
     assert np.array_equal(result, expected)
     assert measured.cycles > 0
 

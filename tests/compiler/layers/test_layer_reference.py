@@ -10,6 +10,7 @@ from baco.compiler.layers.layer import Layer, Pooling
 from baco.compiler.layers.reference import draw_tensors, layer_result, requantise
 from baco.workloads.problem import Problem
 from tests.compiler.layers.layer_oracle import run_layer
+from tests.seeds import seeds
 
 
 def _random_layer(random: np.random.Generator) -> Layer:
@@ -43,7 +44,7 @@ def _random_layer(random: np.random.Generator) -> Layer:
                  scale=scale, pooling=pooling)  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, of=25))
 def test_random_layers(seed: int) -> None:
     random = np.random.default_rng(seed)
     made = 0

@@ -15,6 +15,7 @@ from baco.compiler.mapping.pipeline import run_pipeline
 from baco.compiler.mapping.templates import chained_products, tiled_product
 from baco.compiler.mapping.text import parse_tree
 from baco.compiler.mapping.tree import Loop, Residency, Tile
+from tests.seeds import seeds
 
 MACHINE = Machine(
     "small",
@@ -59,7 +60,7 @@ def test_few_copies_hold_loads_back() -> None:
     assert run_pipeline(tree, operators, MACHINE).cycles == 4 * (4 * 64 / 2 + 3) + passed + 4 * 4 + 3 + 1
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(20, of=60))
 def test_words_are_those_of_the_movement_analysis(seed: int) -> None:
     """Blocks followed one by one against the closed form, loops in any order, sums through main memory included."""
     rng = np.random.default_rng(seed)

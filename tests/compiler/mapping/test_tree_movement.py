@@ -23,6 +23,7 @@ from baco.exploration.cost.reference import tensor_accesses
 from baco.workloads.problem import DIMS, Problem
 from tests.compiler.mapping.random_trees import draw_fused
 from tests.compiler.mapping.slice_walk import Walk
+from tests.seeds import seeds
 
 
 def _counts(found: list[Transfer]) -> dict[tuple[str, int, int, tuple[str, ...]], tuple[int, int, int]]:
@@ -40,7 +41,7 @@ def compare(tree: Tile, operators: list[Contraction]) -> None:
             assert one.distinct == walk.distinct[name]
 
 
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", seeds(4, of=10))
 def test_fused_trees_move_what_a_walk_moves(part: int) -> None:
     r = random.Random(part)
     done = 0
@@ -74,7 +75,7 @@ def draw_mapping(
     return mapping, Problem(*bounds, *shape, groups=r.choice((1, 1, 1, 2)))
 
 
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", seeds(4, of=12))
 def test_mappings_move_what_a_walk_moves(part: int) -> None:
     r = random.Random(part)
     for _ in range(100):

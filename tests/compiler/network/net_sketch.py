@@ -14,9 +14,10 @@ from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.reference import reference
 from baco.compiler.network.views import View, dense
 from baco.sim.engines.program import run_program
+from tests.machines import SMALL
 
 Array = np.ndarray[Any, Any]
-DIM4 = Accelerator(name="four", dim=4, scratchpad_kib=16, accumulator_kib=8)
+DIM4 = SMALL
 
 
 @dataclass

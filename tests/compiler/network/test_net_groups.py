@@ -40,12 +40,10 @@ from baco.compiler.styles.fused.merged import MergedProducts
 from baco.exploration.cost.rest import sketches
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from tests.machines import UNITS
 
-UNITS4 = DIM4.replace(
-    name="small-transformer", scratchpad_kib=16, accumulator_kib=16, features={"row_functions": True}
-)
 TEMPLATE = IntegerOperator("", (), View("x", (1,), (1,)))
-UNITS16 = UNITS4.replace(dim=16, scratchpad_kib=64, accumulator_kib=64)
+UNITS16 = UNITS.replace(dim=16, scratchpad_kib=64, accumulator_kib=64)
 
 
 def heads(value: View, rows: int, count: int, size: int) -> View:
@@ -91,7 +89,7 @@ def attention(
 
 def always(names: tuple[str, ...], group: Group, between: RowCode | None) -> tuple[GroupSchedule, float]:
     """One unit, whether it pays or not; the longer the better."""
-    return group_schedule(group, UNITS4), float(len(names))
+    return group_schedule(group, UNITS), float(len(names))
 
 
 def sketch(seed: int = 0) -> Sketch:
@@ -102,7 +100,7 @@ def sketch(seed: int = 0) -> Sketch:
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_one_unit(engine: str, causal: bool) -> None:
     s = attention(sketch(), causal=causal)
-    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    program = check(s, UNITS, engine, schedule=scheduler(UNITS), groups=always)
     assert [one for one in program.lowered.steps if one.function == "group_0"]
     assert not program.lowered.rows
     (code,) = program.lowered.groups.values()
@@ -110,24 +108,24 @@ def test_attention_is_one_unit(engine: str, causal: bool) -> None:
     assert (code.group.groups, code.group.softmax, code.group.causal) == (3, True, 2 if causal else None)
     assert program.lowered.reasons["operator 0"] == "on chip, in one unit with operator 2"
     assert all("scores" not in name for name in program.memory.offsets)
-    (cost,) = predict_steps(program.lowered, UNITS4)[:1]
+    (cost,) = predict_steps(program.lowered, UNITS)[:1]
     assert cost.cycles > 3 * 24 * 20 * 16 / 16
 
 
 def test_without_fusion_operators_run_one_by_one() -> None:
     s = attention(sketch())
-    program = check(s, UNITS4, schedule=scheduler(UNITS4))
+    program = check(s, UNITS, schedule=scheduler(UNITS))
     assert not program.lowered.groups
     assert len(program.lowered.layers) == 2
 
 
 def test_a_plan_gives_the_same_program() -> None:
     network = attention(sketch()).network()
-    first = compile_network(network, UNITS4, schedule=scheduler(UNITS4), groups=always)
-    plan = Plan.of("sketch", UNITS4, 0, first.lowered)
+    first = compile_network(network, UNITS, schedule=scheduler(UNITS), groups=always)
+    plan = Plan.of("sketch", UNITS, 0, first.lowered)
     assert len(plan.groups) == 1
     again = Plan.from_json(plan.to_json())
-    second = compile_network(network, UNITS4, schedule=again, groups=again.group)
+    second = compile_network(network, UNITS, schedule=again, groups=again.group)
     assert second.program.elf == first.program.elf
 
 
@@ -140,19 +138,17 @@ def test_what_somebody_else_reads_is_no_chain() -> None:
         scale=0.01,
     )  # fmt: skip
     assert groups_of(s.network()) == []
-    check(s, UNITS4)
+    check(s, UNITS)
 
 
 def test_a_group_pays_where_it_is_predicted_to() -> None:
-    schedule = scheduler(UNITS4)
+    schedule = scheduler(UNITS)
     asked: list[tuple[tuple[str, ...], Group, RowCode | None]] = []
 
     def watched(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
         asked.append((names, group, between))
 
-    compile_network(
-        attention(sketch(), rows=64, keys=64).network(), UNITS4, schedule=schedule, groups=watched
-    )
+    compile_network(attention(sketch(), rows=64, keys=64).network(), UNITS, schedule=schedule, groups=watched)
     ((names, group, between),) = asked
     assert between is not None
     assert isinstance(group, ProductChain)
@@ -165,7 +161,7 @@ def test_a_group_pays_where_it_is_predicted_to() -> None:
     assert found is not None
     assert found[1] > 0
     # rows that the accumulator does not hold
-    large = UNITS4.replace(accumulator_kib=1)
+    large = UNITS.replace(accumulator_kib=1)
     assert GroupChoice(large, scheduler(large))(names, group, between) is None
 
 
@@ -199,12 +195,12 @@ def bottleneck(
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_bottleneck_is_one_unit(engine: str, stride: int) -> None:
     s = bottleneck(sketch(), stride)
-    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    program = check(s, UNITS, engine, schedule=scheduler(UNITS), groups=always)
     assert [one.operator for one in program.lowered.steps if one.accelerator] == ["operator 2"]
     assert program.lowered.units == {("operator 0", "operator 1", "operator 2"): "group_0"}
     assert program.memory.nbytes == 0
-    plan = Plan.of("sketch", UNITS4, 0, program.lowered)
-    again = compile_network(s.network(), UNITS4, data=s.inputs(), schedule=plan, groups=plan.group)
+    plan = Plan.of("sketch", UNITS, 0, program.lowered)
+    again = compile_network(s.network(), UNITS, data=s.inputs(), schedule=plan, groups=plan.group)
     assert again.lowered.units == program.lowered.units
 
 
@@ -237,7 +233,7 @@ def gated(s: Sketch, rows: int = 20, depth: int = 24, columns: int = 28) -> Sket
 @pytest.mark.parametrize("engine", ["functional", "rtl"])
 @pytest.mark.parametrize("units", [False, True])
 def test_products_of_one_input_are_one_unit(engine: str, units: bool) -> None:
-    accelerator = UNITS4 if units else DIM4
+    accelerator = UNITS if units else DIM4
     s = gated(sketch())
     ((one,),) = groups_of(s.network())
     assert (one.names, one.merged) == (("operator 0", "operator 2", "operator 4"), True)
@@ -273,7 +269,7 @@ def test_products_that_are_not_merged() -> None:
     ):
         s.add(MatMul, target, left=left, right=right, bias=None, relu=False, scale=0.01)
     assert [[one.names for one in row] for row in groups_of(s.network())] == [[("operator 2", "operator 3")]]
-    check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
+    check(s, UNITS, schedule=scheduler(UNITS), groups=always)
 
 
 @pytest.mark.parametrize(
@@ -296,14 +292,14 @@ def test_queries_keys_and_values_of_networks_are_found(name: str, found: list[tu
 @pytest.mark.parametrize("engine", ["functional", "rtl"])
 def test_a_bottleneck_with_its_residual_is_one_unit(engine: str) -> None:
     s = bottleneck(sketch(), residual=True)
-    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    program = check(s, UNITS, engine, schedule=scheduler(UNITS), groups=always)
     names = tuple(f"operator {n}" for n in range(4))
     assert program.lowered.units == {names: "group_0"}
     assert not program.lowered.additions
     assert program.memory.nbytes == 0
-    plan = Plan.of("sketch", UNITS4, 0, program.lowered)
+    plan = Plan.of("sketch", UNITS, 0, program.lowered)
     options = {"data": s.inputs(), "check_layers": True, "reference": reference(s.network(), s.inputs())}
-    again = compile_network(s.network(), UNITS4, schedule=plan, groups=plan.group, **options)
+    again = compile_network(s.network(), UNITS, schedule=plan, groups=plan.group, **options)
     assert again.program.elf == program.program.elf
 
 
@@ -334,7 +330,7 @@ def test_an_addition_belongs_to_one_of_its_operands_at_most() -> None:
     ends = {one.names[:-1] for one in row if one.turn == "operator 4"}
     main = tuple(f"operator {n}" for n in range(3))
     assert ends == {main, main[1:], main[2:], ("operator 3",)}
-    program = check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
+    program = check(s, UNITS, schedule=scheduler(UNITS), groups=always)
     assert list(program.lowered.units) == [main, ("operator 3", "operator 4")]  # all five
 
 
@@ -350,7 +346,7 @@ def test_what_is_not_added_as_it_is_ends_a_group() -> None:
     alike = replace(row, shape=addition.left.shape, strides=(0, 1, 0, 0))
     s.operators[-1] = replace(addition, left=alike)
     assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
-    check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
+    check(s, UNITS, schedule=scheduler(UNITS), groups=always)
 
 
 def test_the_best_groups_of_a_row_are_those_of_brute_force() -> None:

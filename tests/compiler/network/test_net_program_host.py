@@ -33,6 +33,7 @@ from baco.compiler.network.selection import (
 )
 from baco.compiler.network.views import View
 from tests.compiler.network.net_sketch import Sketch, check
+from tests.seeds import seeds
 
 
 def shape(s: Sketch, least: int = 1, most: int = 4, size: int = 9) -> tuple[int, ...]:
@@ -299,7 +300,7 @@ def test_an_operator_on_random_views(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(10, of=20))
 def test_all_operators_on_random_views(seed: int) -> None:
     sketch = Sketch(np.random.default_rng(seed))
     for _ in range(300):

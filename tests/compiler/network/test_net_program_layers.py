@@ -11,6 +11,7 @@ from baco.compiler.network.graph import Addition, Convolution, MatMul, MaxPool, 
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.views import View, dense
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from tests.seeds import seeds
 
 
 def words(s: Sketch, n: int) -> View:
@@ -98,7 +99,7 @@ def test_random_operators(make: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(6, of=12))
 @pytest.mark.parametrize("dim", [4, 8, 16])
 def test_many_random_operators(seed: int, dim: int) -> None:
     sketch = Sketch(np.random.default_rng(seed))

@@ -26,6 +26,7 @@ from baco.compiler.network.row_code import plan_normalisation, plan_softmax, pla
 from baco.compiler.network.views import View, dense
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from tests.machines import UNITS
 
 UNITS4 = DIM4.replace(name="small-transformer", scratchpad_kib=8, features={"row_functions": True})
 UNITS16 = UNITS4.replace(dim=16, scratchpad_kib=16, accumulator_kib=16)
@@ -115,7 +116,7 @@ def test_a_product_takes_the_place_of_an_operand() -> None:
         target = s.value((9, 300), "output" if n == 3 else "intermediate")
         add_product(s, y, s.value((9, 300)), target, FixedPoint(2777, 17))
         y = target
-    program = check(s, UNITS4, "rtl", check_layers=False)
+    program = check(s, UNITS, "rtl", check_layers=False)
     assert (
         program.lowered.in_place == {"intermediate 3": "intermediate 1"} or len(program.lowered.in_place) == 2
     )
@@ -343,5 +344,5 @@ def test_on_the_rtl() -> None:
     add_table(s, y, s.value((1, 8, 8, 20), "output"))
     indices = s.value((11,), "input", s.random.integers(-60, 60, 11).astype(np.int32))
     s.add(Embedding, s.value((11, 200), "output"), indices=indices, table=s.value((40, 200), "constant"))
-    program = check(s, UNITS4, engine="rtl", check_layers=False)
+    program = check(s, UNITS, engine="rtl", check_layers=False)
     assert all(step.accelerator for step in program.lowered.steps)

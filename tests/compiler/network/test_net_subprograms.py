@@ -19,6 +19,7 @@ from baco.compiler.row_functions import exponentials, softmax_numerator
 from baco.exploration.cost.rest import sketches
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import Sketch
+from tests.seeds import seeds
 
 TINY = Accelerator(name="tiny", dim=4, scratchpad_kib=1, accumulator_kib=1)
 
@@ -69,7 +70,7 @@ def paths(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, of=25))
 def test_reuse_is_what_brute_force_finds(seed: int) -> None:
     network = random_graph(seed).network()
     analysis = NetworkAnalysis(network)
@@ -131,7 +132,7 @@ def touched(
     return found
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, of=25))
 def test_subprograms_are_legal_fit_and_leave_out_only_what_does_not(seed: int) -> None:
     network = random_graph(seed).network()
     analysis = NetworkAnalysis(network)

@@ -20,6 +20,7 @@ from baco.compiler.styles.explicit.code import buffered, prepare
 from baco.compiler.styles.explicit.memory import allocate
 from baco.compiler.styles.explicit.plan import make_plan
 from baco.workloads.problem import DIMS, Problem
+from tests import machines
 from tests.compiler.ir.ir_python import Machine
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 from tests.compiler.styles.layer_programs import Case, wrong_layers
@@ -126,7 +127,10 @@ def test_many_mappings_of_the_explorer(dataflow: Dataflow, seed: int) -> None:
 @pytest.mark.parametrize("dataflow", DATAFLOWS)
 def test_on_rtl(dataflow: Dataflow) -> None:
     r = random.Random(7)
-    assert wrong_layers([draw_case(r, SMALL, dataflow) for _ in range(8)], SMALL, engine="rtl") == []
+    assert (
+        wrong_layers([draw_case(r, machines.SMALL, dataflow) for _ in range(8)], machines.SMALL, engine="rtl")
+        == []
+    )
 
 
 # ---------------------------------------------------------------- chosen cases

@@ -30,14 +30,11 @@ _NAMES = ("input", "weight", "output", "bias", "residual", "partial_sums")
 
 
 class _ReferenceSimulator(StrictGemmini):
-    def loop_ws(self, rs1: int, rs2: int) -> None:
-        self.halves = dict.fromkeys(self.halves, 0)
-        super().loop_ws(rs1, rs2)
-        self.slot = 0
-
-    def loop_conv(self, rs1: int, rs2: int) -> None:
-        super().loop_conv(rs1, rs2)
-        self.conv_slot = 0
+    def macro(self, funct: int, rs1: int, rs2: int) -> None:
+        if funct == 8:
+            self.ws.halves = dict.fromkeys(self.ws.halves, 0)
+        super().macro(funct, rs1, rs2)
+        self.ws.slot = self.conv.slot = 0
 
 
 def _cases(r: random.Random) -> list[Case]:
@@ -59,8 +56,8 @@ def test_exact(kind):
     if kind == "reference":
         machine.gemmini.__class__ = _ReferenceSimulator
     else:
-        machine.gemmini.slot = 1
-        machine.gemmini.halves = dict.fromkeys(machine.gemmini.halves, 1)
+        machine.gemmini.ws.slot = 1
+        machine.gemmini.ws.halves = dict.fromkeys(machine.gemmini.ws.halves, 1)
     numbers = np.random.default_rng(4)
     for case in _cases(random.Random(kind)):
         machine.gemmini.fence()  # between layers

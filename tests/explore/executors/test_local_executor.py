@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from baco.accel.config import Accelerator
 from baco.common.errors import BacoError, InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping_text
@@ -25,8 +24,8 @@ from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
 from baco.workloads.problem import Problem
+from tests.machines import SMALL
 
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 #: Runs all jobs of this file and says which are finished, a line each, as it is told.
 _SCRIPT = """
 import sys

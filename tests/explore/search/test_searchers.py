@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,28 +50,34 @@ def space(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_determinism(name: str, space: str) -> None:
-    conformance.check_determinism(lambda setup: make(name, setup), setup_in(name, space, 600))
+@pytest.fixture(params=[200, pytest.param(600, marks=pytest.mark.slow)])
+def samples(request: pytest.FixtureRequest) -> int:
+    """Of a search, thrice as many with the slow tests."""
+    return int(request.param)
 
 
-def test_state(name: str, space: str) -> None:
-    conformance.check_state(lambda setup: make(name, setup), setup_in(name, space, 1500))
+def test_determinism(name: str, space: str, samples: int) -> None:
+    conformance.check_determinism(lambda setup: make(name, setup), setup_in(name, space, samples))
 
 
-def test_budget(name: str, space: str) -> None:
-    conformance.check_budget(lambda setup: make(name, setup), setup_in(name, space, 600))
+def test_state(name: str, space: str, samples: int) -> None:
+    conformance.check_state(lambda setup: make(name, setup), setup_in(name, space, 5 * samples // 2))
+
+
+def test_budget(name: str, space: str, samples: int) -> None:
+    conformance.check_budget(lambda setup: make(name, setup), setup_in(name, space, samples))
 
 
 def test_tiny_budgets(name: str, space: str) -> None:
     conformance.check_tiny_budgets(lambda setup: make(name, setup), setup_in(name, space, 1))
 
 
-def test_costs_and_bounds_with_another_base(name: str, space: str) -> None:
+def test_costs_and_bounds_with_another_base(name: str, space: str, samples: int) -> None:
     """All that a base has is charged for: areas of candidates are those of their accelerators, also at a bound."""
     base = load_accelerator("gemmini-default").replace(
         scratchpad_banks=8, dma_requests=64, execute_queue=32, counters=16, features={"loop_conv": False}
     )
-    setup = setup_in(name, space, 600)
+    setup = setup_in(name, space, samples)
     setup = dataclasses.replace(setup, space=dataclasses.replace(setup.space, base=base))
     conformance.check_constraints(lambda s: make(name, s), setup, recompute(name))
 
@@ -79,15 +86,29 @@ def test_more_budget(name: str) -> None:
     conformance.check_more_budget(lambda setup: make(name, setup), setup_in(name, "gemmini", 500))
 
 
-@pytest.mark.parametrize("objective", ["edp", "latency,energy", "area", "edap"])
-def test_candidates(name: str, space: str, objective: str) -> None:
+OBJECTIVES = ("edp", "latency,energy", "area", "edap")
+
+
+def _searched() -> list[Any]:
+    """Every searcher, space and objective; each searcher's own objective on each space is no slow test."""
+    found = []
+    for number, name in enumerate(("fake", *registry.SEARCHERS)):
+        for place, space in enumerate(SPACES):
+            for index, objective in enumerate(OBJECTIVES):
+                marks = [] if index == (number + place) % len(OBJECTIVES) else [pytest.mark.slow]
+                found.append(pytest.param(name, space, objective, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("name", "space", "objective"), _searched())
+def test_candidates(name: str, space: str, objective: str, samples: int) -> None:
     check = conformance.check_candidates
-    check(lambda setup: make(name, setup), setup_in(name, space, 600, objective), recompute(name))
+    check(lambda setup: make(name, setup), setup_in(name, space, samples, objective), recompute(name))
 
 
-def test_constraints(name: str, space: str) -> None:
+def test_constraints(name: str, space: str, samples: int) -> None:
     conformance.check_constraints(
-        lambda setup: make(name, setup), setup_in(name, space, 600), recompute(name)
+        lambda setup: make(name, setup), setup_in(name, space, samples), recompute(name)
     )
 
 

@@ -23,25 +23,15 @@ from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.sim.cosim_streams import (
-    ACC,
-    CONFIG_EX,
-    CONFIG_LD,
-    NORMAL,
-    NOWHERE,
-    PLAIN,
-    SCARCE,
-    WHOLE,
-    broken_sources,
-    compute,
-    load,
-    preload,
-)
+from tests.gemmini.machine import GemminiConfig, NumpyGemmini
+from tests.machines import NORMAL, PLAIN, SCARCE, WHOLE
+from tests.sim.cosim_streams import ACC, CONFIG_EX, CONFIG_LD, NOWHERE, broken_sources, compute, load, preload
 from tests.sim.matmul_stream import ProductStream
-from tests.sim.numpy_gemmini import GemminiConfig, NumpyGemmini
 
 DEFAULT = load_accelerator("gemmini-default")
-STREAMS = {"whole": 260, "normal": 260, "scarce": 140, "plain": 100}
+#: Of each machine, and as many as many times with the slow tests.
+STREAMS = {"whole": 65, "normal": 65, "scarce": 40, "plain": 30}
+EFFORT = pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +39,20 @@ def whole() -> Simulator:
     return Simulator(WHOLE)
 
 
+@EFFORT
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
-def test_random_streams(accelerator: Accelerator) -> None:
-    (result,) = run_campaign([accelerator], STREAMS[accelerator.name], seed=0, shorten=False)
+def test_random_streams(accelerator: Accelerator, times: int) -> None:
+    count = times * STREAMS[accelerator.name]
+    (result,) = run_campaign([accelerator], count, seed=0, shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
-    assert result.streams == STREAMS[accelerator.name]
+    assert result.streams == count
 
 
+@EFFORT
 @pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
-def test_products_in_place(accelerator: Accelerator) -> None:
+def test_products_in_place(accelerator: Accelerator, times: int) -> None:
     """Results over operands of their own product, of those before and behind it, in both dataflows."""
-    count = 40 if accelerator is DEFAULT else 120
+    count = times * (10 if accelerator is DEFAULT else 30)
     (result,) = run_campaign([accelerator], count, seed=0, kind="in place", shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
     assert result.streams == count

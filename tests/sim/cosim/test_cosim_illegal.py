@@ -22,16 +22,14 @@ from baco.sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Strea
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, MainMemory, SimulationError
 from tests.accel.legality.rule_interpreter import Legality, error_named, parameters
+from tests.machines import NORMAL, SCARCE, WHOLE
 from tests.sim.cosim_streams import (
     ACC,
     CONFIG_EX,
     CONFIG_LD,
     CONFIG_OS,
     CONFIG_ST,
-    NORMAL,
     NOWHERE,
-    SCARCE,
-    WHOLE,
     broken_sources,
     compute,
     load,
@@ -537,11 +535,12 @@ def test_a_result_is_refused_just_where_it_overtakes_its_operand(whole: Simulato
 
 
 @pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE], ids=lambda one: one.name)
-def test_random_illegal_streams(accelerator: Accelerator) -> None:
-    (result,) = run_campaign([accelerator], 200, seed=0, kind="illegal", shorten=False)
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_random_illegal_streams(accelerator: Accelerator, count: int) -> None:
+    (result,) = run_campaign([accelerator], count, seed=0, kind="illegal", shorten=False)
     assert [(one.stream.name, one.outcome.describe()) for one in result.failures] == []
-    assert result.streams == 200
-    assert result.refused.total() > 110, "most blows should tell"
+    assert result.streams == count
+    assert result.refused.total() > 0.55 * count, "most blows should tell"
     assert len(result.refused) >= 9, result.refused
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.gemmini.machine import ONE, GemminiConfig
+from tests.seeds import seeds
 from tests.sim.functional_bench import Outcome, driver, run
-from tests.sim.numpy_gemmini import ONE, GemminiConfig
 from tests.sim.random_loops import LoopProgram
 from tests.sim.random_program import ACC, BASE, FULL, GARBAGE, OUTPUT, SIZE, Program, operand
 
@@ -53,7 +54,7 @@ def check(program: Program, folder: Path) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(12, of=24))
 def test_random_loads_products_and_stores(seed: int, tmp_path: Path) -> None:
     program = Program(config_of(seed), seed)
     program.ordinary(150)
@@ -61,7 +62,7 @@ def test_random_loads_products_and_stores(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["loop_ws", "resadd", "loop_conv", "mixed"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(5, of=10))
 def test_random_loops(action: str, seed: int, tmp_path: Path) -> None:
     for variant in range(3):
         program = LoopProgram(config_of(3 * seed + variant, ws=True), seed)

@@ -14,8 +14,7 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import LocalAddress
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.sim.harness_helpers import BASE, SMALL, command
-from tests.sim.normaliser import (
+from tests.gemmini.normaliser import (
     I_GELU,
     INT_MAX,
     INT_MIN,
@@ -33,21 +32,11 @@ from tests.sim.normaliser import (
     Normaliser,
     wrap,
 )
+from tests.machines import UNITS, WIDE
+from tests.sim.harness_helpers import BASE, command
 
-#: A slice of a store is a whole row of the first, half a row of the second; the third has functions of rows beside.
-MACHINES = {
-    "small": SMALL.replace(features={"normalizations": True}),
-    "wide": SMALL.replace(
-        dim=16,
-        dma_bits=64,
-        scratchpad_kib=32,
-        accumulator_kib=32,
-        features={"normalizations": True, "max_pool": False, "loop_conv": False},
-    ),
-    "both": SMALL.replace(
-        dim=8, accumulator_kib=16, features={"normalizations": True, "row_functions": True}
-    ),
-}
+#: A slice of a store is a whole row of the first, half a row of the second.
+MACHINES = {"small": UNITS, "wide": WIDE}
 IN, OUT = BASE, BASE + 0x40000
 #: What software does between a row's last statistics and its results.
 PASSES = {LAYER_NORM: ((SUM, MEAN), (VARIANCE, INV_STDDEV)), SOFTMAX: ((MAX, MAX), (SUM_EXP, INV_SUM_EXP))}

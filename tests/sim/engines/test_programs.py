@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 
 from baco.accel.config import Accelerator
-from baco.accel.presets import load_accelerator
 from baco.api.simulate import simulate
+from tests.machines import GEMMINI, SMALL, UNITS
 from tests.sim.accel_programs import PROGRAMS, build_program
-from tests.sim.harness_helpers import SMALL
 
 #: The small one and the preset are those of other tests, so that their simulators are built once.
 ACCELERATORS = {
     "dim 4": SMALL,
     "dim 8": Accelerator(name="eight", dim=8, scratchpad_kib=64, accumulator_kib=16),
-    "dim 16": load_accelerator("gemmini-default"),
+    "dim 16": GEMMINI,
     "dim 32": Accelerator(name="thirty-two", dim=32, scratchpad_kib=256, accumulator_kib=64),
 }
 
@@ -23,7 +22,7 @@ ACCELERATORS = {
 NORMALIZED = {
     name: one.replace(features={**one.features.model_dump(), "normalizations": True})
     for name, one in ACCELERATORS.items()
-}
+} | {"dim 4": UNITS}
 NORMALIZED_PROGRAMS = ("normalizations/layernorm", "normalizations/normalized_matmul")
 
 

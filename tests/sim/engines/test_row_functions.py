@@ -11,19 +11,14 @@ import pytest
 from baco.accel.config import Accelerator
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.sim.harness_helpers import BASE, SMALL, command
-from tests.sim.row_functions import Ints, RowFunction
+from tests.gemmini.row_functions import Ints, RowFunction
+from tests.machines import UNITS, WIDE
+from tests.sim.harness_helpers import BASE, command
 
 #: A slice of a store is a whole row of the first, half a row of the second.
 MACHINES = {
-    "small": SMALL.replace(scratchpad_kib=8, accumulator_kib=8, features={"row_functions": True}),
-    "wide": SMALL.replace(
-        dim=16,
-        dma_bits=64,
-        scratchpad_kib=32,
-        accumulator_kib=32,
-        features={"row_functions": True, "max_pool": False},
-    ),
+    "small": UNITS,
+    "wide": WIDE,
 }
 IN, OUT, PARAMETERS = BASE, BASE + 0x20000, BASE + 0x10000
 ACCUMULATOR = 1 << 31

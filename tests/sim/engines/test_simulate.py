@@ -12,7 +12,8 @@ from baco.common.errors import InfeasibleError, InputError, StorageError
 from baco.sim.engines.base import engine_for, run_job
 from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 from baco.sim.trace import read_log
-from tests.sim.harness_helpers import BASE, SMALL, command, run_stub
+from tests.machines import SMALL
+from tests.sim.harness_helpers import BASE, command, run_stub
 from tests.sim.riscv_programs import compile_program
 
 #: Those that need nothing but baco's own packages.

@@ -11,19 +11,12 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.sim.cosim.run import in_place_stream, random_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, MainMemory, Recording, Simulation
+from tests.machines import SCARCE, SMALL, WHOLE_PLAIN
 from tests.sim.accel_programs import PROGRAMS, build_program
-from tests.sim.cosim_streams import SCARCE, WHOLE
-from tests.sim.harness_helpers import SMALL, command
+from tests.sim.harness_helpers import command
 
 #: What both count; the value of a counter that a program reads while others run is left to the Verilog.
 COUNTED = ("accelerator_", "memory_")
-
-
-def plain(machine: Accelerator) -> Accelerator:
-    """Without the units that the model does not cover."""
-    return machine.replace(
-        features=machine.features.model_copy(update={"row_functions": False, "normalizations": False})
-    )
 
 
 def both(folder: Path, machine: Accelerator, **job: object) -> tuple[Simulation, Simulation]:
@@ -43,7 +36,7 @@ def both(folder: Path, machine: Accelerator, **job: object) -> tuple[Simulation,
     return timed, rtl
 
 
-@pytest.mark.parametrize("machine", [SMALL, plain(SCARCE), plain(WHOLE)], ids=["small", "scarce", "whole"])
+@pytest.mark.parametrize("machine", [SMALL, SCARCE, WHOLE_PLAIN], ids=["small", "scarce", "whole"])
 def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
     """Explicit commands of all kinds in both dataflows, LOOP_WS and LOOP_CONV_WS, on fast and slow memories."""
     memories = (
@@ -58,7 +51,7 @@ def test_random_streams(machine: Accelerator, tmp_path: Path) -> None:
         both(tmp_path, machine, stream=path, memory=memories[index % len(memories)])
 
 
-@pytest.mark.parametrize("machine", [SMALL, plain(SCARCE)], ids=["small", "scarce"])
+@pytest.mark.parametrize("machine", [SMALL, SCARCE], ids=["small", "scarce"])
 def test_products_in_place(machine: Accelerator, tmp_path: Path) -> None:
     """Some are looked at row by row before it is known that their results overwrite nothing that is still to be read."""
     path = tmp_path / "stream.txt"

@@ -9,22 +9,20 @@ from pathlib import Path
 import pytest
 
 from baco.accel.config import Accelerator
-from baco.api.sources import accelerator
 from baco.bench.timing import bench_timing
 from baco.common.errors import InfeasibleError, InputError
-from baco.exploration.hardware import with_units
 from baco.sim.cosim.run import random_stream
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, MainMemory, Recording, Simulation
-from tests.sim.cosim_streams import SCARCE, WHOLE
-from tests.sim.harness_helpers import SMALL, command
+from tests.machines import GEMMINI, SCARCE, SMALL, WHOLE, WHOLE_PLAIN
+from tests.sim.harness_helpers import command
 from tests.sim.riscv_programs import compile_program
 
 MEASURED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "original-rtl"
 LINE, WAYS, SETS = 64, 8, 1024
 #: Of 16 x 16, with a bus of 16 bytes.
-DEFAULT = accelerator("gemmini-default")
+DEFAULT = GEMMINI
 
 
 def run(stream: str, folder: Path, machine: Accelerator = DEFAULT, *, engine: str = "rtl") -> Simulation:
@@ -131,9 +129,7 @@ def test_lines_that_are_there_come_at_the_bus_width_and_no_faster(tmp_path: Path
     assert moved / 16 <= often - once <= 1.1 * moved / 16
 
 
-@pytest.mark.parametrize(
-    "machine", [with_units(WHOLE, False).replace(name="gemmini"), SMALL], ids=lambda one: one.name
-)
+@pytest.mark.parametrize("machine", [WHOLE_PLAIN, SMALL], ids=lambda one: one.name)
 def test_random_streams_end_with_the_results_of_the_functional_model(
     tmp_path: Path, machine: Accelerator
 ) -> None:

@@ -30,8 +30,9 @@ from baco.compiler.styles.fused.merged import (
 from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
+from tests.machines import GEMMINI, SMALL
+from tests.seeds import seeds
 
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 SIDE16 = SMALL.replace(dim=16, scratchpad_kib=64, accumulator_kib=32)
 
 
@@ -98,7 +99,7 @@ def run(
     return dict(simulation.activity)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(6, of=12))
 def test_random_products_in_random_tiles(seed: int) -> None:
     random = np.random.default_rng(seed)
     columns = [int(random.integers(1, 30)) for _ in range(int(random.integers(2, 5)))]
@@ -125,8 +126,8 @@ def test_random_products_in_random_tiles(seed: int) -> None:
     ids=["strips of rows", "two tiles of depth", "weights once", "all rows at once"],
 )
 def test_bytes_are_what_the_rtl_counts(merged: MergedProducts, schedule: MergedSchedule) -> None:
-    counted, apart = (run(merged, schedule, SIDE16, "rtl", apart=apart) for apart in (False, True))
-    found = predict_merged(merged, schedule, SIDE16)
+    counted, apart = (run(merged, schedule, GEMMINI, "rtl", apart=apart) for apart in (False, True))
+    found = predict_merged(merged, schedule, GEMMINI)
     assert counted["dram_read_bytes"] == found.read_bytes
     assert counted["dram_write_bytes"] == found.written_bytes
     # of all reads of the left operand one is left

@@ -24,6 +24,8 @@ from baco.compiler.styles.fused.row_unit import load_table, packed_table
 from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
+from tests.machines import WIDE
+from tests.seeds import seeds
 
 Array = np.ndarray[Any, Any]
 UNITS = Accelerator(
@@ -130,7 +132,7 @@ def random_case(random: np.random.Generator) -> tuple[ProductChain, ChainSchedul
     return chain, ChainSchedule(rows, columns, weights, copies)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(20, of=60))
 def test_random_chains_in_random_tiles(seed: int) -> None:
     chain, schedule = random_case(np.random.default_rng(seed))
     built, result = program(chain, schedule, UNITS, seed)
@@ -150,7 +152,7 @@ def test_random_chains_in_random_tiles(seed: int) -> None:
     ],
 )
 def test_chains_in_hardware(chain: ProductChain, schedule: ChainSchedule) -> None:
-    check(chain, schedule, UNITS16, "rtl")
+    check(chain, schedule, WIDE, "rtl")
 
 
 @pytest.mark.parametrize(
@@ -166,8 +168,8 @@ def test_chains_in_hardware(chain: ProductChain, schedule: ChainSchedule) -> Non
 def test_bytes_and_accesses_are_those_counted(softmaxed: bool, weights: str, causal: int | None) -> None:
     chain = chain_of(3, 64, 32, 128, 64, softmax=softmaxed, causal=causal)
     schedule = ChainSchedule(32, 128 if softmaxed else 32, weights, (2, 1, 2))  # type: ignore[arg-type]
-    counted = check(chain, schedule, UNITS16, "rtl")
-    cost = predict_chain(chain, schedule, UNITS16)
+    counted = check(chain, schedule, WIDE, "rtl")
+    cost = predict_chain(chain, schedule, WIDE)
     assert cost.read_bytes == counted["dram_read_bytes"]
     assert cost.written_bytes == counted["dram_write_bytes"]
     assert cost.macs == counted["macs"]

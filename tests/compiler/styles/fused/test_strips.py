@@ -25,9 +25,10 @@ from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, p
 from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
+from tests.machines import GEMMINI, SMALL
+from tests.seeds import seeds
 
 Array = np.ndarray[Any, Any]
-SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 SIDE16 = SMALL.replace(dim=16, scratchpad_kib=64, accumulator_kib=32)
 
 
@@ -146,7 +147,7 @@ def random_chain(random: np.random.Generator) -> ConvolutionChain:
     return with_addition(units, scale=float(random.normal()), relu=bool(random.integers(2)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(20, of=60))
 def test_random_chains_in_random_strips(seed: int) -> None:
     random = np.random.default_rng(seed)
     units = random_chain(random)
@@ -180,8 +181,8 @@ def test_random_chains_in_random_strips(seed: int) -> None:
 def test_chains_in_hardware_with_the_bytes_and_accesses_predicted(
     units: ConvolutionChain, schedule: StripSchedule
 ) -> None:
-    counted = run(units, schedule, SIDE16, "rtl")
-    cost = predict_strips(units, schedule, SIDE16)
+    counted = run(units, schedule, GEMMINI, "rtl")
+    cost = predict_strips(units, schedule, GEMMINI)
     assert cost.read_bytes == pytest.approx(counted["dram_read_bytes"], rel=0.02)
     assert cost.written_bytes == counted["dram_write_bytes"]
     assert cost.macs == counted["macs"]

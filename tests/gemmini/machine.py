@@ -1,8 +1,7 @@
 """What accelerator commands mean, on numpy arrays: the oracle of the functional model and of the RTL.
 
 Written from the ISA specification alone and in a style unlike the C++ model: integers are int64 with explicit
-wrapping, a command is a handful of array operations, and the loop macros are whole-matrix formulas instead of
-streams of primitive commands. Only legal programs are modelled: what the specification forbids trips an assertion.
+wrapping, and a command is a handful of array operations; loop macros are written out by closed formulas. Only legal programs are modelled: what the specification forbids trips an assertion.
 Sections quoted are those of the ISA specification.
 """
 
@@ -12,9 +11,9 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from tests.sim.normaliser import Normaliser
-from tests.sim.numpy_macros import LoopMacros
-from tests.sim.row_functions import RowFunction
+from tests.gemmini.macros import LoopMacros
+from tests.gemmini.normaliser import Normaliser
+from tests.gemmini.row_functions import RowFunction
 
 __all__ = ["GemminiConfig", "LoadState", "NumpyGemmini", "StoreState", "bits", "scaled"]
 

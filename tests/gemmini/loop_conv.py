@@ -4,6 +4,8 @@ Nothing here is shared with the hardware or the functional model: every address 
 indices, where the hardware adds up steps.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 #: (funct, rs1, rs2)
@@ -18,6 +20,24 @@ _ACC, _ACCUMULATE = 1 << 31, 1 << 30
 _ONE = 0x3F800000  # bits of float32 1.0
 _KEEP_SCALE = 0xFFFFFFFF
 _M32, _M64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+#: Fields of the registers rs1 and rs2 by function code, with their highest and lowest bits.
+_REGISTERS = {
+    16: ("out_channels 63 48, in_channels 47 32, in_row_dim 31 16, batch_size 15 0",
+         "padding 63 56, stride 55 48, out_col_dim 47 32, pool_out_row_dim 31 16, out_row_dim 15 0"),
+    17: ("kernel_dim 63 48, pool_out_col_dim 47 32, pool_size 31 16, pool_stride 15 8",
+         "batches 63 48, porows 47 32, pocols 31 16, pochs 15 0"),
+    18: ("krows 63 48, kcols 47 32, kchs 31 16, lpad 15 0",
+         "rpad 63 48, upad 47 32, dpad 31 24, plpad 23 16, in_col_dim 15 0"),
+    19: ("orows 63 48, pupad 31 21, kernel_dilation 9 0",
+         "in_stride 63 48, weight_stride 47 32, out_stride 31 16, ocols 15 0"),
+    20: ("weights 63 0", "output 63 0"),
+    21: ("bias 63 0", "input 63 0"),
+    RUN: ("no_bias 0 0, wrot180 1 1, trans_output_1203 2 2, trans_weight_1203 3 3, trans_weight_0132 4 4,"
+          "trans_input_3120 5 5, dw 6 6, max_pixels_per_row 15 8, b_spad_id 17 16, a_spad_id 19 18",
+          "no_pool 0 0, downsample 1 1, input_dilated 2 2, activation 4 3"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,6 +112,17 @@ class LoopConv:
     a_spad_id: int = 0
     b_spad_id: int = 0
     max_pixels_per_row: int = 1
+
+    @classmethod
+    def of_registers(cls, registers: dict[int, tuple[int, int]]) -> LoopConv:
+        """The loop that six configuration commands and the run command, by function code, describe."""
+        found: dict[str, int] = {}
+        for funct, texts in _REGISTERS.items():
+            for value, text in zip(registers[funct], texts, strict=True):
+                for item in text.split(","):
+                    name, high, low = item.split()
+                    found[name] = value >> int(low) & (1 << int(high) - int(low) + 1) - 1
+        return cls(**found)  # type: ignore[arg-type]
 
     def commands(self) -> list[Command]:
         """The six configuration commands and the run command."""
