@@ -121,6 +121,28 @@ def _irregular(e: Expansion) -> bool:
     return len(steps) > 1 or 0 in steps
 
 
+def _heads_of_four(e: Expansion) -> bool:
+    given = e.attribute("q_num_heads", 0) or e.attribute("kv_num_heads", 0)
+    return bool(given) and len(e.shape(0)) == 4
+
+
+def _without_heads(e: Expansion) -> None:
+    """Attention on four dimensions, whose heads are one of them: the function that defines it goes by attributes first."""
+    heads = [
+        (e.attribute("q_num_heads", 0), 0),
+        (e.attribute("kv_num_heads", 0), 1),
+        (e.attribute("kv_num_heads", 0), 2),
+    ]
+    for number, index in heads:
+        if number and number != e.shape(index)[1]:
+            raise RefusedError(f"{number} heads of an input of {e.shape(index)}")
+    attributes = e.raw_attributes("q_num_heads", "kv_num_heads")
+    names = [e.input(i) if e.has(i) else "" for i in range(len(e.node.input))]
+    node = onnx.helper.make_node(e.node.op_type, names, list(e.node.output), name=e.node.name)
+    node.attribute.extend(attributes)
+    e.write(node, e.version)
+
+
 def _few_positions(e: Expansion) -> bool:
     """Whether positions are known, and of an activation: slices then, not a search at run time."""
     return e.is_constant(1) and not e.is_constant(0) and e.input(1) in e.facts.known
@@ -183,6 +205,7 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Einsum": (_no_plain_sum, products.einsum),
     "Conv": (_uncommon_convolution, windows.convolution),
     "ConvTranspose": (_uncommon_convolution, windows.transposed_convolution),
+    "Attention": (_heads_of_four, _without_heads),
     "MaxUnpool": (_always, windows.unpool),
     "MaxPool": (_deep, partial(windows.pool, operator="MaxPool")),
     "AveragePool": (_uncommon_average, partial(windows.pool, operator="AveragePool")),
@@ -268,18 +291,28 @@ def expanded(
         if key in EXPANSIONS:
             when, rule = EXPANSIONS[key]
             if not when(e):
+                if key in FUNCTIONS:
+                    return _by_function(Expansion(node, version, facts), types)
                 return None, ""
             e = Expansion(node, version, facts)
             rule(e)
             missed = passed_over(node, version, e.read_attributes, e.read_inputs)
             return (None, ", ".join(missed)) if missed else (e.nodes, "")
         if (standard and node.op_type in FUNCTIONS) or not (standard and has_rule(node.op_type)):
-            schema = schema_of(node.op_type, node.domain, version)
-            if schema is not None and control.function_body(e, schema, types):
-                missed = passed_over(node, version, e.read_attributes, e.read_inputs)
-                return (None, ", ".join(missed)) if missed else (e.nodes, "")
+            return _by_function(e, types)
     except RefusedError as error:
         return None, str(error)
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
         return None, f"its attributes do not fit its inputs ({str(error)[:100]})"
     return None, ""
+
+
+def _by_function(
+    e: Expansion, types: Sequence[onnx.TypeProto | None]
+) -> tuple[list[tuple[onnx.NodeProto, int]] | None, str]:
+    """As `expanded`, by the function with which ONNX defines the operator."""
+    schema = schema_of(e.node.op_type, e.node.domain, e.version)
+    if schema is None or not control.function_body(e, schema, types):
+        return None, ""
+    missed = passed_over(e.node, e.version, e.read_attributes, e.read_inputs)
+    return (None, ", ".join(missed)) if missed else (e.nodes, "")

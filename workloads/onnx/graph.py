@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError, first_cause
+from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import CONSTANT_OUTPUT, OnnxNode
-from baco.workloads.onnx.operators import HANDLERS
+from baco.workloads.onnx.operators import HANDLERS, REASONS
 from baco.workloads.options import split_options
 from baco.workloads.views import Unknown
 
@@ -69,7 +70,8 @@ def walk(model: LoadedModel) -> Network:
         handler = HANDLERS.get(node.op_type) if node.domain in DOMAINS else None
         try:
             if handler is None:
-                raise UnsupportedNodeError("")
+                known = node.domain in STANDARD_DOMAINS
+                raise UnsupportedNodeError(REASONS.get(node.op_type, "") if known else "")
             handler(imp)
             imp.settle()
         except UnsupportedNodeError as error:

@@ -59,6 +59,7 @@ class OnnxJudge:
             reasons.append(f"onnx.reference: {self.macs:,} multiply-accumulates are too many for it")
             raise ValueError("; ".join(reasons))
         faults = {node.op_type for node in model.graph.node if version < _FAULTS.get(node.op_type, 0)}
+        faults |= {node.op_type for node in model.graph.node if _adds_signed(node)}
         if faults:
             reasons.append(f"onnx.reference: its {', '.join(sorted(faults))} is not ONNX's")
             raise ValueError("; ".join(reasons))
@@ -95,6 +96,12 @@ class OnnxJudge:
         if name in inputs:
             return np.ascontiguousarray(inputs[name]).astype(kind)
         return np.zeros(self.shapes[name], kind)
+
+
+def _adds_signed(node: onnx.NodeProto) -> bool:
+    """Whether `onnx.reference` forgets the magnitudes: its norm of the power 1 is a sum of numbers as they are."""
+    given = {one.name: one.i for one in node.attribute}
+    return node.op_type == "LpNormalization" and given.get("p", 2) % 2 == 1
 
 
 def _kind(value: onnx.ValueInfoProto) -> np.dtype[Any]:

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from baco.common.errors import InputError, Location
 from baco.common.files import read_input
+from baco.common.text import one_line
 from baco.workloads.onnx.checks import check_names, sort_nodes
 from baco.workloads.onnx.dimensions import fix_dimensions
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
@@ -129,12 +130,19 @@ def _parse(path: str) -> onnx.ModelProto:
         ) from None
     if not model.HasField("graph") or not model.graph.node:
         raise InputError("this is not an ONNX model: it holds no graph", location=Location(path))
-    if not any(entry.domain in STANDARD_DOMAINS for entry in model.opset_import):
+    if not model.opset_import:
         raise InputError(
             "the model does not say which operator set it uses: it is truncated or damaged",
             location=Location(path),
         )
     check_names(path, model)
+    if not any(entry.domain in STANDARD_DOMAINS for entry in model.opset_import):
+        domains = {one_line(str(entry.domain)) for entry in model.opset_import}
+        operators = {one_line(str(node.op_type)) for node in model.graph.node}
+        raise InputError(
+            f"the model holds no standard operator: {', '.join(sorted(operators)[:4])} of {', '.join(sorted(domains))}",
+            location=Location(path),
+        )
     return model
 
 

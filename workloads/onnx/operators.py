@@ -8,6 +8,7 @@ from functools import partial
 import onnx
 
 from baco.workloads.network import UnsupportedNodeError
+from baco.workloads.onnx.fold import RANDOM
 from baco.workloads.onnx.node import Handler, OnnxNode
 from baco.workloads.onnx.quantised import dequantize, quantize
 from baco.workloads.onnx.semantics import PLAIN_OPERATORS, cast, meaning, skip_norm
@@ -196,6 +197,18 @@ def _gather(imp: OnnxNode) -> None:
     else:
         _shaped(imp, "gather")
 
+
+_COUNT, _RANDOM = "how many results it has depends on the data", "its results are random numbers"
+#: Why operators have no rule, where that is not for want of one.
+REASONS: dict[str, str] = {
+    **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _COUNT),
+    **dict.fromkeys(RANDOM, _RANDOM),
+    "BitCast": "it reads the bits of real numbers, which 8-bit integers stand for here",
+    **dict.fromkeys(
+        ("StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"), "texts"
+    ),
+    "ImageDecoder": "it reads compressed pictures",
+}
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(

@@ -295,7 +295,8 @@ def _scatter(imp: OnnxNode) -> Semantics | None:
     """At computed positions of a vector of zeros."""
     data = parameter(imp, 0).value() if imp.constant(0) is not None and len(imp.shape(0)) == 1 else None
     if data is None or data.any() or imp.text("reduction", "none") != "none":
-        raise UnsupportedNodeError("its indices are computed, and its first input is not a vector of zeros")
+        imp.obstacle = "its indices are computed, and its first input is not a vector of zeros"
+        return None
     imp.integer("axis", 0)
     return Semantics("unpool", (operand(imp, 2), operand(imp, 1)))
 

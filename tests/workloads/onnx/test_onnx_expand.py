@@ -375,9 +375,18 @@ def test_a_choice_by_a_comparison(tmp_path):
     _agrees(tmp_path, m, m("Where", m("Less", m.x, np.float32(0)), np.float32(0.5), m.x))
 
 
+def test_heads_of_attention_on_four_dimensions_are_a_dimension(tmp_path):
+    m = Small(f(1, 2, 4, 4))
+    m.opset = 23
+    y = m("Attention", m.x, m.x, m.x, q_num_heads=2, kv_num_heads=2)
+    _agrees(tmp_path, m, y)
+
+
 @pytest.mark.parametrize(
     ("op", "attributes", "says"),
     [
+        ("NonMaxSuppression", {}, "how many results it has depends on the data"),
+        ("BitCast", {"to": 6}, "bits of real numbers"),
         ("LSTM", {"hidden_size": 4, "activations": ["Strange"] * 3}, "its activation 'Strange'"),
         ("LpNormalization", {"p": 3}, "p=3"),
         ("MaxUnpool", {"kernel_shape": [2]}, "positions of (1,) for elements of (5, 2, 6)"),
@@ -385,7 +394,15 @@ def test_a_choice_by_a_comparison(tmp_path):
 )
 def test_a_refusal_names_operator_and_form(tmp_path, op, attributes, says):
     m = Small(f(5, 2, 6))
-    weights = [f(1, 16, 6), f(1, 16, 4)] if op == "LSTM" else [np.array([0])] if op == "MaxUnpool" else []
+    m.opset = 26 if op == "BitCast" else m.opset
+    weights = [f(5, 2, 6)] if op == "NonMaxSuppression" else []
+    weights = (
+        weights or [f(1, 16, 6), f(1, 16, 4)]
+        if op == "LSTM"
+        else [np.array([0])]
+        if op == "MaxUnpool"
+        else []
+    )
     y = m(op, m.x, *weights, **attributes)
     with pytest.raises(InputError) as caught:
         _run(tmp_path, m.model(y), m.values)
