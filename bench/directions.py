@@ -16,6 +16,7 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.common.files import atomic_write, output_folder
+from baco.common.text import markdown_table
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.samplers.q_learning import METHODS, DirectionSpace, analytical_cycles, search_directions
@@ -73,13 +74,13 @@ def bench_directions(
                 found = search_directions(
                     space, cycles[number], method=method, calls=_CALLS, seed=seed, enough=enough
                 )
+                calls = {"same": found.calls_to(goals[number]), "beyond": found.calls_to(enough)}
                 rows.append(
                     {
                         "layer": f"C{number + 1}",
                         "method": method,
                         "seed": seed,
-                        "same": found.calls_to(goals[number]),
-                        "beyond": found.calls_to(enough),
+                        **calls,
                         "cycles": found.cycles,
                     }
                 )
@@ -127,42 +128,31 @@ def directions_page(result: dict[str, Any]) -> str:
     """The page: mean calls of each method, and what they are of the P-method's."""
     runs = result["runs"]
     layers = list(dict.fromkeys(row["layer"] for row in runs))
-    seeds = 1 + max(row["seed"] for row in runs)
+    ways = [(kind, method) for kind in ("same", "beyond") for method in METHODS]
+    rows, means = [], {way: [] for way in ways}
+    for layer in layers:
+        cells = []
+        for kind, method in ways:
+            calls = [row[kind] for row in runs if (row["layer"], row["method"]) == (layer, method)]
+            missed = sum(one is None for one in calls)
+            means[kind, method].append(float(np.mean([_CALLS if one is None else one for one in calls])))
+            cells.append(f"{means[kind, method][-1]:,.0f}" + (f" ({missed})" if missed else ""))
+        rows.append([layer, *cells])
+    rows.append(["mean", *(f"{np.mean(values):,.0f}" for values in means.values())])
     lines = [
         "# Directions: Q-learning against all of them",
         "",
         f"Evaluator calls until a schedule is as good as the best of {_DRAWS:,} random ones (*same*), and until it takes a tenth fewer cycles",
-        f"(*beyond*); means over {seeds} seeds, runs that did not get there counted as {_CALLS:,} (in brackets how many).",
+        f"(*beyond*); means over {1 + max(row['seed'] for row in runs)} seeds, runs that did not get there counted as {_CALLS:,} (in brackets how many).",
         "",
-        "| layer | "
-        + " | ".join(f"{kind}, {method}" for kind in ("same", "beyond") for method in METHODS)
-        + " |",
-        "|" + "---|" * (2 * len(METHODS) + 1),
+        markdown_table(["layer", *(", ".join(way) for way in ways)], rows),
+        "",
     ]
-    means: dict[tuple[str, str], list[float]] = {}
-    for layer in layers:
-        cells = []
-        for kind in ("same", "beyond"):
-            for method in METHODS:
-                calls = [row[kind] for row in runs if row["layer"] == layer and row["method"] == method]
-                missed = sum(one is None for one in calls)
-                mean = float(np.mean([_CALLS if one is None else one for one in calls]))
-                means.setdefault((kind, method), []).append(mean)
-                cells.append(f"{mean:,.0f}" + (f" ({missed})" if missed else ""))
-        lines.append(f"| {layer} | {' | '.join(cells)} |")
-    cells = [
-        f"{float(np.mean(means[kind, method])):,.0f}" for kind in ("same", "beyond") for method in METHODS
-    ]
-    lines += [f"| mean | {' | '.join(cells)} |", ""]
     for kind in ("same", "beyond"):
-        shares = {
-            method: 100 * float(np.mean(means[kind, method])) / float(np.mean(means[kind, "p"]))
-            for method in METHODS
-        }
-        each = [100 * a / b for a, b in zip(means[kind, "q"], means[kind, "p"], strict=True)]
+        p, q, anyhow = (np.array(means[kind, method]) for method in ("p", "q", "random"))
         lines.append(
-            f"*{kind.capitalize()}*: Q-learning needs {shares['q']:.1f}% of the P-method's calls (a layer {min(each):.0f} to {max(each):.0f}%),"
-            f" random directions from the same starts {shares['random']:.1f}%."
+            f"*{kind.capitalize()}*: Q-learning needs {100 * q.mean() / p.mean():.1f}% of the P-method's calls (a layer {100 * min(q / p):.0f} to"
+            f" {100 * max(q / p):.0f}%), random directions from the same starts {100 * anyhow.mean() / p.mean():.1f}%."
         )
     lines += [
         "",

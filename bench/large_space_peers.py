@@ -1,7 +1,7 @@
 """Peers of the main searcher in a space with settings: a black-box optimiser over hardware, the main searcher's local search inside.
 
 Every proposal is a whole accelerator: array side, memories, and a value of each setting. For it, the mappings of all layers are
-searched as the main searcher does (`baco.exploration.search.local`: mappings built to fill it, their neighbours where importance says,
+searched as the main searcher does (`baco.exploration.search.local_search`: mappings built to fill it, their neighbours where importance says,
 the compiler's schedules), from the best ones known; its EDP is what the optimiser is told. So these peers differ from the main
 searcher in how hardware is found, and in that one evaluated mapping serves one accelerator only.
 
@@ -28,7 +28,7 @@ from scipy.stats import qmc
 from baco.common.errors import InputError
 from baco.common.portable import Floats, Ints
 from baco.exploration.cost.genome import Genomes
-from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.local_search import LocalSearch
 from baco.exploration.search.searcher import BatchResult, SearchSetup
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import Choice, DesignSpace

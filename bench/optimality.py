@@ -23,7 +23,7 @@ from baco.exploration.cost.tiles import Point
 from baco.exploration.executors.base import Call, gather
 from baco.exploration.executors.engine import HERE, ExecutorChoice
 from baco.exploration.objective import Objective
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.workloads.inputs.load import load_network

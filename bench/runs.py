@@ -24,7 +24,7 @@ from baco.exploration.executors.base import Need, gather
 from baco.exploration.executors.engine import HERE
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import load_space
 from baco.workloads.inputs.load import load_network

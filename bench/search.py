@@ -18,7 +18,7 @@ from baco.common.table import csv_text
 from baco.common.text import one_line
 from baco.exploration.executors.base import Finished, gather
 from baco.exploration.executors.engine import HERE, ExecutorChoice
-from baco.exploration.samplers.registry import SEARCHERS
+from baco.exploration.samplers.searchers import SEARCHERS
 
 #: The networks of the published comparison.
 NETWORKS = ("resnet50", "bert_base", "unet", "retinanet", "deepbench_ocr")

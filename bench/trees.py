@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from baco.common.files import atomic_write, output_folder
+from baco.common.text import markdown_table
 from baco.compiler.mapping.chains import parse_chain
 from baco.compiler.mapping.machines import load_machine
 from baco.exploration.samplers.tree_structures import SEARCHED, compare_trees
@@ -74,38 +74,39 @@ def trees_page(rows: Sequence[Mapping[str, Any]]) -> str:
         " the search in brackets), and words of main memory of the searched tree against layer by layer. A dash: no tiles fit.",
     ]
     for machine in dict.fromkeys(row["machine"] for row in rows):
-        for kind in (True, False):
+        for attention in (True, False):
             mine = [
-                row for row in rows if row["machine"] == machine and ("isos" not in row["dataflows"]) == kind
+                row
+                for row in rows
+                if row["machine"] == machine and ("isos" not in row["dataflows"]) == attention
             ]
-            if not mine:
-                continue
-            names = list(mine[0]["dataflows"])
-            lines += ["", f"**{machine}**", "", f"| chain | {' | '.join(names)} | words |"]
-            lines.append("|---" * (len(names) + 2) + "|")
-            gains: dict[str, list[float]] = {name: [] for name in names}
-            for row in mine:
-                base = _median(row["dataflows"]["layerwise"]["cycles"])
-                cells = []
-                for name in names:
-                    cycles = row["dataflows"][name]["cycles"]
-                    if None in cycles:
-                        cells.append("–")
-                        continue
-                    gains[name].append(base / _median(cycles))
-                    spread = (
-                        f" ({base / max(cycles):.2f} to {base / min(cycles):.2f})" if name == SEARCHED else ""
-                    )
-                    cells.append(f"{gains[name][-1]:.2f}{spread}")
-                words = (_median(row["dataflows"][name]["dram_words"]) for name in (SEARCHED, "layerwise"))
-                share = next(words) / next(words)
-                lines.append(f"| {row['chain']} | {' | '.join(cells)} | {share:.1%} |")
-            means = [
-                f"{math.exp(statistics.fmean(map(math.log, ones))):.2f}" if len(ones) == len(mine) else "–"
-                for ones in gains.values()
-            ]
-            lines.append(f"| geometric mean | {' | '.join(means)} | |")
+            if mine:
+                lines += ["", f"**{machine}**", "", _table(mine)]
     return "\n".join([*lines, ""])
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A row a chain, and geometric means."""
+    names = list(rows[0]["dataflows"])
+    gains: dict[str, list[float]] = {name: [] for name in names}
+    found = []
+    for row in rows:
+        flows = row["dataflows"]
+        base, cells = _median(flows["layerwise"]["cycles"]), []
+        for name in names:
+            cycles = flows[name]["cycles"]
+            if None in cycles:
+                cells.append("–")
+                continue
+            gains[name].append(base / _median(cycles))
+            spread = f" ({base / max(cycles):.2f} to {base / min(cycles):.2f})" if name == SEARCHED else ""
+            cells.append(f"{gains[name][-1]:.2f}{spread}")
+        share = _median(flows[SEARCHED]["dram_words"]) / _median(flows["layerwise"]["dram_words"])
+        found.append([row["chain"], *cells, f"{share:.1%}"])
+    means = [
+        f"{statistics.geometric_mean(ones):.2f}" if len(ones) == len(rows) else "–" for ones in gains.values()
+    ]
+    return markdown_table(["chain", *names, "words"], [*found, ["geometric mean", *means, ""]])
 
 
 def _median(values: Sequence[float]) -> float:

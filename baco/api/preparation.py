@@ -239,7 +239,7 @@ def prepared_search(
     from baco.api.kernels import check_kernel_options
     from baco.exploration.cost.choice import check_cost_model, default_cost_model
     from baco.exploration.objective import Objective
-    from baco.exploration.samplers.registry import adopt_sampler, check_searcher
+    from baco.exploration.samplers.searchers import adopt_sampler, check_searcher
     from baco.exploration.search.searcher import check_budget
 
     goal = Objective.parse(objective)
@@ -308,7 +308,7 @@ def search_of_study(
     """The search that a study's file is the record of, to go on with. Raises as `baco.load_study` does."""
     from baco.common.yaml import parse_yaml
     from baco.exploration.objective import Objective, remember_functions
-    from baco.exploration.samplers.registry import adopt_sampler
+    from baco.exploration.samplers.searchers import adopt_sampler
     from baco.exploration.space import read_space
     from baco.exploration.studies.study import StudyRecord
 

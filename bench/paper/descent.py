@@ -21,8 +21,8 @@ from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
 from baco.exploration.executors.engine import HERE, ExecutorChoice
 from baco.exploration.samplers.dosa import START_STEPS, STARTS, PublishedDosaSampler
-from baco.exploration.samplers.registry import make_searcher
 from baco.exploration.samplers.sampler import SampledSearch
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 
 #: Samples of the published protocol.

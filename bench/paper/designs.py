@@ -40,7 +40,7 @@ from baco.exploration.measure.planning import baseline_design, design_of_candida
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_machine, reference_space
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.plan import SearchedSchedules

@@ -38,7 +38,7 @@ from baco.exploration.cost.reference import access_counts, latency_terms, total_
 from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.objective import Objective
 from baco.exploration.reference_machine import reference_space
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.workloads.network import Task

@@ -30,7 +30,7 @@ from baco.exploration.explain.hardware_steps import only
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective
 from baco.exploration.rest import RestOfPrograms
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.finish import ExactFinish
 from baco.exploration.search.focus import focuses

@@ -1,7 +1,7 @@
 """The protocol of samplers, which propose mappings and hardware (*ask*) and are told what these cost (*tell*), and the search that
 runs one: budget, evaluation, best designs, snapshots.
 
-A new sampler is one file: a class with `ask` and, if it learns, `tell`. Those of this folder are listed in `registry`; a user's own is
+A new sampler is one file: a class with `ask` and, if it learns, `tell`. Those of this folder are listed in `searchers`; a user's own is
 a class passed to `baco.explore(..., sampler=...)` (docs/samplers.md).
 """
 

@@ -48,7 +48,7 @@ from baco.exploration.search.group_gains import (
     plain_name,
     taken_groups,
 )
-from baco.exploration.search.local import LocalSearch
+from baco.exploration.search.local_search import LocalSearch
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace

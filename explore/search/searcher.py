@@ -1,4 +1,4 @@
-"""What every search is: a sequence of batches, determined by its set-up. Which searches there are: `baco.exploration.samplers.registry`."""
+"""What every search is: a sequence of batches, determined by its set-up. Which searches there are: `baco.exploration.samplers.searchers`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget, Progress, Told, interrupted
 from baco.exploration.records import DecidedPrograms, SessionRecord
 from baco.exploration.rest import RestOfPrograms
-from baco.exploration.samplers.registry import check_searcher, groups_itself, make_searcher
+from baco.exploration.samplers.searchers import check_searcher, groups_itself, make_searcher
 from baco.exploration.search.searcher import (
     BatchResult,
     GroupingSearcher,
@@ -122,7 +122,7 @@ def run_exploration(
     and the study holds all batches before. Either way `resume` continues.
 
     Args:
-        searcher: a name in `baco.exploration.samplers.registry.SEARCHERS`.
+        searcher: a name in `baco.exploration.samplers.searchers.SEARCHERS`.
         samples: design points in total. By default `DEFAULT_SAMPLES`, or no limit when `time_limit` is given;
             when resuming, what the study was given last.
         time_limit: seconds of search in total, interruptions excluded; checked between batches.

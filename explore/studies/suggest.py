@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from baco.exploration.constraints import Constraints
 from baco.exploration.cost.infeasible import PREFIX, bounds, suggested
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 
 __all__ = ["tried_bounds", "with_bounds"]

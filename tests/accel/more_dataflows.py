@@ -49,8 +49,8 @@ from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.cost.reference import access_counts
 from baco.exploration.cost.tiles import Region
 from baco.exploration.objective import Objective
-from baco.exploration.samplers import registry
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers import searchers
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.workloads.network import Task
@@ -197,7 +197,7 @@ def check_bounds() -> None:
 def check_searched() -> None:
     """Every searcher finds designs of each, which cost what a mapping by itself costs."""
     tasks = (*small_workload(8).tasks, Task("conv", LAYER, 1.0))
-    for turn, name in enumerate(registry.SEARCHERS):
+    for turn, name in enumerate(searchers.SEARCHERS):
         for space in ("gemmini", "reference"):
             setup = SearchSetup(
                 tasks, in_space(space, NEW[turn % 2]), Objective.parse("edp"), 120 * len(tasks), 5

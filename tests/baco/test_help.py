@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baco.exploration.samplers.registry import SEARCHERS
+from baco.exploration.samplers.searchers import SEARCHERS
 from baco.main import _app, run
 
 _FRAME = str.maketrans("", "", "│╭╮╰╯─ \n")

@@ -9,7 +9,7 @@ def test_what_a_search_depends_on_is_found_through_imports_and_names() -> None:
     behind = modules_behind("baco.bench.runs")
     # imported directly, inside a function, and registered as a string
     assert {
-        "baco.exploration.samplers.registry",
+        "baco.exploration.samplers.searchers",
         "baco.exploration.cost.predicted",
         "baco.exploration.search.gradient",
     } <= behind

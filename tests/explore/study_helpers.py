@@ -18,7 +18,7 @@ from baco.exploration.candidate import BatchSummary, Candidate
 from baco.exploration.constraints import Constraints
 from baco.exploration.objective import Objective
 from baco.exploration.records import ProvenanceRecord
-from baco.exploration.samplers import registry
+from baco.exploration.samplers import searchers
 from baco.exploration.search import finish, gradient, tiling_finish
 from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.space import DesignSpace
@@ -33,7 +33,7 @@ FAKE = ("tests.explore.fake_searcher", "FakeSearch", "for tests")
 
 def register_fake() -> None:
     """Make `fake` a searcher of this process."""
-    registry.SEARCHERS["fake"] = FAKE
+    searchers.SEARCHERS["fake"] = FAKE
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from baco.common.errors import BacoError
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
-from baco.exploration.samplers import registry
+from baco.exploration.samplers import searchers
 from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.studies import study as study_module
 from baco.exploration.studies.engine import run_exploration
@@ -42,7 +42,7 @@ class Observed:
     delay: float
 
     def __init__(self, setup: SearchSetup) -> None:
-        self.inner = registry.make_searcher(self.name, setup)
+        self.inner = searchers.make_searcher(self.name, setup)
         self.steps = 0
 
     def step(self) -> BatchResult:
@@ -61,7 +61,7 @@ def main() -> int:
     out, log, name, samples, delay, *limit = sys.argv[1:]
     register_fake()
     Observed.log, Observed.name, Observed.delay = Log(log), name, float(delay)
-    registry.SEARCHERS["observed"] = (__name__, "Observed", "")
+    searchers.SEARCHERS["observed"] = (__name__, "Observed", "")
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), int(limit[0])))
     Observed.log.write("session")

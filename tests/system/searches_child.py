@@ -29,7 +29,7 @@ from baco.exploration.measure.loop import MeasuredSearch
 from baco.exploration.measure.measured_study import learned_prior
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.objective import Objective
-from baco.exploration.samplers.registry import SEARCHERS
+from baco.exploration.samplers.searchers import SEARCHERS
 from baco.exploration.studies.engine import run_exploration
 from baco.workloads.network import Network, Operator, Task, Tensor, Workload
 from baco.workloads.problem import Problem

@@ -20,7 +20,7 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import summary
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.shortfall import check_feasible
 from baco.exploration.space import DesignSpace, load_space

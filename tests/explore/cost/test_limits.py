@@ -30,7 +30,7 @@ from baco.exploration.hardware import HardwarePoints
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import METRICS, Objective, metric
 from baco.exploration.report.study_report import _bounds as shown_bounds
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup

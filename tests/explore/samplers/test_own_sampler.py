@@ -12,8 +12,8 @@ import pytest
 
 import baco
 from baco.exploration.candidate import Cost
-from baco.exploration.samplers.registry import adopt_sampler, check_searcher, make_searcher
 from baco.exploration.samplers.sampler import SampledSearch
+from baco.exploration.samplers.searchers import adopt_sampler, check_searcher, make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from tests.explore import searcher_conformance as conformance
 from tests.explore.search.test_searchers import setup_in

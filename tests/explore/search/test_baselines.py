@@ -14,8 +14,8 @@ from baco.exploration.cost.genome import DRAM_ORDERS, to_mapping
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.dosa import START_STEPS, STARTS, DosaSampler, PublishedDosaSampler
-from baco.exploration.samplers.registry import make_searcher
 from baco.exploration.samplers.sampler import Answer, Asked, SampledSearch
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.samplers.two_loop import TwoLoopSampler
 from baco.exploration.search.designs import Evaluator
 from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, ExactMappings

@@ -41,7 +41,7 @@ from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup

@@ -17,7 +17,7 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.objective import Objective
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.proposals import Proposals

@@ -19,7 +19,7 @@ from baco.exploration.cost.model import CostModel, ReferenceModel
 from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
-from baco.exploration.samplers.registry import SEARCHERS
+from baco.exploration.samplers.searchers import SEARCHERS
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.exact_factors import ExactMappings
 from baco.exploration.search.points import Hardware

@@ -10,8 +10,8 @@ import pytest
 
 from baco.accel.presets import load_accelerator
 from baco.exploration.objective import Objective
-from baco.exploration.samplers import registry
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers import searchers
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.studies.engine import run_exploration
 from tests.explore import searcher_conformance as conformance
@@ -40,7 +40,7 @@ def recompute(name: str) -> conformance.Recompute:
     return conformance.model_cost
 
 
-@pytest.fixture(params=["fake", *registry.SEARCHERS])
+@pytest.fixture(params=["fake", *searchers.SEARCHERS])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -115,7 +115,7 @@ def test_constraints(name: str, space: str, samples: int) -> None:
 def test_interrupted_and_resumed_equals_uninterrupted(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.SEARCHERS, "fake", ("tests.explore.fake_searcher", "FakeSearch", ""))
+    monkeypatch.setitem(searchers.SEARCHERS, "fake", ("tests.explore.fake_searcher", "FakeSearch", ""))
     make(name, setup_in(name, "gemmini", 1))
 
     class Stop:

@@ -21,7 +21,7 @@ from baco.exploration.cost.rest import rest_by_settings, rest_of_programs
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.rest import RestBySettings
-from baco.exploration.samplers.registry import make_searcher
+from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup

@@ -26,7 +26,7 @@ from baco.exploration.progress import Budget
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import candidate_block, network_totals
 from baco.exploration.rest import RestOfPrograms, SizedOperators
-from baco.exploration.samplers.registry import SEARCHERS, make_searcher
+from baco.exploration.samplers.searchers import SEARCHERS, make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import focuses
 from baco.exploration.search.points import Hardware

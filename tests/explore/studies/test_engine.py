@@ -20,7 +20,7 @@ from baco.exploration.constraints import Constraints, NetworkConstraints
 from baco.exploration.cost.infeasible import infeasible_error, nearest_details, violation
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
-from baco.exploration.samplers import registry
+from baco.exploration.samplers import searchers
 from baco.exploration.search.searcher import BatchResult
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies import engine, preparation
@@ -33,7 +33,7 @@ from tests.explore.study_helpers import FAKE, content, small_space, small_worklo
 
 @pytest.fixture(autouse=True)
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.SEARCHERS, "fake", FAKE)
+    monkeypatch.setitem(searchers.SEARCHERS, "fake", FAKE)
 
 
 class Recorder:
@@ -178,7 +178,7 @@ def test_a_second_signal_stops_at_once_and_loses_nothing(
     with pytest.raises(KeyboardInterrupt):
         explore(tmp_path / "broken")
     monkeypatch.undo()
-    monkeypatch.setitem(registry.SEARCHERS, "fake", FAKE)
+    monkeypatch.setitem(searchers.SEARCHERS, "fake", FAKE)
     with StudyRecord.open(tmp_path / "broken" / FILE_NAME) as study:
         assert study.batches == 7
     assert content(explore(tmp_path / "broken", resume=True).path) == content(expected.path)
@@ -270,7 +270,7 @@ def weighted() -> Workload:
 def test_other_settings_are_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
 ) -> None:
-    monkeypatch.setitem(registry.SEARCHERS, "other", FAKE)
+    monkeypatch.setitem(searchers.SEARCHERS, "other", FAKE)
     before = content(explore(tmp_path, progress=Recorder(3, interrupt)).path)
     with pytest.raises(InputError, match=message) as caught:
         explore(tmp_path, resume=True, **changes)

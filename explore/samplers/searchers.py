@@ -21,7 +21,11 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
         "GradientSearch",
         "one-loop gradient descent, then exact combination and local search (default)",
     ),
-    "local": ("baco.exploration.search.local", "LocalSearch", "the main searcher without gradient descent"),
+    "local": (
+        "baco.exploration.search.local_search",
+        "LocalSearch",
+        "the main searcher without gradient descent",
+    ),
     "random": (
         "baco.exploration.samplers.random",
         "RandomSampler",
@@ -124,7 +128,7 @@ def make_searcher(name: str, setup: SearchSetup) -> Searcher:
     if issubclass(kind, Sampler):
         return SampledSearch(setup, kind)
     if setup.space.settings:
-        from baco.exploration.search.local import LocalSearch
+        from baco.exploration.search.local_search import LocalSearch
         from baco.exploration.search.settings import SettingsSearch
 
         # descent is worth nothing here (docs/how-good-is-the-search.md)
