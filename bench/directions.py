@@ -129,7 +129,8 @@ def directions_page(result: dict[str, Any]) -> str:
     runs = result["runs"]
     layers = list(dict.fromkeys(row["layer"] for row in runs))
     ways = [(kind, method) for kind in ("same", "beyond") for method in METHODS]
-    rows, means = [], {way: [] for way in ways}
+    rows: list[list[str]] = []
+    means: dict[tuple[str, str], list[float]] = {way: [] for way in ways}
     for layer in layers:
         cells = []
         for kind, method in ways:

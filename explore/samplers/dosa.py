@@ -20,7 +20,6 @@ from baco.common import portable, tensors
 from baco.common.portable import Floats
 from baco.exploration.cost.genome import (
     COLUMNS,
-    DATAFLOW_NUMBER,
     FLOW,
     K_AXIS,
     ORDER,
@@ -31,14 +30,13 @@ from baco.exploration.cost.genome import (
     T3,
     WIDTH,
     Genomes,
-    assemble,
     trivial,
 )
 from baco.exploration.cost.reference import access_counts, total_energy
 from baco.exploration.samplers.sampler import Answer, Asked, Sampler, SamplerProblem
 from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
 from baco.exploration.search.focus import EXPONENTS
-from baco.exploration.search.relaxed import log_spatial
+from baco.exploration.search.relaxed import log_spatial, relaxed_mappings
 
 #: Descent steps of one start (published), between two roundings, and in one batch at most.
 START_STEPS, ROUNDING_STEPS, _BATCH_STEPS = 1490, 298, 149
@@ -195,20 +193,10 @@ class DosaSampler(Sampler):
         flat = x.reshape(starts * n, len(_PLACES)).T
         inside = flat[2:9] + flat[9:16] + log_spatial(flat, self.flow)
         log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
-        flow = torch.from_numpy(DATAFLOW_NUMBER[self.flow.ravel()])
         task = torch.arange(n).repeat(starts)
         shape = self.problem.evaluator.problems.batch.take(task)
-        factors = tensors.exp(flat)
-        batch = assemble(
-            flow if bool(flow.any()) else None,
-            factors[0],
-            factors[1],
-            factors[2:9],
-            factors[9:16],
-            tensors.exp(log_dram.clamp(min=0.0)),
-            torch.from_numpy(self.order.ravel()),
-            shape.groups if space.double_buffer else None,
-        )
+        groups = shape.groups if space.double_buffer else None
+        batch = relaxed_mappings(flat, log_dram, self.flow, self.order, groups)
         c = access_counts(shape, batch)
 
         def most(need: Tensor) -> Tensor:

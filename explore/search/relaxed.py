@@ -17,7 +17,7 @@ from torch import Tensor
 
 from baco.common import portable, tensors
 from baco.common.portable import Floats
-from baco.compiler.mapping.batch import AXES
+from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.exploration.cost.genome import (
     C_AXIS,
     COLUMNS,
@@ -151,24 +151,11 @@ class RelaxedStarts:
         """Logarithm of the scalarised objective of each start, (S,). Constraint on area as a penalty."""
         starts, tasks = self.flow.shape
         flat = x.reshape(starts * tasks, 16).T
-        factors = tensors.exp(flat)
-        rows, columns, t1, t2 = factors[0], factors[1], factors[2:9], factors[9:16]
         bounds = self._bounds.repeat(starts, 1).T
-        t3 = tensors.exp((bounds - log_spatial(flat, self.flow) - flat[2:9] - flat[9:16]).clamp(min=0.0))
-        flow = torch.from_numpy(DATAFLOW_NUMBER[self.flow.reshape(-1)])
+        log_dram = bounds - log_spatial(flat, self.flow) - flat[2:9] - flat[9:16]
         macro = torch.from_numpy(is_macro_flow(self.flow.reshape(-1)))
-        batch = assemble(
-            flow if bool(flow.any()) else None,
-            rows,
-            columns,
-            t1,
-            t2,
-            t3,
-            torch.from_numpy(self.order.reshape(-1)),
-            self._shape.groups if self.space.double_buffer else None,
-            macro if bool(macro.any()) else None,
-            torch.from_numpy(self.once.reshape(-1)) if self.once.any() else None,
-        )
+        groups = self._shape.groups if self.space.double_buffer else None
+        batch = relaxed_mappings(flat, log_dram, self.flow, self.order, groups, self.once)
         c = access_counts(self._shape, batch)
         dim = torch.from_numpy(self.dim)
         need = c.scratchpad_rows if self.space.rules == "gemmini" else c.scratchpad_words
@@ -268,6 +255,38 @@ class RelaxedStarts:
             left = -(-left // chosen)
         tighten(genomes, bounds)
         return task, genomes
+
+
+def relaxed_mappings(
+    factors: Tensor,
+    log_dram: Tensor,
+    flow: NDArray[np.int64],
+    order: NDArray[np.int64],
+    groups: Tensor | None,
+    once: NDArray[np.int64] | None = None,
+) -> MappingBatch:
+    """Mappings of real-valued factors.
+
+    Args:
+        factors: (16, B) logarithms: rows, columns, 7 of level 1, 7 of level 2.
+        log_dram: (7, B) logarithms of the factors at main memory, which are at least 1.
+        flow, order, once: of each mapping, B in all (`baco.exploration.cost.genome`).
+        groups: (B,) of the problems where tiles that change are held twice, else None.
+    """
+    number, macro = DATAFLOW_NUMBER[flow.reshape(-1)], is_macro_flow(flow.reshape(-1))
+    real = tensors.exp(factors)
+    return assemble(
+        torch.from_numpy(number) if number.any() else None,
+        real[0],
+        real[1],
+        real[2:9],
+        real[9:16],
+        tensors.exp(log_dram.clamp(min=0.0)),
+        torch.from_numpy(order.reshape(-1)),
+        groups,
+        torch.from_numpy(macro) if macro.any() else None,
+        torch.from_numpy(once.reshape(-1)) if once is not None and once.any() else None,
+    )
 
 
 def log_spatial(factors: Tensor, flow: NDArray[np.int64]) -> Tensor:
