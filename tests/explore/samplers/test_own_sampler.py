@@ -99,8 +99,8 @@ class Listing(baco.Sampler):
     [
         (Silent, "Silent has no method 'ask'"),
         (object, "object is no sampler"),
-        (3, "sampler must be a class, not 3"),
-        (lambda problem: None, "sampler must be a class, not <function"),
+        (3, "sampler must be text or a class, not 3"),
+        (lambda problem: None, "sampler must be text or a class, not <function"),
     ],
 )
 def test_what_is_no_sampler_is_refused_before_the_search(kind: object, message: str, tmp_path: Path) -> None:

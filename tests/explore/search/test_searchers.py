@@ -92,7 +92,7 @@ OBJECTIVES = ("edp", "latency,energy", "area", "edap")
 def _searched() -> list[Any]:
     """Every searcher, space and objective; each searcher's own objective on each space is no slow test."""
     found = []
-    for number, name in enumerate(("fake", *registry.SEARCHERS)):
+    for number, name in enumerate(("fake", *searchers.SEARCHERS)):
         for place, space in enumerate(SPACES):
             for index, objective in enumerate(OBJECTIVES):
                 marks = [] if index == (number + place) % len(OBJECTIVES) else [pytest.mark.slow]
