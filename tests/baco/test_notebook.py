@@ -53,7 +53,7 @@ def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode)
     assert re.search(r"^<Candidate .*>\nbatches: seeding, ", own)
     assert re.search(r"^1[2-9]\d samples, price [1-9][\d,]+", texts(cell(executed, "study.samples")))
     assert re.search(
-        r"^[\d,]+ cycles, bound by \w+: explicit .*\n.* cycles, bound by",
+        r"^[\d,]+ cycles, bound by \w+: explicit .*\s+[\d,]+ cycles, bound by",
         texts(cell(executed, "Mapping.parse")),
     )
     assert "right" in texts(cell(executed, "program.run()"))

@@ -10,7 +10,7 @@ import typer
 from baco.cli.checked import Count, Seed
 from baco.cli.compile_options import Accelerator, Timing
 from baco.cli.engine_options import EngineOptions, JobOptions
-from baco.commands.bench.shown import print_values, show
+from baco.commands.bench.shown import print_values, say, show
 
 
 def model(
@@ -55,19 +55,17 @@ def measurements(
     from baco.bench.sets.accelerators import SETS
     from baco.bench.sets.collect import collect
     from baco.common.errors import InputError, did_you_mean
-    from baco.display.console import stderr
 
     name = next((one for one in SETS if one == which), None)
     if name is None:
         raise InputError(f"there is no measured set '{which}'", hint=did_you_mean(which, SETS))
-    console = stderr()
     found = collect(
         name,
         rows=rows,
         out=out,
         engine=where.engine(workers),
         store=store,
-        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        say=say,
     )
     counts: dict[str, Any] = {"rows": len(found)}
     for row in found:

@@ -9,6 +9,7 @@ import typer
 
 from baco.cli.checked import Count
 from baco.cli.engine_options import JobOptions
+from baco.commands.bench.shown import say
 
 
 def paper(
@@ -44,7 +45,7 @@ def paper(
         out: Folder for pages, numbers and figures.
     """
     from baco.bench.paper.run import PARTS, PaperOptions, bench_paper
-    from baco.display.console import print_json, stderr
+    from baco.display.console import print_json
 
     options = PaperOptions(
         parts=tuple(only or PARTS),
@@ -58,6 +59,6 @@ def paper(
         measure=tuple(measure or ()),
         studies=tuple(study or ()),
     )
-    result = bench_paper(out, options, lambda line: stderr().print(line))
+    result = bench_paper(out, options, say)
     if json:
         print_json(result)

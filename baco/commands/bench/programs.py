@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count
 from baco.cli.compile_options import Accelerator
-from baco.commands.bench.shown import check_names, show
+from baco.commands.bench.shown import check_names, say, show
 
 
 def rtl(
@@ -28,10 +28,8 @@ def rtl(
         out: Folder for rtl-timing.md and rtl-bench.json.
     """
     from baco.bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
-    from baco.display.console import stderr
 
-    console = stderr()
-    result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line))
+    result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=say)
     if out is not None:
         write_report(result, out)
     show(result, report_text, json)
@@ -54,14 +52,12 @@ def compiler(
     """
     from baco.accel.presets import load_accelerator
     from baco.bench.compiler import bench_compiler, report_text, write_report
-    from baco.display.console import stderr
 
-    console = stderr()
     result = bench_compiler(
         load_accelerator(accelerator),
         tuple(layers or ("resnet50", "gemm")),
         only=only,
-        progress=lambda line: console.print(line),
+        progress=say,
     )
     if out is not None:
         write_report(result, out)
@@ -115,17 +111,13 @@ def fusion(
     """
     from baco.bench.fusion import FUSION_NETWORKS, fusion_table
     from baco.bench.fusion import fusion as run_fusion
-    from baco.display.console import stderr
     from baco.display.validation import make_display
 
     if buffers:
         from baco.bench.buffers import buffers as run_buffers
         from baco.bench.buffers import buffers_table
 
-        console = stderr()
-        found = run_buffers(
-            network or FUSION_NETWORKS, out=out, watch=lambda line: console.print(line, highlight=False)
-        )
+        found = run_buffers(network or FUSION_NETWORKS, out=out, watch=say)
         show(found, buffers_table, json, page=True)
         return
     rows = run_fusion(
@@ -155,17 +147,15 @@ def chains(
     """
     from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
     from baco.bench.chains import chains as run_chains
-    from baco.display.console import stderr
 
     known = [*PRODUCT_CHAINS, *CONVOLUTION_CHAINS]
     check_names(chain, known, "chain")
-    console = stderr()
     rows = run_chains(
         chain or known,
         machine=accelerator,
         seeds=seeds,
         out=out,
-        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        watch=say,
     )
     show(rows, chains_page, json, page=True)
 
@@ -188,12 +178,6 @@ def kernels(
     from baco.bench.attention import ATTENTION, CAUSAL, attention, attention_page
     from baco.bench.kernels import STAGES, kernels_page
     from baco.bench.kernels import kernels as run_kernels
-    from baco.display.console import stderr
-
-    console = stderr()
-
-    def watch(line: str) -> None:
-        console.print(line, highlight=False, soft_wrap=True)
 
     of_attention = {"attention": ATTENTION, "causal": CAUSAL}
     stages = only or [*STAGES, *of_attention]
@@ -201,11 +185,11 @@ def kernels(
     rows: list[dict[str, Any]] = []
     pages = []
     if of_products:
-        rows = run_kernels(machine=accelerator, stages=of_products, out=out, watch=watch)
+        rows = run_kernels(machine=accelerator, stages=of_products, out=out, watch=say)
         pages.append(kernels_page(rows))
     if any(one in stages for one in of_attention):
         whole, causal = (of if one in stages else () for one, of in of_attention.items())
-        found = attention(whole, causal, out=out, watch=watch)
+        found = attention(whole, causal, out=out, watch=say)
         rows = [*rows, *found]
         pages.append(attention_page(found))
     show(rows, lambda _: "\n".join(pages), json, page=True)
@@ -228,15 +212,13 @@ def trees(
     """
     from baco.bench.trees import TREE_CHAINS, trees_page
     from baco.bench.trees import trees as run_trees
-    from baco.display.console import stderr
 
-    console = stderr()
     rows = run_trees(
         chain or list(TREE_CHAINS),
         rounds=rounds,
         seeds=seeds,
         out=out,
-        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        watch=say,
     )
     show(rows, trees_page, json, page=True)
 
@@ -254,14 +236,12 @@ def intrinsics(
         out: Folder for intrinsics.md and intrinsics.json.
     """
     from baco.bench.intrinsics.run import bench_intrinsics, intrinsics_page
-    from baco.display.console import stderr
 
-    console = stderr()
     result = bench_intrinsics(
         accelerator,
         kinds_only=kinds_only,
         out=out,
-        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        say=say,
     )
     show(result, intrinsics_page, json, page=True)
 
@@ -278,11 +258,7 @@ def pipelining(
         out: Folder for pipelining.md and pipelining.json.
     """
     from baco.bench.pipelining import KERNELS, bench_pipelining, pipelining_page
-    from baco.display.console import stderr
 
     check_names(kernel, KERNELS, "kernel")
-    console = stderr()
-    rows = bench_pipelining(
-        kernel, out=out, watch=lambda line: console.print(line, highlight=False, soft_wrap=True)
-    )
+    rows = bench_pipelining(kernel, out=out, watch=say)
     show(rows, pipelining_page, json, page=True)

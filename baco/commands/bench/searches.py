@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count, Seed
 from baco.cli.engine_options import JobOptions, WorkerOptions
-from baco.commands.bench.shown import print_values, show
+from baco.commands.bench.shown import print_values, say, show
 
 
 def search(
@@ -36,7 +36,7 @@ def search(
         out: Folder for curves, tables and figures.
     """
     from baco.bench.search import bench_search
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stdout
 
     result = bench_search(
         networks=network,
@@ -46,7 +46,7 @@ def search(
         seeds=range(seeds),
         out=out,
         engine=engine.chosen,
-        progress=lambda line: stderr().print(line),
+        progress=say,
     )
     if json:
         print_json(result.to_dict())
@@ -76,13 +76,11 @@ def executors(
         out: Folder for executors.md and executors.json.
     """
     from baco.bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
-    from baco.display.console import stderr
     from baco.exploration.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
     for name in chosen:
         ExecutorChoice(name)  # raises for others
-    console = stderr()
     result = bench_executors(
         out,
         chosen,
@@ -90,7 +88,7 @@ def executors(
         tasks=tasks,
         kills=kills,
         many=many,
-        note=lambda line: console.print(line),
+        note=say,
     )
     show(result, executors_page, json)
 
@@ -115,16 +113,15 @@ def importance(
         out: Folder for importance.md and .json, and finished runs.
     """
     from baco.bench.importance import MODELS, bench_importance, importance_page, to_json
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stdout
 
-    console = stderr()
     rows = bench_importance(
         network,
         tuple(cost_model or MODELS),
         samples,
         range(seeds),
         out,
-        lambda line: console.print(line, highlight=False, soft_wrap=True),
+        say,
     )
     if json:
         print_json(to_json(rows))
@@ -155,9 +152,7 @@ def optimality(
         out: Folder for optimality.csv.
     """
     from baco.bench.optimality import bench_optimality
-    from baco.display.console import stderr
 
-    console = stderr()
     result = bench_optimality(
         networks=network,
         space=space,
@@ -167,12 +162,12 @@ def optimality(
         small=small,
         out=out,
         engine=engine.chosen,
-        note=lambda text: console.print(text),
+        note=say,
     )
     if not json:
         for row in [*result.pop("networks"), *result.pop("small_layers")]:
             print_values(row, False)
-            console.print("")
+            say("")
     print_values(result, json)
 
 
@@ -200,11 +195,9 @@ def loop(
     """
     from baco.bench.measured import NETWORKS, bench_loop, report_text
     from baco.commands.explore import cycles_of
-    from baco.display.console import stderr
     from baco.display.measured import MeasuredDisplay
 
     budget = cycles_of(cycles, "--cycles")
-    console = stderr()
     result = bench_loop(
         network or NETWORKS,
         budget,
@@ -215,6 +208,6 @@ def loop(
         work=work,
         engine=engine.chosen,
         watch=lambda _: MeasuredDisplay(budget),
-        say=lambda line: console.print(line),
+        say=say,
     )
     show(result, report_text, json)

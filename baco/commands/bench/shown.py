@@ -6,6 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
+def say(line: str) -> None:
+    """How a benchmark goes on, a line on standard error, whole and as it is."""
+    from baco.display.console import stderr
+
+    stderr().print(line, highlight=False, soft_wrap=True)
+
+
 def show(result: Any, text: Callable[[Any], str], as_json: bool, *, page: bool = False) -> None:
     """A result as JSON, or as the text that its bench makes of it; a page in Markdown is printed line for line as it is."""
     from baco.display.console import print_json, stdout

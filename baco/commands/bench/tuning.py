@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count
 from baco.cli.compile_options import Accelerator
-from baco.commands.bench.shown import check_names, show
+from baco.commands.bench.shown import check_names, say, show
 
 _Kinds = Annotated[
     list[str] | None,
@@ -44,10 +44,8 @@ def sketches(
 
     from baco.bench.paper.shapes import KINDS
     from baco.bench.programs.sketches import bench_sketches, sketches_page
-    from baco.display.console import stderr
 
     check_names(kind, KINDS, "kind", "kind of operator")
-    console = stderr()
     result = bench_sketches(
         accelerator=accelerator,
         kinds=kind or KINDS,
@@ -58,7 +56,7 @@ def sketches(
         measure=measure,
         limit=limit,
         out=out,
-        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        say=say,
     )
     show(asdict(result), lambda _: sketches_page(result), json, page=True)
 
@@ -88,10 +86,8 @@ def defaults(
 
     from baco.bench.paper.shapes import KINDS
     from baco.bench.programs.defaults import bench_defaults, defaults_page
-    from baco.display.console import stderr
 
     check_names(kind, KINDS, "kind", "kind of operator")
-    console = stderr()
     result = bench_defaults(
         accelerator=accelerator,
         kinds=kind or KINDS,
@@ -100,7 +96,7 @@ def defaults(
         every=every,
         store=store,
         out=out,
-        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        say=say,
     )
     show(asdict(result), lambda _: defaults_page(result), json, page=True)
 
@@ -117,12 +113,8 @@ def directions(
         out: Folder for directions.md and directions.json.
     """
     from baco.bench.directions import bench_directions, directions_page
-    from baco.display.console import stderr
 
-    console = stderr()
-    result = bench_directions(
-        seeds=seeds, out=out, watch=lambda line: console.print(line, highlight=False, soft_wrap=True)
-    )
+    result = bench_directions(seeds=seeds, out=out, watch=say)
     show(result, directions_page, json, page=True)
 
 
@@ -140,13 +132,11 @@ def guided(
     from baco.bench.learned.guided import bench_guided, guided_page
     from baco.bench.learned.measured_set import measured_set
     from baco.bench.sets.dataset import read_dataset
-    from baco.display.console import stderr
 
-    console = stderr()
     result = bench_guided(
         measured_set(read_dataset("ranking")),
         seeds=seeds,
         out=out,
-        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+        watch=say,
     )
     show(result, guided_page, json, page=True)
