@@ -15,9 +15,9 @@ from tests.explore import report_helpers as helpers
 def test_the_card_against_the_baseline_says_the_ratio_of_areas(seed: int) -> None:
     data = helpers.report_data(seed=seed)
     assert data.baseline is not None
-    (card,) = [one for one in payload(data)["cards"] if one[0] == "Against gemmini-default"]
+    (card,) = [one for one in payload(data)["cards"] if one["label"] == "Against gemmini-default"]
     times = data.best.cost.area_mm2 / data.baseline.cost.area_mm2
-    assert card[2].endswith(f"EDP, {significant(times)}× the area")
+    assert card["remark"].endswith(f"EDP, {significant(times)}× the area")
 
 
 @pytest.mark.parametrize("seed", range(8))
