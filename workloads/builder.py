@@ -62,6 +62,10 @@ class GraphBuilder(TensorBuilder):
                 raise self.error(str(error), name) from None
         return self._add(name, kind, tuple(inputs), tuple(shape), None, weights, semantics)
 
+    def stored(self, values: Parameter, name: str | None = None) -> Tensor:
+        """A constant that is read from outside: a result of the model that depends on none of its inputs."""
+        return self.op("concat", (), values.shape, name=name, semantics=Semantics("identity", (values,)))
+
     def unary(
         self, kind: str, x: Tensor, name: str | None = None, function: str | None = None, **numbers: float
     ) -> Tensor:

@@ -161,6 +161,7 @@ class Network(Shown):
         output_names: what the user's model calls its `outputs`, in the same order; empty where it calls them nothing else than
             their tensors.
         notes: what an importer took for granted, one sentence each.
+        input_types: of inputs that the user's model takes as whole numbers or truth values, by name: as numpy calls them.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Network(Shown):
     judge: Judge | None = field(default=None, compare=False, repr=False)
     output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    input_types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def _headline(self) -> str:
         missing = f", {len(self.unsupported)} operators not costed" if self.unsupported else ""

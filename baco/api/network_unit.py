@@ -127,6 +127,7 @@ class NetworkUnit:
         data: of the inputs, by value.
         reference: of all values, if they are compared.
         inputs: the same as `data` in real numbers, by the network's names.
+        assumed: what those of them hold that nobody gave, in sentences.
     """
 
     request: NetworkRequest
@@ -135,6 +136,7 @@ class NetworkUnit:
     data: Mapping[str, np.ndarray[Any, Any]]
     reference: Mapping[str, np.ndarray[Any, Any]] | None
     inputs: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    assumed: Sequence[str] = ()
 
     def compile(self, *, check: bool) -> NetworkProgram:
         """The program; with `check` it compares its results itself."""
@@ -145,7 +147,7 @@ class NetworkUnit:
             self.network, self.request.accelerator, check=check, observe=self.request.observe, **options
         )
         if self.source is not None:
-            built.lowered.notes.extend(self.source.notes)
+            built.lowered.notes.extend((*self.source.notes, *self.assumed))
         if self._searched:
             built.lowered.notes.append(options["schedule"].summary())
         return built
@@ -262,7 +264,7 @@ def prepare_network(
     """
     import numpy as np
 
-    from baco.compiler.network.calibrate import random_inputs
+    from baco.compiler.network.calibrate import assumed_inputs, random_inputs
     from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
     from baco.compiler.network.reference import reference
     from baco.exploration.measure.program_job import other_inputs
@@ -292,7 +294,8 @@ def prepare_network(
     data = quantise_inputs(quantised, inputs)
     compare = request.compare or request.check_layers
     wanted = reference(quantised, data) if compare else None
-    return NetworkUnit(request, quantised, network, data, wanted, inputs)
+    assumed = assumed_inputs(expand(network), known if request.data is not None else given)
+    return NetworkUnit(request, quantised, network, data, wanted, inputs, assumed)
 
 
 def network_macs(built: NetworkProgram) -> int:

@@ -105,6 +105,7 @@ def joined(networks: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
             values[renamed(number, name)] = replace(value, name=renamed(number, name))
         constants |= {renamed(number, name): array for name, array in network.constants.items()}
         for name, view in network.outputs.items():
+            assert isinstance(view, View)
             outputs[renamed(number, name)] = replace(view, value=renamed(number, view.value))
         for op in network.operators:
             views = {

@@ -17,7 +17,6 @@ import numpy as np
 from baco.compiler.network.float_graph import FloatGraph
 from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
 from baco.compiler.network.parameters import Parameters
-from baco.compiler.network.views import View
 from baco.workloads.network import Network
 
 __all__ = ["Agreement", "TensorAgreement", "agreement", "compare_tensors"]
@@ -206,12 +205,12 @@ def agreement(
         ):
             return
         scale = quantised.values[view.value].scale
-        found = _real(quantised, view, values)
+        found = quantised.read(view, values)
         operators.append(compare_tensors(name, floats, found, 128 * scale))
 
     floats = FloatGraph(network, parameters).run(inputs, observe)
     names = list(quantised.outputs)
-    found = [_real(quantised, view, values) for view in quantised.outputs.values()]
+    found = [quantised.read(view, values) for view in quantised.outputs.values()]
     judge, reason, wanted = "", "nothing else evaluates this network", floats
     problems: list[str] = []
     doubts: list[str] = []
@@ -273,9 +272,3 @@ def _rounds(network: Network) -> bool:
     return any(
         op.semantics is not None and op.semantics.attributes.get("requantises") for op in network.operators
     )
-
-
-def _real(quantised: QuantisedNetwork, view: View, values: Arrays) -> np.ndarray:
-    elements = view.read(values[view.value])
-    value = quantised.values[view.value]
-    return elements * value.scale if value.dtype == "int8" else np.asarray(elements)

@@ -14,9 +14,10 @@ from baco.common.errors import InputError, Location
 from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
+from baco.compiler.network.joined import joins_outside
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.selection import Conversion
-from baco.compiler.network.views import View, dense
+from baco.compiler.network.views import JoinedView, View, dense
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
@@ -62,6 +63,9 @@ class IntegerBuilder:
         self.done: set[str] = set()
         #: Operators whose zeros the convolution behind them adds: name -> operator.
         self.folded_pads: dict[str, Operator] = {}
+        #: Operators that join parts of outputs, which stay apart in memory, and what became of them.
+        self.outside = joins_outside(network, ranges)
+        self.joined: dict[str, JoinedView] = {}
         self._names: set[str] = set()
         self._readers: dict[str, list[tuple[Operator | None, Tensor]]] = {}
         for op in network.operators:
@@ -201,6 +205,8 @@ class IntegerBuilder:
         join = self.reader(name)
         if join is None or join.semantics is None or join.semantics.function != "concat":
             return None
+        if join.name in self.outside:
+            return None
         if join.name not in self.tensors:
             self.tensor(join.name, join.output.shape, order)
         whole, axis = self.tensors[join.name], join.semantics.attributes["axis"]
@@ -214,6 +220,13 @@ class IntegerBuilder:
                 return part if self.order_like(part) == order else None
             start += size
         return None
+
+    def part_outside(self, x: Operand, op: Operator) -> View | JoinedView:
+        """An output, or a part of one that is joined outside."""
+        if isinstance(x, Tensor) and x.name in self.joined:
+            whole = self.joined[x.name]
+            return replace(whole, steps=(*whole.steps, *x.steps))
+        return self.operand(x, op, None)
 
     def order_like(self, view: View) -> tuple[int, ...]:
         """Memory order of a new tensor that is worked out element by element from this one."""
@@ -299,11 +312,11 @@ class IntegerBuilder:
     def finish(self, name: str, seed: int) -> QuantisedNetwork:
         """The network, with the roles of its values."""
         inputs = {tensor.name: self.tensors[tensor.name] for tensor in self.network.inputs}
-        outputs: dict[str, View] = {}
+        outputs: dict[str, View | JoinedView] = {}
         for called, tensor in self.network.named_outputs:
-            last = self.network.operators[-1]
-            outputs[_free_name(called, outputs)] = self.viewed(self.tensors[tensor.name], tensor.steps, last)
-        for view in outputs.values():
+            outputs[_free_name(called, outputs)] = self.part_outside(tensor, self.network.operators[-1])
+        views = (one.views if isinstance(one, JoinedView) else [one] for one in outputs.values())
+        for view in itertools.chain.from_iterable(views):
             value = self.values[view.value]
             if value.role == "intermediate":
                 self.values[view.value] = replace(value, role="output")

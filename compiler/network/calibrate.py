@@ -19,18 +19,24 @@ from baco.workloads.views import Unknown
 __all__ = [
     "MASKED",
     "Ranges",
+    "assumed_inputs",
     "calibrate",
     "check_inputs",
     "check_ranges",
     "index_inputs",
     "needed",
     "random_inputs",
+    "random_samples",
 ]
 
 #: Numbers at or below this stand for minus infinity in front of a softmax, as exporters write it.
 MASKED = -1e4
 #: Activations beyond this are not data: masks that are computed.
 _LARGEST = 1e9
+#: Whole numbers that random inputs are below: of images and texts in bytes, and others.
+_WHOLE = {"bytes": 256, "whole": 10}
+#: Random samples of networks of at most so many multiply-accumulates, and what tells their seeds from those of other samples.
+_SAMPLES, _SMALL_MACS, _APART = 4, 10**8, 2**32
 
 
 @dataclass
@@ -149,17 +155,63 @@ def index_inputs(network: Network) -> dict[str, int]:
 
 
 def random_inputs(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
-    """Inputs by name: standard normal float32, or indices (int64) within their table."""
+    """Inputs by name: standard normal float32, but what `assumed_inputs` says where a model asks for other ones."""
     rows = index_inputs(network)
     result: dict[str, np.ndarray] = {}
     for tensor in network.inputs:
         digest = hashlib.sha256(f"{seed}:input:{tensor.name}".encode()).digest()
         random = np.random.Generator(np.random.Philox(int.from_bytes(digest[:16], "little")))
-        if tensor.name in rows:
-            result[tensor.name] = random.integers(0, rows[tensor.name], tensor.shape)
+        kind = _kind_of_input(network, tensor.name, rows)
+        length = tensor.shape[-1] if tensor.shape else 1
+        found: np.ndarray
+        if kind == "table":
+            found = random.integers(0, rows[tensor.name], tensor.shape)
+        elif kind == "mask":
+            kept = length - random.integers(0, length // 4 + 1)
+            found = np.broadcast_to(np.arange(length) < kept, tensor.shape).astype(np.float32)
+        elif kind == "positions":
+            found = np.broadcast_to(np.arange(length, dtype=np.float32), tensor.shape)
+        elif kind in _WHOLE:
+            found = random.integers(0, _WHOLE[kind], tensor.shape).astype(np.float32)
         else:
-            result[tensor.name] = random.standard_normal(tensor.shape, dtype=np.float32)
+            found = random.standard_normal(tensor.shape, dtype=np.float32)
+        result[tensor.name] = found.reshape(tensor.shape)
     return result
+
+
+def random_samples(network: Network, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    """What ranges are taken from where nothing is given: several samples of a small network, whose extremes vary most."""
+    count = _SAMPLES if network.macs <= _SMALL_MACS else 1
+    return [random_inputs(network, seed + number * _APART) for number in range(count)]
+
+
+def assumed_inputs(network: Network, given: Container[str] = ()) -> list[str]:
+    """What inputs are taken to hold that are not given and hold anything but random numbers, in sentences."""
+    rows = index_inputs(network)
+    words = {
+        "mask": "ones with zeros at the end, as a mask",
+        "positions": "0, 1, 2... as positions",
+        **{kind: f"whole numbers below {most}" for kind, most in _WHOLE.items()},
+    }
+    return [
+        f"the input '{tensor.name}' holds {words[kind]}, unless --data or --arg gives it"
+        for tensor in network.inputs
+        if tensor.name not in given and (kind := _kind_of_input(network, tensor.name, rows)) in words
+    ]
+
+
+def _kind_of_input(network: Network, name: str, rows: Container[str]) -> str:
+    """`table` for indices of one, `mask`, `positions`, a key of `_WHOLE`; else `numbers`."""
+    kind, words = network.input_types.get(name, "float32"), name.lower()
+    if name in rows:
+        return "table"
+    if kind == "bool" or "mask" in words:
+        return "mask"
+    if kind == "uint8":
+        return "bytes"
+    if "int" not in kind:
+        return "numbers"
+    return "positions" if "position" in words else "whole"
 
 
 def check_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from baco.compiler.network.arithmetic import FixedPoint
-from baco.compiler.network.views import View
+from baco.compiler.network.views import JoinedView, View
 
 __all__ = [
     "Addition",
@@ -389,7 +389,7 @@ class QuantisedNetwork:
         constants: elements of the constant values, by name.
         inputs: names of the network's inputs -> how the user sees them (the network's own shape, images with
             channels first), as a view of a value of the role `input`.
-        outputs: the same for its outputs. Their values have the role `output`, but for an output that is a
+        outputs: the same for its outputs, which may be joined of several values. Their values have the role `output`, but for an output that is a
             view of an input or a constant, or in whose value an input lies (a cache).
         tensors: every tensor of the (unrolled) network that is not fused away or kept in another form -> its view.
         random: parameters that the source did not give and that were drawn at random.
@@ -401,10 +401,19 @@ class QuantisedNetwork:
     operators: tuple[IntegerOperator, ...]
     constants: Mapping[str, np.ndarray]
     inputs: Mapping[str, View]
-    outputs: Mapping[str, View]
+    outputs: Mapping[str, View | JoinedView]
     tensors: Mapping[str, View] = field(default_factory=dict)
     random: tuple[str, ...] = ()
     seed: int = 0
+
+    def read(self, view: View | JoinedView, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """A tensor in real numbers (indices as they are), from the elements of all values."""
+
+        def numbers(one: View) -> np.ndarray:
+            value, elements = self.values[one.value], one.read(values[one.value])
+            return elements * value.scale if value.dtype == "int8" else np.asarray(elements)
+
+        return view.read(numbers) if isinstance(view, JoinedView) else numbers(view)
 
     def scale(self, view: View) -> float:
         """A real number is this times the integer in the view."""

@@ -37,7 +37,7 @@ from baco.compiler.network.graph import (
 from baco.compiler.network.resample import resample_axis
 from baco.compiler.network.selection import TermSum
 from baco.compiler.network.tensor_operators import addition, stored_image
-from baco.compiler.network.views import View
+from baco.compiler.network.views import JoinedView, View
 from baco.compiler.row_functions import PRODUCT_BITS
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Parameter
@@ -77,14 +77,17 @@ def pointwise(b: IntegerBuilder, op: Operator) -> Pointwise | None:
 
 
 def table(b: IntegerBuilder, op: Operator, function: Pointwise) -> None:
-    """A row of pointwise operators as one table."""
+    """A row of pointwise operators as one table: gates too, which take what the row began with once more (x · sigmoid(x))."""
     source = next(x for x in semantics_of(op).operands if isinstance(x, Tensor))
     last, sources = op, [op.name]
     while (following := b.reader(last.name)) is not None and following.output.shape == op.output.shape:
-        further = pointwise(b, following)
-        if further is None:
+        further, gated = pointwise(b, following), _gated(following, source, last, function)
+        if further is not None:
+            function = _composed(function, further)
+        elif gated is not None:
+            function = gated
+        else:
             break
-        function = _composed(function, further)
         last = following
         sources.append(last.name)
         b.done.add(last.name)
@@ -92,6 +95,21 @@ def table(b: IntegerBuilder, op: Operator, function: Pointwise) -> None:
     output = b.tensor(last.name, last.output.shape, b.order_like(view))
     entries = b.table(f"{op.name}.table", function, b.scale(view), b.scale(output))
     b.emit(Map(b.name(op.name), tuple(sources), output, view, entries))
+
+
+def _gated(op: Operator, source: Tensor, last: Operator, function: Pointwise) -> Pointwise | None:
+    """What an operator of two tensors makes of the first of a row, where it reads that and the row's `last` alone."""
+    if semantics_of(op).function != "binary" or source.shape != op.output.shape:
+        return None
+    name, operands = semantics_of(op).attributes["name"], semantics_of(op).operands
+    if len(operands) != 2 or not all(isinstance(x, Tensor) for x in operands):
+        return None
+    again = [x for x in operands if x.name == source.name and x.steps == source.steps]  # type: ignore[union-attr]
+    if len(again) != 1 or not any(x.name == last.name for x in operands):  # type: ignore[union-attr]
+        return None
+    if again[0] is operands[0]:
+        return lambda x: binary(name, x, function(x))
+    return lambda x: binary(name, function(x), x)
 
 
 def _composed(first: Pointwise, second: Pointwise) -> Pointwise:
@@ -183,7 +201,12 @@ def unary_operator(b: IntegerBuilder, op: Operator) -> None:
 
 
 def identity(b: IntegerBuilder, op: Operator) -> None:
-    """The same memory under another name."""
+    """The same memory under another name; whole numbers that are constant stay what they are."""
+    (source,) = semantics_of(op).operands
+    if isinstance(source, Parameter) and b.parameters(source).dtype.kind in "iu":
+        stored = np.clip(b.parameters(source), -(2**31), 2**31 - 1).astype(np.int32)
+        b.tensors[op.name] = b.constant(source.name, stored).expanded(op.output.shape)
+        return
     b.tensors[op.name] = b.operand(semantics_of(op).operands[0], op, None).expanded(op.output.shape)
 
 
@@ -343,8 +366,11 @@ def resize(b: IntegerBuilder, op: Operator) -> None:
 
 
 def concat(b: IntegerBuilder, op: Operator) -> None:
-    """Copies of the parts that were not written in place, in the scale of the whole."""
+    """Copies of the parts that were not written in place, in the scale of the whole; nothing where they are joined outside."""
     axis = semantics_of(op).attributes["axis"]
+    if op.name in b.outside:
+        b.joined[op.name] = JoinedView(tuple(b.part_outside(x, op) for x in semantics_of(op).operands), axis)
+        return
     views = [b.operand(x, op) for x in semantics_of(op).operands]
     if op.name not in b.tensors:
         widest = max(views, key=lambda v: v.words)

@@ -25,7 +25,7 @@ from baco.compiler.network.calibrate import (
     check_ranges,
     index_inputs,
     needed,
-    random_inputs,
+    random_samples,
 )
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_masks
@@ -94,8 +94,8 @@ def quantise(
 
     Args:
         network: with semantics, as `baco.workloads.inputs.load.load_network` gives it.
-        samples: inputs by name (the network's shapes) that the ranges are taken from; one random sample (normal
-            numbers, random indices) without them.
+        samples: inputs by name (the network's shapes) that the ranges are taken from; random ones
+            (`random_samples`) without them.
         seed: of parameters that the source of the network does not give, and of the random sample.
         scales: any float32, or powers of two.
         layers: run repeated blocks only so many times.
@@ -107,7 +107,7 @@ def quantise(
     check_scales(scales)
     parameters = Parameters(network.source, seed)
     network = runnable(network, parameters, layers)
-    ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])
+    ranges = calibrate(network, parameters, samples or random_samples(network, seed))
     network, masks = fold_computed_masks(network, ranges, strict=bool(samples))
     network = needed(network)
     check_ranges(network, ranges, masks)
@@ -210,6 +210,4 @@ def real(quantised: QuantisedNetwork, values: Mapping[str, np.ndarray], name: st
     `name` is an output, else any tensor in `QuantisedNetwork.tensors`.
     """
     view = quantised.outputs.get(name) or quantised.tensors[name]
-    value = quantised.values[view.value]
-    elements = view.read(values[view.value])
-    return elements * value.scale if value.dtype == "int8" else np.asarray(elements)
+    return quantised.read(view, values)

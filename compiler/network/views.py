@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["View", "dense"]
+from baco.workloads.views import Step, apply_steps
+
+__all__ = ["JoinedView", "View", "dense"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,32 @@ class View:
                 shape.append(size)
                 strides.append(stride)
         return shape, strides
+
+
+@dataclass(frozen=True)
+class JoinedView:
+    """A tensor in parts that lie in values of their own (`baco.compiler.network.joined`).
+
+    Attributes:
+        parts: in order.
+        axis: that they are joined along.
+        steps: what the tensor is made of the whole by.
+    """
+
+    parts: tuple[View | JoinedView, ...]
+    axis: int
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def views(self) -> Iterator[View]:
+        """All parts that lie in memory."""
+        for part in self.parts:
+            yield from part.views if isinstance(part, JoinedView) else [part]
+
+    def read(self, numbers: Callable[[View], np.ndarray]) -> np.ndarray:
+        """The tensor, of the numbers that a part holds."""
+        parts = [part.read(numbers) if isinstance(part, JoinedView) else numbers(part) for part in self.parts]
+        return apply_steps(np.concatenate(parts, self.axis), self.steps)
 
 
 def dense(value: str, shape: Sequence[int]) -> View:

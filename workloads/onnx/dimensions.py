@@ -19,7 +19,7 @@ from baco.workloads.options import LARGEST, split_options
 __all__ = ["fix_dimensions"]
 
 #: Names of dimensions that say nothing: what stands first under one is a batch.
-_UNNAMED = re.compile(r"(none|\?|-1|unk__\d+|dynamic_axes_\d+)?", re.IGNORECASE)
+_UNNAMED = re.compile(r"(none|\?|-1|unk__\d+|dynamic_axes_\d+|(p2o\.)?DynamicDimension\.\d+)?", re.IGNORECASE)
 #: Names of batches.
 _BATCH = re.compile(r"n|b|bs|.*batch.*", re.IGNORECASE)
 _SHAPE = re.compile(r"\d+(x\d+)*", re.IGNORECASE)
@@ -46,6 +46,14 @@ class _Open:
         """Options that give it an extent."""
         own = f"dim.{self.tensor}.{self.axis}"
         return [f"dim.{self.name}", own] if self.name else [own]
+
+    def proposed(self, rank: int, own: tuple[int, int] | None) -> int:
+        """An extent for a hint. `own`: height and width that the model names."""
+        if rank == 4 and self.axis >= 2:
+            return own[self.axis - 2] if own else _PIXELS
+        # images come in batches, and recurrent states are layers × batch × numbers
+        batch = (rank == 4 and self.axis == 0) or (rank == 3 and self.axis == 1 and not self.named)
+        return 1 if batch else _LENGTH
 
     @property
     def label(self) -> str:
@@ -181,14 +189,9 @@ def _missing(
         missing = {one.axis: one for one in left if one.tensor == value.name}
         shown = [missing[i].label if i in missing else str(d.dim_value) for i, d in enumerate(dims)]
         listed.append(f"{value.name} ({' x '.join(shown)})")
-        proposed = []
-        for axis, dim in enumerate(dims):
-            if axis not in missing:
-                proposed.append(dim.dim_value)
-            elif len(dims) == 4 and axis >= 2:
-                proposed.append(own[axis - 2] if own else _PIXELS)
-            else:
-                proposed.append(_LENGTH)
+        proposed = [
+            missing[i].proposed(len(dims), own) if i in missing else d.dim_value for i, d in enumerate(dims)
+        ]
         options.append(f"{value.name}={'x'.join(map(str, proposed))}")
     count = len({one.name if one.named else f"{one.tensor}.{one.axis}" for one in left})
     what = "a dimension" if count == 1 else f"{count} dimensions"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import onnx
+
 from baco.common.errors import InputError, Location
 from baco.workloads.network import Network, UnsupportedNodeError, first_cause
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
-from baco.workloads.onnx.node import CONSTANT_OUTPUT, OnnxNode
+from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS, REASONS
 from baco.workloads.options import split_options
-from baco.workloads.views import Unknown
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -30,15 +31,10 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
     """
     model = load_model(path, rest, HANDLERS.__contains__)
     network = walk(model)
-    if not network.operators or (network.unsupported and not network.tasks):
+    nothing = not any(op.inputs for op in network.operators)  # outputs that are constants alone
+    if nothing or (network.unsupported and not network.tasks):
         cause = first_cause(network.unsupported)
-        constants = [
-            step
-            for tensor in network.outputs
-            for step in tensor.steps
-            if isinstance(step, Unknown) and CONSTANT_OUTPUT in step.reason
-        ]
-        if not cause and network.outputs and len(constants) == len(network.outputs):
+        if not cause and network.operators:
             raise InputError(
                 "the model computes nothing: its outputs do not depend on the inputs",
                 location=Location(model.path),
@@ -78,4 +74,16 @@ def walk(model: LoadedModel) -> Network:
             imp.reject(str(error))
     names = [value.name for value in model.graph.output]
     network = imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
-    return replace(network, judge=OnnxJudge(model.path, dict(model.inputs), network.macs))
+    judge = OnnxJudge(model.path, dict(model.inputs), network.macs)
+    return replace(network, judge=judge, input_types=_whole_inputs(model.graph))
+
+
+def _whole_inputs(graph: onnx.GraphProto) -> dict[str, str]:
+    """See `Network.input_types`."""
+    kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    types = {
+        name: onnx.helper.tensor_dtype_to_np_dtype(kind)
+        for name, kind in kinds.items()
+        if kind in onnx.helper.get_all_tensor_dtypes() and kind != onnx.TensorProto.STRING
+    }
+    return {name: str(dtype) for name, dtype in types.items() if dtype.kind in "iub"}

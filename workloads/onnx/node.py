@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx
@@ -17,10 +18,9 @@ from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
 from baco.workloads.onnx.reading import default_of, passed_over
 from baco.workloads.onnx.values import OnnxValues
+from baco.workloads.semantics import Fill, Parameter
 from baco.workloads.views import Unknown, unrecorded
 
-#: Why an output that is known before the network runs is none.
-CONSTANT_OUTPUT = "it does not depend on the inputs"
 #: Operators that choose among elements: whole numbers and real ones alike.
 _KEEP_ELEMENTS = frozenset(
     (
@@ -167,8 +167,18 @@ class OnnxNode:
                 return x
             reason = "whole numbers of a QuantizeLinear as an output are not supported"
             return x.viewed(x.shape, Unknown(reason, f"output '{name}'"))
-        reason = CONSTANT_OUTPUT if name in self.constants else "its shape is not known"
-        return self._stranger(name, f"{reason}, which an output must", f"output '{name}'")
+        constant = self.constants.get(name)
+        if constant is not None and constant.shape is not None and 0 not in constant.shape:
+            return self.builder.stored(self.parameter(name), self.builder.unique(name))
+        return self._stranger(name, "its shape is not known, which an output's must be", f"output '{name}'")
+
+    def parameter(self, name: str, fill: Fill = "normal", fan_in: int = 1) -> Parameter:
+        """A constant of known shape."""
+        constant = self.constants[name]
+        known, shape = constant.value, constant.shape
+        assert shape is not None
+        load = (lambda: known) if known is not None else partial(self.values_of_constants, name)
+        return Parameter(name, shape, load, fill, fan_in)
 
     def _stranger(self, name: str, reason: str, label: str) -> Tensor:
         """A tensor that nothing computes, with the reason for whoever wants to run the network."""

@@ -57,12 +57,7 @@ def parameter(imp: OnnxNode, index: int, fill: Fill = "normal", fan_in: int = 1)
     if constant is None or constant.shape is None:
         raise ValueError("no constant of known shape")
     imp.reads(index)
-    name = imp.node.input[index]
-    known = constant.value
-    load: Callable[[], np.ndarray | None] = (
-        (lambda: known) if known is not None else partial(imp.values_of_constants, name)
-    )
-    return Parameter(name, constant.shape, load, fill, fan_in)
+    return imp.parameter(imp.node.input[index], fill, fan_in)
 
 
 def operand(imp: OnnxNode, index: int) -> Tensor | Parameter:

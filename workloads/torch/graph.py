@@ -56,6 +56,7 @@ def _network(program: ExportedProgram, source: str, name: str) -> Network:
         program = _decompose_unknown(program)
     imp = TorchNode(source, name)
     names = []
+    types: dict[str, str] = {}
     for spec, node in zip(program.graph_signature.input_specs, _placeholders(program.graph), strict=True):
         shapes = node_shapes(node)
         if spec.kind is InputKind.USER_INPUT and shapes:
@@ -63,6 +64,9 @@ def _network(program: ExportedProgram, source: str, name: str) -> Network:
         if spec.kind is InputKind.USER_INPUT and shapes and 0 not in shapes[0]:
             names[-1] = imp.builder.unique(node.name)
             imp.values[node] = imp.builder.input(names[-1], shapes[0])
+            dtype = node.meta["val"].dtype
+            if not (dtype.is_floating_point or dtype.is_complex):
+                types[names[-1]] = str(dtype).removeprefix("torch.")
         elif spec.kind is not InputKind.USER_INPUT or not shapes:
             trained = spec.kind is InputKind.PARAMETER
             stored = _tensor_of(program, spec.target)
@@ -72,7 +76,8 @@ def _network(program: ExportedProgram, source: str, name: str) -> Network:
     network = imp.builder.build(
         imp.unsupported, [tensor for _, _, tensor in outputs], [called for _, called, _ in outputs]
     )
-    network = replace(network, judge=TorchJudge(exported, names, [index for index, _, _ in outputs]))
+    judge = TorchJudge(exported, names, [index for index, _, _ in outputs])
+    network = replace(network, judge=judge, input_types=types)
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
@@ -224,7 +229,8 @@ def _call(imp: TorchNode, node: Node) -> None:
     if isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and node.args:
         # In place: whoever reads the argument later reads the result.
         first = node.args[0]
-        if isinstance(first, Node) and first in imp.values and node in imp.values:
+        if isinstance(first, Node) and node in imp.values:
+            imp.constants.pop(first, None)
             imp.values[first] = imp.values[node]
 
 

@@ -186,8 +186,10 @@ class TorchNode:
             reason = "whole numbers of a quantisation as an output are not supported"
             return x.viewed(x.shape, Unknown(reason, label))
         shape = node_shapes(node)[0]
+        if node in self.constants and 0 not in shape:
+            return self.builder.stored(self.parameter(node), self.builder.unique(node.name))
         shape = shape if math.prod(shape) else (1,)
-        reason = "it does not depend on the inputs, which an output must"
+        reason = "it holds nothing that could be read"
         return self.builder.input(self.builder.unique(node.name), shape).viewed(shape, Unknown(reason, label))
 
     def reject(self, operator: str, reason: str) -> None:

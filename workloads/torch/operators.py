@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,86 +12,13 @@ import torch
 from baco.workloads.builder import causal_mask
 from baco.workloads.einsum import contraction
 from baco.workloads.network import Tensor, UnsupportedNodeError
-from baco.workloads.semantics import Parameter, Semantics
-from baco.workloads.tensor_builder import Trained
+from baco.workloads.semantics import Parameter, Semantics, constant
 from baco.workloads.torch.node import FixedTensor, Handler, TorchNode
 from baco.workloads.torch.selections import adaptive_average, index_select, mirrored_pad, roll
 from baco.workloads.torch.semantics import ENCODING, cast, meaning, operand_of
 from baco.workloads.torch.views import view_steps
+from baco.workloads.torch.windows import convolution, pool
 from baco.workloads.views import Expand, Reshape, Transpose, Unknown
-
-# Convolutions
-
-
-def _conv(imp: TorchNode, transposed: bool = False) -> None:
-    x = imp.tensor("input")
-    weight = imp.constant("weight")
-    shape = weight.shape if weight else imp.tensor("weight").shape
-    rank = len(shape) - 2
-    if rank not in (1, 2):
-        raise UnsupportedNodeError(f"{rank}-D convolution")
-    transposed = transposed or bool(imp.args.get("transposed"))
-    stride, dilation = imp.numbers("stride", 1), imp.numbers("dilation", 1)
-    groups = int(imp.args.get("groups") or 1)
-    common: dict[str, Any] = {"dilation": dilation, "groups": groups, "name": imp.name, "rank": rank}
-    common |= {"shared": not imp.claim("weight"), "bias": bool(imp.claim("bias")), "trained": _trained(imp)}
-    b = imp.builder
-    batched, kernel = _batched(x, rank), shape[2:]
-    if transposed:
-        padding, extra = imp.numbers("padding", 0), imp.numbers("output_padding", 0)
-        y = b.conv_transpose2d(batched, shape[1] * groups, kernel, stride, padding, extra, **common)
-    else:
-        y = b.conv2d(batched, shape[0], kernel, stride, _padding(imp, kernel, dilation), **common)
-    imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
-
-
-def _trained(imp: TorchNode) -> Trained:
-    """Parameters of a convolution, none if they are computed from activations."""
-    weight, bias = imp.constant("weight"), imp.constant("bias")
-    if weight is None or (bias is None and imp.args.get("bias") is not None):
-        return None, None
-    fan_in = math.prod(weight.shape[1:])
-    return (
-        imp.parameter(imp.args["weight"], fan_in=fan_in),
-        None if bias is None else imp.parameter(imp.args["bias"], "shift"),
-    )
-
-
-def _batched(x: Tensor, rank: int) -> Tensor:
-    """Images may come without a batch dimension."""
-    shape = (1, *x.shape)
-    return x if len(x.shape) == rank + 2 else x.viewed(shape, Reshape(shape))
-
-
-def _padding(imp: TorchNode, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
-    mode = imp.args.get("padding")
-    if not isinstance(mode, str):
-        return imp.numbers("padding", 0)
-    if mode == "valid":
-        return (0,)
-    steps = tuple(dilation) * len(kernel) if len(dilation) == 1 else tuple(dilation)
-    totals = [(k - 1) * d for k, d in zip(kernel, steps, strict=True)]
-    return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
-
-
-def _pool(imp: TorchNode, kind: str, rank: int) -> None:
-    x = imp.tensor("self")
-    batched = _batched(x, rank)
-    stride = imp.numbers("stride", 0)
-    y = imp.builder.pool(
-        kind,
-        batched,
-        imp.numbers("kernel_size", 1),
-        None if stride == (0,) else stride,
-        imp.numbers("padding", 0),
-        imp.numbers("dilation", 1),
-        bool(imp.args.get("ceil_mode")),
-        imp.name,
-        imp.args.get("count_include_pad") is not False,
-        imp.args.get("divisor_override"),
-    )
-    imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
-
 
 # Matrix products
 
@@ -156,8 +83,21 @@ def _attention(imp: TorchNode) -> None:
     if imp.args.get("is_causal"):
         # Aligned with the first key, unlike a decoder's.
         seen = causal_mask(scores.shape[-2], scores.shape[-1], shift=0)
+    if isinstance(seen, Tensor):
+        scores, seen = _masked(imp, scores, seen, truths=mask.meta["val"].dtype is torch.bool), None
     y = b.matmul(b.softmax(scores, f"{imp.name}.softmax", seen), v, f"{imp.name}.context")
     imp.emit(y)
+
+
+def _masked(imp: TorchNode, scores: Tensor, mask: Tensor, *, truths: bool) -> Tensor:
+    """Scores with a mask that is computed: of what takes part, or to be added."""
+    if truths:
+        semantics = Semantics("where", (mask, scores, constant("-inf", -math.inf)))
+    else:
+        semantics = Semantics("binary", (scores, mask), {"name": "add"})
+    name = imp.builder.unique(f"{imp.name}.masked")
+    kind = "where" if truths else "add"
+    return imp.builder.op(kind, (scores, mask), scores.shape, name=name, semantics=semantics)
 
 
 def _swap_last(rank: int) -> tuple[Transpose]:
@@ -241,7 +181,14 @@ def _indexed(imp: TorchNode) -> None:
 def _norm(imp: TorchNode, kind: str) -> None:
     """Scale and shift are trained, running statistics are not."""
     x = imp.tensors()[0]
-    imp.emit(imp.builder.op(kind, (x,), x.shape, imp.claim("weight", "bias"), imp.name, meaning(imp)))
+    semantics, shape = meaning(imp), x.shape
+    if (
+        kind == "batchnorm" and len(shape) > 4 and semantics is not None
+    ):  # as an image: channels stay in front
+        x = imp.builder.reshape(x, (*shape[:2], math.prod(shape[2:-1]), shape[-1]))
+        semantics = replace(semantics, operands=(x, *semantics.operands[1:]))
+    y = imp.builder.op(kind, (x,), x.shape, imp.claim("weight", "bias"), imp.name, semantics)
+    imp.emit(y if y.shape == shape else imp.builder.reshape(y, shape))
 
 
 def _first(imp: TorchNode) -> None:
@@ -305,13 +252,13 @@ def reduction(imp: TorchNode) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "conv1d": _conv,
-    "conv2d": _conv,
-    "conv3d": _conv,
-    "convolution": _conv,
-    "conv_transpose1d": partial(_conv, transposed=True),
-    "conv_transpose2d": partial(_conv, transposed=True),
-    "conv_transpose3d": partial(_conv, transposed=True),
+    "conv1d": convolution,
+    "conv2d": convolution,
+    "conv3d": convolution,
+    "convolution": convolution,
+    "conv_transpose1d": partial(convolution, transposed=True),
+    "conv_transpose2d": partial(convolution, transposed=True),
+    "conv_transpose3d": partial(convolution, transposed=True),
     "linear": partial(_matmul, left="input", right="weight", bias="bias", swap=True),
     "addmm": partial(_matmul, left="mat1", right="mat2", bias="self"),
     "addmv": partial(_matmul, left="mat", right="vec", bias="self"),
@@ -330,13 +277,14 @@ HANDLERS: dict[str, Handler] = {
     "clamp": _clamp,
     "clamp_min": _clamp,
     "hardtanh": _clamp,
-    "max_pool1d": partial(_pool, kind="maxpool", rank=1),
-    "max_pool2d": partial(_pool, kind="maxpool", rank=2),
-    "max_pool2d_with_indices": partial(_pool, kind="maxpool", rank=2),
-    "max_pool3d": partial(_pool, kind="maxpool", rank=3),
-    "avg_pool1d": partial(_pool, kind="avgpool", rank=1),
-    "avg_pool2d": partial(_pool, kind="avgpool", rank=2),
-    "avg_pool3d": partial(_pool, kind="avgpool", rank=3),
+    "max_pool1d": partial(pool, kind="maxpool", rank=1),
+    "max_pool2d": partial(pool, kind="maxpool", rank=2),
+    "max_pool2d_with_indices": partial(pool, kind="maxpool", rank=2),
+    "max_pool3d": partial(pool, kind="maxpool", rank=3),
+    "max_pool3d_with_indices": partial(pool, kind="maxpool", rank=3),
+    "avg_pool1d": partial(pool, kind="avgpool", rank=1),
+    "avg_pool2d": partial(pool, kind="avgpool", rank=2),
+    "avg_pool3d": partial(pool, kind="avgpool", rank=3),
     "batch_norm": partial(_norm, kind="batchnorm"),
     "_native_batch_norm_legit_no_training": partial(_norm, kind="batchnorm"),
     "layer_norm": partial(_norm, kind="layernorm"),
@@ -397,7 +345,6 @@ _register(
     "hardshrink",
     "glu",
 )
-_register("avgpool", "adaptive_avg_pool3d")
 _register(
     "reduce",
     "adaptive_max_pool1d",
@@ -438,6 +385,8 @@ _register(
 HANDLERS |= {
     "adaptive_avg_pool1d": partial(_average, rank=1),
     "adaptive_avg_pool2d": partial(_average, rank=2),
+    "adaptive_avg_pool3d": partial(_average, rank=3),
+    "_adaptive_avg_pool3d": partial(_average, rank=3),
     "_adaptive_avg_pool2d": partial(_average, rank=2),
     "pad": _pad,
     "index": _indexed,

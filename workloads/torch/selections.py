@@ -33,7 +33,8 @@ def adaptive_average(imp: TorchNode, rank: int) -> bool:
     wanted = imp.numbers("output_size", 1)
     wanted = wanted * rank if len(wanted) == 1 else wanted
     sizes = x.shape[-rank:]
-    if all(n % w == 0 for n, w in zip(sizes, wanted, strict=True)):
+    alike = all(n % w == 0 for n, w in zip(sizes, wanted, strict=True))
+    if set(wanted) == {1} or (alike and rank < 3):
         return False
     for i, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
         matrix = np.zeros((size, count))

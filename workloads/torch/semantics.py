@@ -138,7 +138,7 @@ def _where(imp: TorchNode) -> Semantics | None:
         return None
     value = operand_of(imp, imp.args.get("value"))
     if mask in imp.values:
-        return Semantics("where", (imp.values[mask], value, _x(imp)))
+        return Semantics("where", (imp.values[mask], value, operand_of(imp, imp.args["self"])))
     return Semantics("masked", (_x(imp), imp.parameter(mask), value))
 
 
@@ -366,6 +366,8 @@ RULES: dict[str, Rule] = {
     "adaptive_avg_pool1d": partial(_adaptive, kind="avgpool", rank=1),
     "adaptive_avg_pool2d": partial(_adaptive, kind="avgpool", rank=2),
     "_adaptive_avg_pool2d": partial(_adaptive, kind="avgpool", rank=2),
+    "adaptive_avg_pool3d": partial(_adaptive, kind="avgpool", rank=3),
+    "_adaptive_avg_pool3d": partial(_adaptive, kind="avgpool", rank=3),
     "adaptive_max_pool1d": partial(_adaptive, kind="maxpool", rank=1),
     "adaptive_max_pool2d": partial(_adaptive, kind="maxpool", rank=2),
     "upsample_nearest1d": partial(_resize, mode="nearest"),

@@ -25,7 +25,7 @@ def run_both(network, samples=None, **options):
     flat = runnable(network, parameters, options.get("layers"))
     inputs = samples[0] if samples else random_inputs(flat, options.get("seed", 0))
     wanted = FloatGraph(flat, parameters).run(inputs)
-    quantised = quantise(network, samples, **options)
+    quantised = quantise(network, samples or [inputs], **options)
     values = reference(quantised, quantise_inputs(quantised, inputs))
     got = [real(quantised, values, name) for name in quantised.outputs]
     assert [x.shape for x in got] == [x.shape for x in wanted]

@@ -107,7 +107,7 @@ def test_masks_that_are_added_from_an_input_are_refused():
     huge = Semantics("binary", (mask, constant("huge", float(np.finfo(np.float32).min))), {"name": "mul"})
     b.softmax(b.add(x, b.op("elementwise", (mask,), semantics=huge, name="computed")))
     with pytest.raises(InputError, match="beside which int8 holds nothing else") as caught:
-        quantise(b.build())
+        quantise(b.build(), [{"x": np.ones((2, 4)), "mask": -np.ones((2, 4))}])  # beyond all, not below
     assert caught.value.location.node == "computed"
 
 

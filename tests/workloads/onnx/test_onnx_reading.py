@@ -8,6 +8,7 @@ import onnx.defs
 import pytest
 from onnx import TensorProto, helper
 
+import baco
 from baco.common.errors import BacoError
 from baco.compiler.network.calibrate import needed
 from baco.compiler.network.float_graph import FloatGraph
@@ -236,7 +237,6 @@ FLOATS = np.ones((2, 4), np.float32)
     [
         ([("Cast", ["y"], ["z"], {"to": TensorProto.FLOAT8E4M3FN})], ["z"], "to=FLOAT8E4M3FN"),
         ([("Selu", ["y"], ["z"], {"delta": 2.0})], ["z"], "Selu: delta=2.0 is not supported"),
-        ([("Shape", ["y"], ["z"], {})], ["y", "z"], "output 'z': it does not depend on the inputs"),
         ([("QuantizeLinear", ["y", "scale", "zero"], ["z"], {})], ["z"], "output 'z': whole numbers"),
         (
             [
@@ -254,6 +254,17 @@ def test_what_is_not_followed_is_refused_by_name(tmp_path, nodes, outputs, words
     path = _model(tmp_path / "m.onnx", made, outputs, x=FLOATS)
     with pytest.raises(BacoError, match=words):
         needed(walk(load_model(path, None, HANDLERS.__contains__)))
+
+
+def test_an_output_that_does_not_depend_on_the_inputs_is_what_it_is(tmp_path):
+    """Whole numbers stay what they are, beyond 8 bits too."""
+    made = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Shape", ["y"], ["z"])]
+    made += [helper.make_node("Constant", [], ["n"], value_ints=[-1000, 7, 70000])]
+    run = baco.run(_model(tmp_path / "m.onnx", made, ["y", "z", "n", "w"], x=FLOATS), inputs={"x": FLOATS})
+    assert run.right, run.wrong
+    assert run.outputs["z"].tolist() == [2, 4]
+    assert run.outputs["n"].tolist() == [-1000, 7, 70000]
+    np.testing.assert_allclose(run.outputs["w"], np.full((4, 4), 0.3), rtol=0.01)
 
 
 def test_an_output_that_nothing_gives_is_refused_by_name(tmp_path):
