@@ -44,7 +44,7 @@ def load_network(spec: str) -> Network:
     Forms: `NAME[:OPTION=VALUE,...]` for built-in networks (transformers take `weights=FILE.safetensors`, or a folder of
     such files: `baco.workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,INPUT=AxBxC,dim.NAME=N]`,
     `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`, and layers as SCALE-Sim, Timeloop, ZigZag and MAESTRO (`NETWORK.m`)
-    have them (`baco.workloads.inputs.published`).
+    have them (`baco.workloads.inputs.published`, `maestro` and `zigzag` beside it; ZigZag's in Python too).
 
     Raises:
         InputError: unknown name or option, missing, malformed or unsupported file.
@@ -146,13 +146,25 @@ def _unknown(spec: str, name: str) -> InputError:
     return InputError(f"unknown network '{name[:200]}'", hint=f"{known}; {_FILE_HINT}")
 
 
+def _load_python(path: str, rest: str | None) -> Network:
+    """A function that gives a PyTorch model, or a workload of ZigZag."""
+    from baco.workloads.inputs.zigzag import load_zigzag_python
+
+    found = load_zigzag_python(path, rest)
+    if found is not None:
+        return found
+    from baco.workloads.torch.graph import load_torch
+
+    return load_torch(path, rest)
+
+
 def _loader(suffix: str) -> Callable[[str, str | None], Network]:
     # onnx and torch take up to seconds to import: only when such a file is asked for.
     module, function = {
         "onnx": ("baco.workloads.onnx.graph", "load_onnx"),
-        "py": ("baco.workloads.torch.graph", "load_torch"),
+        "py": ("baco.workloads.inputs.load", "_load_python"),
         "csv": ("baco.workloads.inputs.tables", "load_csv"),
-        "m": ("baco.workloads.inputs.published", "load_maestro"),
+        "m": ("baco.workloads.inputs.maestro", "load_maestro"),
     }.get(suffix, ("baco.workloads.inputs.tables", "load_yaml_table"))
     loader: Callable[[str, str | None], Network] = getattr(importlib.import_module(module), function)
     return loader

@@ -35,10 +35,11 @@ from baco.common.yaml import Name, YamlDoc, load_yaml, parse_model
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.inputs.published import (
     is_published_csv,
-    is_published_yaml,
+    is_timeloop,
     load_published_csv,
-    load_published_yaml,
+    load_timeloop,
 )
+from baco.workloads.inputs.zigzag import is_zigzag, load_zigzag
 from baco.workloads.network import Network
 from baco.workloads.options import LARGEST
 from baco.workloads.problem import Problem
@@ -317,8 +318,10 @@ class _Table(BaseModel):
 def load_yaml_table(path: str, rest: str | None = None) -> Network:
     """The network of a YAML layer table. Raises InputError with line and column of what is wrong."""
     doc = load_yaml(path)
-    if is_published_yaml(doc):
-        return load_published_yaml(path, doc, rest)
+    if is_timeloop(doc):
+        return load_timeloop(path, doc, rest)
+    if is_zigzag(doc):
+        return load_zigzag(path, doc, rest)
     if rest is not None:
         raise InputError(
             f"a YAML table holds one network; ':{rest}' cannot be chosen", location=Location(path)

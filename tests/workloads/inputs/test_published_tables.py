@@ -162,10 +162,128 @@ def test_maestro_network(tmp_path):
         (MAESTRO.replace("C: 3", "C: x"), "whole number"),
         (MAESTRO[:-30], "not closed"),
         ("x = 3\n", "no network of MAESTRO"),
-        (MAESTRO.replace("Type: CONV", "Type: TRCONV"), "transposed"),
+        (
+            MAESTRO.replace("Type: DSCONV Stride { X: 2, Y: 2 }", "Type: TRCONV Stride { X: 2, Y: 99 }"),
+            "too large",
+        ),
     ],
 )
 def test_maestro_networks_that_are_wrong(tmp_path, text, says):
     with pytest.raises(InputError, match=says) as caught:
         _load(tmp_path, "wrong.m", text)
     assert caught.value.location is not None
+
+
+def test_maestro_transposed_convolutions(tmp_path):
+    """Taps that do not overlap are outputs of their own; others are phases, each with the taps that reach it."""
+    text = """Constant NumBatches 3;
+Network UNet {
+  Layer TRCONV1 {
+    Type : TRCONV
+    Dimensions { N: NumBatches, K: 512, C: 1024, R: 2, S: 2, Y: 28, X: 30 }
+  }
+  Layer UP { Type: TRCONV Stride { X: 2, Y: 2 } Dimensions { K: 4, C: 8, R: 3, S: 3, Y: 5, X: 5 } }
+}
+"""
+    network = _load(tmp_path, "unet.m", text)
+    first, *phases = network.operators
+    assert first.problem == Problem(P=30, Q=28, C=1024, K=4 * 512, N=3)
+    assert [op.name for op in phases] == [f"UP.phase{i}" for i in range(4)]
+    # 11 x 11 outputs: 6 rows with taps 0 and 2, 5 rows with tap 1 alone
+    assert {(op.problem.R, op.problem.S, op.problem.P, op.problem.Q) for op in phases} == {
+        (2, 2, 6, 6),
+        (1, 2, 5, 6),
+        (2, 1, 6, 5),
+        (1, 1, 5, 5),
+    }
+    # every input element meets every tap once, but for the border of each phase's windows
+    assert sum(op.problem.macs for op in phases) >= 5 * 5 * 3 * 3 * 4 * 8
+
+
+@pytest.mark.parametrize(
+    "form", ["plain", "no commas at the end", "crlf", "bom", "old names", "more columns"]
+)
+def test_scale_sim_spellings(tmp_path, form):
+    text = SCALE_SIM
+    if form == "no commas at the end":
+        text = "\n".join(line.rstrip(",") for line in text.splitlines())
+    elif form == "crlf":
+        text = text.replace("\n", "\r\n")
+    elif form == "bom":
+        text = "\ufeff" + text
+    elif form == "old names":
+        text = (
+            text.replace("IFMAP", "ifmap")
+            .replace("Num Filter,", "num filters ,")
+            .replace("Layer name", "Layer")
+        )
+    elif form == "more columns":
+        head, *rows = text.splitlines()
+        more = ["", "", " Stride H, Stride W, Batch Size, MAC Cycles, IFMAP Offset, Sparsity,"]
+        text = head.replace("Layer name,", "Layer name, Type,").replace(" Strides,", more[2]) + "\n"
+        for row in filter(None, rows):
+            name, *sizes = row.split(",")
+            stride = sizes[-2].strip()
+            text += ",".join([name, " Conv", *sizes[:-2], stride, stride, "1", "129", "0", "1:2", ""]) + "\n"
+    path = tmp_path / "alexnet.csv"
+    path.write_bytes(text.encode())
+    assert _problems(load_network(str(path))) == [
+        Problem(R=11, S=11, P=55, Q=55, C=3, K=96, stride_w=4, stride_h=4),
+        Problem(R=5, S=3, P=4, Q=4, C=4, K=8, stride_w=2, stride_h=2),
+        Problem(C=4096, K=1000),
+    ]
+
+
+def test_scale_sim_batches_and_two_strides(tmp_path):
+    text = "Layer name,IFMAP Height,IFMAP Width,Filter Height,Filter Width,Channels,Num Filter,Stride Height,Stride Width,Batch Size,\n"
+    (problem,) = _problems(_load(tmp_path, "t.csv", text + "a,9,12,3,5,4,8,2,1,6,\n"))
+    assert problem == Problem(R=5, S=3, P=8, Q=4, C=4, K=8, N=6, stride_w=1, stride_h=2)
+
+
+ZIGZAG_PYTHON = """# a comment, and imports that are never run
+import nowhere
+
+workload = {
+    -1: {'equation': 'input', 'loop_dim_size': {'B': 1, 'K': 3, 'OY': 224, 'OX': 224}},
+    0: {  # conv1, stride 2
+        'operator_type': 'Conv',
+        'equation': 'O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]',
+        'equation_relations': ['ix=2*ox+1*fx', 'iy=2*oy+1*fy'],
+        'loop_dim_size': {'B': 1, 'K': 64, 'C': 3, 'OY': 112, 'OX': 110, 'FY': 7, 'FX': 5},
+        'operand_precision': {'O': 16, 'O_final': 8, 'W': 8, 'I': 8},
+        'operand_source': {'W': [], 'I': [-1]},
+        'padding': {'IY': (3, 2), 'IX': (3, 2)},
+    },
+    1: {'equation': 'O[b][g][oy][ox]+=W[fx][fy]*I[b][g][iy][ix]', 'operator_type': 'Pooling',
+        'loop_dim_size': {'B': 1, 'G': 64, 'OY': 56, 'OX': 56, 'FX': 3, 'FY': 3}},
+    2: {'equation': 'O[b][g][oy][ox]=X[b][g][oy][ox]+Y[b][g][oy][ox]', 'operator_type': 'Add',
+        'dimension_relations': [], 'loop_dim_size': {'B': 1, 'G': 256, 'OY': 56, 'OX': 56}},
+    3: {'equation': 'O[B][K]+=I[B][C]*W[C][K]', 'loop_dim_size': {'B': 32, 'K': 512, 'C': 128}},
+}
+"""
+
+
+@pytest.mark.parametrize("rest", ["", ":workload"])
+def test_zigzag_workload_in_python(tmp_path, rest):
+    network = _load(tmp_path, "resnet.py", ZIGZAG_PYTHON, rest)
+    assert network.name == "resnet"
+    assert _problems(network) == [
+        Problem(R=5, S=7, P=110, Q=112, C=3, K=64, stride_w=2, stride_h=2),
+        Problem(N=32, C=128, K=512),
+    ]
+    assert [op.name for op in network.operators] == ["layer0", "layer3"]
+    assert [(one.operator, one.node) for one in network.unsupported] == [
+        ("Pooling", "layer1"),
+        ("Add", "layer2"),
+    ]
+
+
+def test_zigzag_python_is_never_run(tmp_path):
+    for text, says in (
+        (ZIGZAG_PYTHON.replace("'K': 512", "'K': exit(3)"), "nothing in it is run"),
+        (ZIGZAG_PYTHON.replace("'K': 512", "'K': 0"), "whole number"),
+        (ZIGZAG_PYTHON.replace("'K': 512", "'Z': 512"), "unknown dimension 'Z'"),
+    ):
+        with pytest.raises(InputError, match=says) as caught:
+            _load(tmp_path, "resnet.py", text)
+        assert caught.value.location.line in (19, 20)
