@@ -32,6 +32,7 @@ from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_
 from baco.compiler.network.memory_bound import check_network_memory
 from baco.compiler.network.parameters import Parameters, ParameterShapes
 from baco.compiler.network.requantise import settle_requantisations
+from baco.compiler.network.spelled_out import fold_spelled_out
 from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
@@ -157,7 +158,8 @@ def runnable(network: Network, parameters: Parameters, layers: int | None = None
     """
     unrolled = expand(network, layers)
     check_network_memory(unrolled)
-    return needed(fold_factors(fold_masks(unrolled, parameters), parameters))
+    spelled = fold_spelled_out(unrolled, parameters)
+    return needed(fold_factors(fold_masks(spelled, parameters), parameters))
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:

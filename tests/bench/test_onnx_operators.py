@@ -14,7 +14,6 @@ LEFT = {
     "LSTM": {"input_forget"},
     "Optional": {"type"},
     "ReduceProd": {"noop_with_empty_axes"},
-    "Shape": {"start", "end"},  # of shapes, which are evaluated
 }
 PAGE = Path(__file__).parents[2] / "docs" / "onnx-operators.md"
 

@@ -31,10 +31,11 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
     """
     model = load_model(path, rest, HANDLERS.__contains__)
     network = walk(model)
-    nothing = not any(op.inputs for op in network.operators)  # outputs that are constants alone
+    nothing = not any(op.inputs for op in network.operators)  # all outputs are constants
     if nothing or (network.unsupported and not network.tasks):
         cause = first_cause(network.unsupported)
-        if not cause and network.operators:
+        given = {name for name, _ in model.inputs}
+        if not cause and not any(tensor.name in given for tensor in network.outputs):
             raise InputError(
                 "the model computes nothing: its outputs do not depend on the inputs",
                 location=Location(model.path),
@@ -46,8 +47,8 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
             if cause
             else "convolutions, matrix products and additions are needed",
         )
-    given = {} if rest is None else split_options(rest, f"{path}:{rest}")
-    if "batch" not in model.options or "batch" in given:
+    options = {} if rest is None else split_options(rest, f"{path}:{rest}")
+    if "batch" not in model.options or "batch" in options:
         return network
     note = f"the batch of this model is open, and taken as 1: {path}:batch=N gives it another size"
     return replace(network, notes=(*network.notes, note))

@@ -193,7 +193,7 @@ class OnnxNode:
         follows = any(name in self._unknown for name in self.node.input)
         reason = self.model.reason(self.node) or reason
         if any(name in self.model.guessed for name in outputs):
-            reason = "; ".join(filter(None, [reason, "output assumed to have the shape of its input"]))
+            reason = f"{reason or 'it is not known here'}; output assumed to have the shape of its input"
         label = self.node.name or self.name
         self.unsupported.append(Unsupported(self._operator(), label, reason, follows))
         for output in outputs:

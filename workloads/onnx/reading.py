@@ -20,6 +20,7 @@ __all__ = ["HARMLESS", "default_of", "passed_over", "schema_of"]
 
 #: The operator's inferred output shape says the same.
 _SHAPE = "the inferred shape of the output follows from it"
+_KNOWN = "what it gives is worked out beforehand, by ONNX's own evaluator"
 #: About numbers that decide nothing in a trained network.
 _TRAINING, _PRECISION = "only training uses it", "a precision of steps, which int8 does not reach"
 
@@ -28,6 +29,8 @@ HARMLESS: dict[str, dict[str, str]] = {
     "": {"consumed_inputs": "a note on memory (opset 1)"},
     "Reshape": {"shape": _SHAPE, "allowzero": _SHAPE},
     "Expand": {"shape": _SHAPE},
+    "Shape": dict.fromkeys(("data", "start", "end"), _KNOWN),
+    "Size": {"data": _KNOWN},
     "Flatten": {"axis": _SHAPE},
     "Squeeze": {"axes": _SHAPE},
     "Unsqueeze": {"axes": _SHAPE},

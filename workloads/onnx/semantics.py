@@ -230,13 +230,14 @@ def _softmax(imp: OnnxNode, logarithm: bool = False) -> Semantics | None:
 def _reduce(imp: OnnxNode, name: str) -> Semantics | None:
     rank = len(imp.shape(0))
     axes: tuple[int, ...] | None = imp.integers("axes")
+    stays = imp.integer("noop_with_empty_axes", 0)
     if imp.has(1):
         value = imp.value(1)
         if value is None:
             return None
         axes = tuple(int(n) for n in value.reshape(-1))
     if not axes:
-        if imp.integer("noop_with_empty_axes", 0):
+        if stays:
             return _identity(imp)
         axes = tuple(range(rank))
     attributes = {

@@ -111,8 +111,9 @@ def _same(e: Expansion) -> None:
 
 
 def _has_element(e: Expansion) -> None:
-    if e.has(0):
-        e.input(0)
+    """Known of what the graph itself makes; an optional input of the model is the user's to leave out."""
+    if e.has(0) and e.input(0) not in e.facts.sequences:
+        e.shape(0)
     e.finish("Identity", e.constant(np.bool_(e.has(0))))
 
 

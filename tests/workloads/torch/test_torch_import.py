@@ -139,10 +139,10 @@ HEAD = "import torch\nfrom torch import nn\n"
             "no operator that the accelerator runs",
         ),
         (
-            HEAD + "def f():\n    return nn.Conv3d(2, 2, 1), torch.zeros(1, 2, 3, 3, 3)\n",
+            HEAD + "def f():\n    return nn.ConvTranspose3d(2, 2, 1), torch.zeros(1, 2, 3, 3, 3)\n",
             "f",
             None,
-            "aten.conv3d",
+            "aten.conv_transpose3d",
         ),
     ],
 )
