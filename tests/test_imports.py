@@ -3,6 +3,7 @@
 import ast
 import os
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,9 +38,14 @@ FOLDERS = ("accel", "bench", "common", "compiler", "explore", "sim", "workloads"
 MODULES = {_module(path): path for path in package_files()}
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _imports(path: Path) -> Iterator[tuple[int, str]]:
     """(line, module) for every import in the file, also those inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -131,7 +137,7 @@ def _public_classes(files: Iterable[Path]) -> dict[str, list[str]]:
     """Files by the name of the public class that they define."""
     found: dict[str, list[str]] = {}
     for path in files:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(str(path))
     return found

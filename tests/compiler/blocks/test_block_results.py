@@ -8,6 +8,7 @@ import pytest
 from tests.compiler.blocks.block_kernels import CASES, gemm, requantise
 from tests.compiler.blocks.block_run import execute, machine
 from tests.machines import SMALL
+from tests.seeds import seeds
 
 #: M, N, K and the sides of the blocks: whole, smaller than a tile, multiples of nothing.
 SHAPES = [
@@ -44,7 +45,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("index", range(len(SHAPES)))
+@pytest.mark.parametrize("index", seeds(12, of=len(SHAPES)))
 def test_matmul_of_the_method(index: int) -> None:
     shape, blocks = SHAPES[index]
     execute(gemm(np.random.default_rng(index), shape, blocks), machine((4, 8, 16)[index % 3]))
