@@ -133,6 +133,15 @@ def _several(value: object) -> bool:
     )
 
 
+def _data(value: object) -> bool:
+    """Samples of one network, or of several."""
+    if isinstance(value, Mapping):
+        return all(isinstance(name, str) for name in value)
+    if isinstance(value, (list, tuple)):
+        return all(item is None or _data(item) for item in value)
+    return isinstance(value, (str, os.PathLike))
+
+
 def _layer_mapping(value: object) -> bool:
     """Of our own, not of typing."""
     return any(
@@ -156,6 +165,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Callable": (callable, "a function"),
     "Callback": (callable, "a function"),
     "CostFunction": (callable, "a function"),
+    "WorkloadData": (_data, "arrays by input, a .npz file, or for several networks a list of these"),
     "type": (lambda value: isinstance(value, type), "a class"),
 }
 #: Classes of baco that arguments may be of, by the text that says so.

@@ -104,7 +104,7 @@ class Assistant:
             samples: budget in design points, all calls together.
             seconds: budget in seconds, all calls together, at most 600.
             seed: of all randomness.
-            sampler: gradient, local, random, bayesian, genetic, two-loop, dosa or dosa-published.
+            sampler: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published.
 
         Returns the best design, the front, and how the search ended.
         """

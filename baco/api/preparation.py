@@ -405,7 +405,8 @@ def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
         if not entries:
             raise InputError(
                 "no network is given",
-                hint=f"add --network NAME; built in: {', '.join(network_names())}; or an ONNX, Python, CSV or YAML file",
+                hint=f"{words('add --network NAME', 'give one')}; built in: {', '.join(network_names())}; or an ONNX, Python, CSV or"
+                " YAML file",
             )
         places = [space.locate("networks", i, "network") for i in range(len(entries))]
         found = workload([one.network for one in entries], [one.weight for one in entries], places)

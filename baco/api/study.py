@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from baco.exploration.report.data import ReportData
     from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.space import DesignSpace
+    from baco.exploration.studies.samples import WorkloadData
 
 __all__ = ["Callback", "Study", "explore", "load_study"]
 
@@ -42,7 +43,7 @@ class Study(Result):
     (`baco.load_study(folder).optimize(...)`). What a `Result` has, a study has as soon as it has searched.
 
     Args:
-        network, space, objective, constraints, seed, cost_model, timing, proof, whole, fusion, kernel, shape, grid, out, resume: as of
+        network, space, objective, constraints, seed, cost_model, timing, proof, whole, fusion, data, kernel, shape, grid, out, resume: as of
             `baco.explore`.
         sampler: what proposes designs: a name, as `search` of `baco.explore`, or a class derived from `baco.Sampler`
             (docs/samplers.md).
@@ -68,6 +69,7 @@ class Study(Result):
         proof: bool | None = None,
         whole: bool = True,
         fusion: bool = True,
+        data: WorkloadData | None = None,
         kernel: Kernel | None = None,
         shape: Mapping[str, Any] | None = None,
         grid: Grid | None = None,
@@ -90,6 +92,7 @@ class Study(Result):
                 proof=proof,
                 whole=whole,
                 fusion=fusion,
+                data=data,
                 out=out,
                 resume=resume,
             )
