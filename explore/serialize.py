@@ -42,6 +42,7 @@ _COMPILING: Any = {
             "outputs": True,
             "output_names": True,
             "notes": True,
+            "input_types": True,
             "judge": True,
             "inputs": {"__all__": _TENSORS},
             "operators": {"__all__": {"semantics": True, "output": _TENSORS}},
