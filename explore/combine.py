@@ -38,10 +38,11 @@ def lower_hull(energy: Floats, latency: Floats) -> NDArray[np.int64]:
     """
     usable = np.flatnonzero(np.isfinite(energy) & np.isfinite(latency))
     order = usable[np.lexsort((energy[usable], latency[usable]))]
+    # the last vertex so far has the least energy so far: others that do not go below are none
+    least = np.minimum.accumulate(energy[order])
+    order = order[np.concatenate([[True], energy[order[1:]] < least[:-1]])] if len(order) else order
     hull: list[int] = []
-    for i in order:
-        if hull and energy[i] >= energy[hull[-1]]:
-            continue
+    for i in order.tolist():
         while len(hull) >= 2:
             a, b = hull[-2], hull[-1]
             turn = (latency[b] - latency[a]) * (energy[i] - energy[a]) - (energy[b] - energy[a]) * (
@@ -50,7 +51,7 @@ def lower_hull(energy: Floats, latency: Floats) -> NDArray[np.int64]:
             if turn > 0:
                 break
             hull.pop()
-        hull.append(int(i))
+        hull.append(i)
     return np.array(hull, dtype=np.int64)
 
 

@@ -75,6 +75,7 @@ class Selector:
         self.ratio = 1e-2
         self.scans = 0
         self._grid = self._coarse_grid()
+        self._points: dict[tuple[tuple[float, float, float], bool], tuple[float, bool]] = {}
 
     # -- hardware points ---------------------------------------------------------------------------------
 
@@ -86,6 +87,14 @@ class Selector:
             ),
             dtype=np.bool_,
         )
+
+    def _point(self, point: tuple[float, float, float], units: bool) -> tuple[float, bool]:
+        """Area of one point, and whether it is allowed; the same few are asked about again and again."""
+        key = point, bool(units)
+        if key not in self._points:
+            one = Hardware.of([point], units)
+            self._points[key] = float(self._areas(one)[0]), bool(self.allowed(one)[0])
+        return self._points[key]
 
     def _areas(self, hardware: Hardware) -> Floats:
         return np.asarray(
@@ -213,7 +222,7 @@ class Selector:
     def choose(self, point: tuple[float, float, float], units: bool, focus: Focus) -> Elite | None:
         """The best exact combination on one point; None if a task does not fit it."""
         costs = self.archive.at(point, units)
-        area = float(self.space.area_of(*point, units))
+        area, _ = self._point(point, units)
         scale: Floats | None = None
         best: Elite | None = None
         for _ in range(6):
@@ -310,7 +319,7 @@ class Selector:
                 continue
             # The mappings may need less than the point has: then the smaller one is better for free.
             least = self.least(elite.choice, units)
-            if least != elite.point and self.allowed(Hardware.of([least], units))[0]:
+            if least != elite.point and self._point(least, units)[1]:
                 smaller = self.choose(least, units, focus)
                 if smaller is not None and smaller.value <= elite.value:
                     elite = smaller
@@ -338,7 +347,7 @@ class Selector:
         """An elite as a design point."""
         dim, acc, sp = (int(v) for v in elite.point)
         a = self.archive
-        area = float(self.space.area_of(*elite.point, elite.units))
+        area, _ = self._point(elite.point, elite.units)
         cost = Cost(elite.latency, elite.energy, area, clock_mhz=self.space.clock_mhz)
         mappings = tuple(
             to_mapping(a.genomes[i][k], a.tasks[i].problem.groups, a.double_buffer)
