@@ -263,7 +263,7 @@ def test_attention_becomes_hardware_a_program_and_a_verdict(
 
 #: The same where tokens see those before them and themselves.
 CAUSAL = ATTENTION.replace(
-    "baco.softmax(scores, 0.05)", "baco.softmax(scores, 0.05, mask=keys[None, :] <= rows[:, None])"
+    "bl.softmax(scores, 0.05)", "bl.softmax(scores, 0.05, mask=keys[None, :] <= rows[:, None])"
 )
 
 
@@ -315,17 +315,17 @@ def assert_one_message(
         ("keys[None, :] >= rows[:, None]", "those up to its own (mask=keys <= rows)", "keys[None, :] >= rows"),
         ("keys[None, :] <= rows[:, None] * 2", "those up to its own (mask=keys <= rows)", "keys[None, :] <= rows"),
         ("scores > 3", "those up to its own (mask=keys <= rows)", "scores > 3"),
-        ("keys <= 5", "those up to its own (mask=keys <= rows)", "baco.softmax(scores"),
+        ("keys <= 5", "those up to its own (mask=keys <= rows)", "bl.softmax(scores"),
         ("keys <= rows", "`<=`: the shapes [32] and [16] do not fit", "keys <= rows)"),
-        ("keys[:, None] <= rows[None, :]", "a mask [32, 16] for a block int8[16, 32]", "baco.softmax(scores"),
-        ("keys[None, :]", "`mask` is a condition", "baco.softmax(scores"),
+        ("keys[:, None] <= rows[None, :]", "a mask [32, 16] for a block int8[16, 32]", "bl.softmax(scores"),
+        ("keys[None, :]", "`mask` is a condition", "bl.softmax(scores"),
     ],
 )  # fmt: skip
 def test_a_wrong_mask_is_one_message_with_a_caret(
     attention: Path, capsys: pytest.CaptureFixture[str], mask: str, message: str, marked: str
 ) -> None:
     attention.write_text(
-        ATTENTION.replace("baco.softmax(scores, 0.05)", f"baco.softmax(scores, 0.05, mask={mask})")
+        ATTENTION.replace("bl.softmax(scores, 0.05)", f"bl.softmax(scores, 0.05, mask={mask})")
     )
     assert_one_message(attention, capsys, message, marked)
 
@@ -344,20 +344,20 @@ def test_attention_is_a_network_of_two_products_and_a_softmax(attention: Path) -
 @pytest.mark.parametrize(
     ("change", "message", "marked"),
     [
-        (("baco.requantize(baco.dot(queries, right.T), 0.002)", "baco.dot(queries, right.T)"),
-         "baco.softmax of a block int32[16, 32]", "baco.softmax(scores"),
-        (("weights = baco.softmax(scores, 0.05)", "weights = baco.softmax(scores, -0.05)"),
-         "scales of a softmax are positive", "baco.softmax(scores"),
-        (("weights = baco.softmax(scores, 0.05)", "weights = baco.softmax(scores, 0.05, mask=depth > 3)"),
-         "a mask [16] for a block int8[16, 32]: the shapes do not fit", "baco.softmax(scores"),
-        (("weights = baco.softmax(scores, 0.05)", "weights = baco.max(scores, axis=2)"),
-         "axis 2 does not exist in a block with 2 dimensions", "baco.max(scores, axis=2)"),
-        (("right.T", "right"), "the first has 16 columns, the second 32 rows", "baco.dot(queries, right)"),
-        (("rows = baco.program_id(0) * BM", "rows = 1 + baco.program_id(0) * BM"), "may reach", "baco.load(q"),
+        (("bl.requantize(bl.dot(queries, right.T), 0.002)", "bl.dot(queries, right.T)"),
+         "baco.softmax of a block int32[16, 32]", "bl.softmax(scores"),
+        (("weights = bl.softmax(scores, 0.05)", "weights = bl.softmax(scores, -0.05)"),
+         "scales of a softmax are positive", "bl.softmax(scores"),
+        (("weights = bl.softmax(scores, 0.05)", "weights = bl.softmax(scores, 0.05, mask=depth > 3)"),
+         "a mask [16] for a block int8[16, 32]: the shapes do not fit", "bl.softmax(scores"),
+        (("weights = bl.softmax(scores, 0.05)", "weights = bl.max(scores, axis=2)"),
+         "axis 2 does not exist in a block with 2 dimensions", "bl.max(scores, axis=2)"),
+        (("right.T", "right"), "the first has 16 columns, the second 32 rows", "bl.dot(queries, right)"),
+        (("rows = bl.program_id(0) * BM", "rows = 1 + bl.program_id(0) * BM"), "may reach", "bl.load(q"),
         (("keys[:, None] * D + depth[None, :])\n    scores", "keys[:, None] * D * 2 + depth[None, :])\n    scores"),
-         "this load may reach element", "baco.load(k"),
-        (("    weights = baco.softmax(scores, 0.05)", "    weights = scores"),
-         "it has one product and one store, not 2 and 1", "baco.dot(weights, values)"),
+         "this load may reach element", "bl.load(k"),
+        (("    weights = bl.softmax(scores, 0.05)", "    weights = scores"),
+         "it has one product and one store, not 2 and 1", "bl.dot(weights, values)"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_attention_is_one_message_with_a_caret(
