@@ -158,6 +158,6 @@ def test_mistakes_are_shown_at_their_line(tmp_path: Path) -> None:
         baco.explore(kernel=file.flash, shape=sizes, grid=file.grid, out=tmp_path / "none", progress=False)
     lines = str(caught.value).splitlines()
     caret = next(n for n, line in enumerate(lines) if line.strip() and set(line.strip()) <= {"^", "~"})
-    assert lines[caret - 1][lines[caret].index("^") :].startswith("baco.dot(queries, right)")
+    assert lines[caret - 1][lines[caret].index("^") :].startswith("bl.dot(queries, right)")
     assert caught.value.location is not None
     assert caught.value.location.file == str(tmp_path / "attention.py")
