@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["python_children"]
+__all__ = ["processors", "python_children"]
 
 #: Libraries that start a thread a core unless told otherwise.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -35,3 +35,9 @@ def python_children(*, single_threads: bool = False) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def processors() -> int:
+    """Of this machine, as many as this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return max(1, len(affinity(0)) if affinity else (os.cpu_count() or 1))

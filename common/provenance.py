@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 import sys
 from dataclasses import asdict, dataclass, field
@@ -13,6 +12,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+from baco.common.processes import processors
 from baco.common.text import shell_word
 
 #: Distributions whose version can change a result.
@@ -108,9 +108,8 @@ def command_line(arguments: list[str] | None = None) -> str:
 
 def platform_record() -> dict[str, str | int]:
     """System, machine and the number of processors this process may use; nothing that names a person."""
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
-        "processors": len(affinity(0)) if affinity else (os.cpu_count() or 1),
+        "processors": processors(),
     }

@@ -20,6 +20,7 @@ from typing import Literal
 from baco.accel.legality.cpp import cpp_sources
 from baco.common.cache import Cache
 from baco.common.errors import BacoError, Location, StorageError
+from baco.common.processes import processors
 from baco.common.provenance import stable_hash
 from baco.common.viewer import told_on_stderr
 from baco.sim.toolchain import Toolchain
@@ -182,7 +183,7 @@ class _Builder:
                 self._compile(job[0], folder, [*job[1], *include])
                 counted.one_more()
 
-            with ThreadPoolExecutor(_processors()) as pool:
+            with ThreadPoolExecutor(processors()) as pool:
                 list(pool.map(compiled, jobs))
             for header in model.glob("*.h"):
                 header.rename(folder / header.name)
@@ -221,7 +222,7 @@ class _Builder:
 
             return self.cache.entry(keys[name], make) / f"{Path(name).stem}.o"
 
-        with ThreadPoolExecutor(_processors()) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             return list(pool.map(kept, texts))
 
     def _unpack(self, folder: Path) -> Path:
@@ -384,8 +385,3 @@ def _machine() -> str:
         f"{platform.system()}-{platform.machine()}-"
         + hashlib.sha256("".join(sorted(flags)).encode()).hexdigest()[:8]
     )
-
-
-def _processors() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return max(1, len(affinity(0)) if affinity else (os.cpu_count() or 1))

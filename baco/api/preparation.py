@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ __all__ = [
 
 #: Where studies go that are given no folder.
 OUTPUT_ROOT = Path("baco-out")
+#: Searches of so many samples are helped by a second process.
+_LONG = 1000
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,16 @@ class PreparedSearch:
 
         return self.folder / FILE_NAME
 
+    def with_companion(self) -> AbstractContextManager[None]:
+        """For the search and its report: a second process that does what need not wait, where that is worth its start."""
+        from baco.common.companion import companion
+        from baco.exploration.cost.choice import default_cost_model
+
+        predicted = self.cost_model or default_cost_model(self.space)
+        long = self.samples is None or self.samples >= _LONG
+        ready = "baco.exploration.search.groups", "baco.exploration.report.study_report"
+        return companion(ready, wanted=long and predicted == "instruction" and self.kernel is None)
+
     def at_start(self) -> PreparedSearch:
         """The same in a folder that is free, where the user has named none and it has not begun: another search may have taken it."""
         if self.named or self.resume or not self.file.exists():
@@ -110,24 +123,25 @@ class PreparedSearch:
                     progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
         kept = keep_samples(self.folder, self.data)
         try:
-            return run_exploration(
-                self.workload,
-                self.space,
-                self.objective,
-                self.search,
-                self.samples,
-                self.time_limit,
-                self.seed,
-                out=self.folder,
-                resume=self.resume,
-                proof=self.proof,
-                cost_model=self.cost_model,
-                whole=self.whole,
-                fusion=self.fusion,
-                blocks=self.blocks,
-                progress=progress,
-                command=command,
-            )
+            with self.with_companion():
+                return run_exploration(
+                    self.workload,
+                    self.space,
+                    self.objective,
+                    self.search,
+                    self.samples,
+                    self.time_limit,
+                    self.seed,
+                    out=self.folder,
+                    resume=self.resume,
+                    proof=self.proof,
+                    cost_model=self.cost_model,
+                    whole=self.whole,
+                    fusion=self.fusion,
+                    blocks=self.blocks,
+                    progress=progress,
+                    command=command,
+                )
         except (InputError, InfeasibleError) as error:
             if not self.file.exists():  # refused, and nothing is left behind
                 for path in kept:

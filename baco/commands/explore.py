@@ -138,26 +138,27 @@ def explore(
         )
     if budget is not None:
         _check_measured(made)
-    result, live = _searched(made, command_of(context), quiet=quiet)
-    later = result.stopped != "interrupted"
-    if later and budget is not None:
-        _measure(result, budget, where, quiet=quiet)
-    if later and validate:
-        from baco.api.measure import validate as validate_study
+    with made.with_companion():
+        result, live = _searched(made, command_of(context), quiet=quiet)
+        later = result.stopped != "interrupted"
+        if later and budget is not None:
+            _measure(result, budget, where, quiet=quiet)
+        if later and validate:
+            from baco.api.measure import validate as validate_study
 
-        validate_study(
-            result,
-            best=validate,
-            baseline=baseline,
-            fusion=fusion,
-            time_limit=validate_time,
-            workers=where.workers,
-            executor=where.executor,
-            address=where.address,
-            progress=not quiet,
-        )
-    with waiting("writing the report", not quiet):
-        page = result.save_report()
+            validate_study(
+                result,
+                best=validate,
+                baseline=baseline,
+                fusion=fusion,
+                time_limit=validate_time,
+                workers=where.workers,
+                executor=where.executor,
+                address=where.address,
+                progress=not quiet,
+            )
+        with waiting("writing the report", not quiet):
+            page = result.save_report()
     live.finish()
     verdict = result.kernel if made.kernel is not None and later else None
     measured = later and made.kernel is None and bool(validate or budget is not None)

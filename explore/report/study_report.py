@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from baco.accel.config import Accelerator
+from baco.common.companion import ask
 from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
@@ -22,13 +23,14 @@ from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
 from baco.exploration.explain.remap import Known
-from baco.exploration.explain.steps import neighbours
+from baco.exploration.explain.steps import Neighbours, neighbours
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.design import Design
-from baco.exploration.measure.merge import merge
+from baco.exploration.measure.merge import Merged, merge
 from baco.exploration.measure.planning import baseline_schedules
 from baco.exploration.measure.session import measured_designs
 from baco.exploration.objective import Objective
+from baco.exploration.records import ProvenanceRecord
 from baco.exploration.reference_machine import reference_machine
 from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecord, write_report
 from baco.exploration.report.measured_costs import with_measurements
@@ -68,6 +70,78 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
 
     Raises as `write_study_report` does.
     """
+    near = ask(_neighbours, path)
+    found = _read(path, stopped, notes)
+    candidates, best, nearest, objective = found.candidates, found.best, found.nearest, found.objective
+    layers, space, rest, cost_model = found.layers, found.space, found.rest, found.search.cost_model
+    model = make_cost_model(cost_model, layers, space, rest)
+    designs = [(c.mappings, c.accelerator) for c in candidates]
+    layer_costs = model.design_costs(designs)
+    programs = _Programs(found.workload, best.tasks, rest)
+    costs = [
+        with_measurements(programs.costs(one.accelerator, layer_cost), found.merged.validated.get(index))
+        for index, (one, layer_cost) in enumerate(zip(candidates, layer_costs, strict=True))
+    ]
+    for one, predicted in zip(costs, found.merged.predictions, strict=True):
+        one.check(predicted)
+    detailed = _detailed(candidates, candidates.index(best), objective)
+    details = layer_details(
+        cost_model, layers, [designs[i] for i in detailed], [layer_costs[i] for i in detailed]
+    )
+    own = costs[candidates.index(best)]
+    return ReportData(
+        workload=found.workload,
+        objective=objective,
+        candidates=candidates,
+        best=best,
+        costs=costs,
+        summaries=found.summaries,
+        search=found.search,
+        provenance={**found.provenance},
+        command=found.provenance["command"],
+        bounds=_bounds(best, space, layers, found.summaries, cost_model, rest),
+        validated=found.merged.validated,
+        others=found.merged.others,
+        violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, layer_costs, strict=True)]
+        if nearest
+        else (),
+        baseline=_baseline(space, best.tasks, layers, model, found.merged.others, found.workload),
+        details=dict(zip(detailed, details, strict=True)),
+        find_neighbours=partial(near.get, partial(neighbours, found.known, _predicted(best, own))),
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a report is made of, as a study holds it.
+
+    Attributes:
+        merged: what is known of the designs.
+        nearest: the designs, where none is feasible.
+        best: the best of them.
+        known: to map layers anew.
+    """
+
+    workload: Workload
+    layers: Sequence[Layer]
+    space: DesignSpace
+    objective: Objective
+    rest: RestOfPrograms | None
+    summaries: Sequence[BatchSummary]
+    search: SearchRecord
+    provenance: ProvenanceRecord
+    merged: Merged
+    nearest: Sequence[Candidate]
+    best: Candidate
+    known: Known
+
+    @property
+    def candidates(self) -> Sequence[Candidate]:
+        return self.merged.candidates
+
+
+def _read(path: Path, stopped: str | None = None, notes: tuple[str, ...] = ()) -> _Found:
+    """Raises as `write_study_report` does."""
     with StudyRecord.open(path, read_only=True) as study:
         nearest = [replace(one, front=True) for one in study.nearest()]
         if study.best() is None and not nearest:
@@ -76,64 +150,44 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
                 location=Location(str(path)),
                 hint=words("continue it with --resume", "continue it with resume=True"),
             )
-        workload, summaries = study.workload(), study.summaries()
-        space = study.space()
+        workload, space, objective, rest = study.workload(), study.space(), study.objective, study.rest
         record = _search_record(study, bool(nearest), stopped, notes)
-        provenance, objective, rest = study.provenance, study.objective, study.rest
+        merged = merge(study.candidates() or nearest, measured_designs(study), objective)
+        summaries, provenance = study.summaries(), study.provenance
         state, blocks = study.state(), tuple((m, n, k) for m, n, k in study.setup.get("blocks", ()))
-        found = merge(study.candidates() or nearest, measured_designs(study), objective)
-    candidates = found.candidates
-    best = nearest[0] if nearest else candidates[found.best]
+    best = nearest[0] if nearest else merged.candidates[merged.best]
     layers = layers_of_tasks(best.tasks, workload)
-    model = make_cost_model(record.cost_model, layers, space, rest)
-    designs = [(c.mappings, c.accelerator) for c in candidates]
-    layer_costs = model.design_costs(designs)
-    programs = _Programs(workload, best.tasks, rest)
-    costs = [
-        with_measurements(programs.costs(one.accelerator, layer_cost), found.validated.get(index))
-        for index, (one, layer_cost) in enumerate(zip(candidates, layer_costs, strict=True))
-    ]
-    for one, predicted in zip(costs, found.predictions, strict=True):
-        one.check(predicted)
-    detailed = _detailed(candidates, candidates.index(best), objective)
-    details = layer_details(
-        record.cost_model, layers, [designs[i] for i in detailed], [layer_costs[i] for i in detailed]
+    designs = [best, *merged.candidates]
+    known = Known(workload, layers, space, objective, record.cost_model, rest, designs, state, blocks)
+    return _Found(
+        workload,
+        layers,
+        space,
+        objective,
+        rest,
+        summaries,
+        record,
+        provenance,
+        merged,
+        nearest,
+        best,
+        known,
     )
-    own = costs[candidates.index(best)]
-    return ReportData(
-        workload=workload,
-        objective=objective,
-        candidates=candidates,
-        best=best,
-        costs=costs,
-        summaries=summaries,
-        search=record,
-        provenance={**provenance},
-        command=provenance["command"],
-        bounds=_bounds(best, space, layers, summaries, record.cost_model, rest),
-        validated=found.validated,
-        others=found.others,
-        violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, layer_costs, strict=True)]
-        if nearest
-        else (),
-        baseline=_baseline(space, best.tasks, layers, model, found.others, workload),
-        details=dict(zip(detailed, details, strict=True)),
-        find_neighbours=partial(
-            neighbours,
-            Known(
-                workload,
-                layers,
-                space,
-                objective,
-                record.cost_model,
-                rest,
-                [best, *candidates],
-                state,
-                blocks,
-            ),
-            replace(best.cost, latency_cycles=own.cycles, energy_pj=own.energy_pj, source="predicted"),
-        ),
-    )
+
+
+def _neighbours(path: Path) -> Neighbours:
+    """Of the best design of a study."""
+    found = _read(path)
+    best, rest = found.best, found.rest
+    model = make_cost_model(found.search.cost_model, found.layers, found.space, rest)
+    (layers,) = model.design_costs([(best.mappings, best.accelerator)])
+    programs = _Programs(found.workload, best.tasks, rest)
+    return neighbours(found.known, _predicted(best, programs.costs(best.accelerator, layers)))
+
+
+def _predicted(best: Candidate, costs: DesignCosts) -> Cost:
+    """What is predicted of a design, measured or not."""
+    return replace(best.cost, latency_cycles=costs.cycles, energy_pj=costs.energy_pj, source="predicted")
 
 
 def _search_record(

@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
+from baco.common.companion import ask
 from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_choice import group_options
@@ -90,10 +92,12 @@ class Grouping:
     def __init__(
         self, rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
     ) -> None:
-        self._rest, self._workload, self._setup, self._doing = rest, workload, setup, doing
+        self._rest, self._setup, self._doing = rest, setup, doing
         self._parts = _parts(workload)
         self.needed = any(groups_of(part) for one in self._parts.values() for _, part in one)
         self.decided: tuple[RestOfPrograms, bool] | None = None if self.needed else (rest, False)
+        # what groups cost depends on no mapping: it is found while the first samples are
+        self._possible = ask(_found, self._parts, setup.tasks, setup.space) if self.needed else None
 
     def decide(self, archive: Archive, details: Mapping[str, float]) -> CostModel:
         """The cost model of programs with groups, from the mappings that a search has found in its first samples.
@@ -104,7 +108,10 @@ class Grouping:
         constraints = self._setup.space.constraints
         rest, far = self._rest, least_violation(constraints, details) > _FAR
         if not far or constraints.power_mw is not None:
-            found = _found(self._workload, self._parts, self._setup.tasks, self._setup.space, self._doing)
+            assert self._possible is not None
+            found = self._possible.get(
+                partial(_found, self._parts, self._setup.tasks, self._setup.space, self._doing)
+            )
             if found:
                 rest = _decided(rest, found, archive, self._setup.objective.metrics[0], self._doing)
         self.decided = rest, far
@@ -140,7 +147,7 @@ def possible_groups(
         among: schedules to look at, of groups that are there; of others all are.
     """
     return [
-        (times, _possible(part, network, tasks, machine, only=names, among=among or {}))
+        (times, _possible(part, network.name, tasks, machine, only=names, among=among or {}))
         for times, part in parts
     ]
 
@@ -230,11 +237,7 @@ def _parts(workload: Workload) -> dict[str, _Parts]:
 
 
 def _found(
-    workload: Workload,
-    parts_of: Mapping[str, _Parts],
-    tasks: Sequence[Task],
-    space: DesignSpace,
-    doing: Doing,
+    parts_of: Mapping[str, _Parts], tasks: Sequence[Task], space: DesignSpace, doing: Doing = silent
 ) -> dict[tuple[str, int, bool], PossibleGroups]:
     """Groups of every network that fit arrays of a side, with row functions or without; only where there are any."""
     points = space.hardware()
@@ -249,16 +252,15 @@ def _found(
         priced += 1
 
     found = {}
-    for network in workload.networks:
-        parts = parts_of.get(network.name, [])
+    for name, parts in parts_of.items():
         if not any(groups_of(part) for _, part in parts):
             continue
         for side in sides:
             for units in space.units:
                 machine = largest_of_side(space, points.dim == side, units)
-                rows = [(times, _possible(part, network, tasks, machine, one_more)) for times, part in parts]
+                rows = [(times, _possible(part, name, tasks, machine, one_more)) for times, part in parts]
                 if any(row for _, ones in rows for row in ones):
-                    found[network.name, side, units] = rows
+                    found[name, side, units] = rows
     return found
 
 
@@ -273,14 +275,14 @@ def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool)
 
 def _possible(
     part: QuantisedNetwork,
-    network: Network,
+    network: str,
     tasks: Sequence[Task],
     machine: Accelerator,
     one_more: Callable[[], None] = lambda: None,
     only: Collection[str] | None = None,
     among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> list[list[PossibleGroup]]:
-    """Groups of an integer network, row by row, that fit an accelerator; of some names only (None: of all), and some schedules of
+    """Groups of an integer network of a network, row by row, that fit an accelerator; of some names only (None: of all), and some schedules of
     those in `among`.
 
     `one_more` is called for each that might.
@@ -291,9 +293,7 @@ def _possible(
         known[names] = group
 
     lower_network(part, machine, no_schedule, note)
-    places = {
-        name: n for n, task in enumerate(tasks) if task.network == network.name for name in task.operators
-    }
+    places = {name: n for n, task in enumerate(tasks) if task.network == network for name in task.operators}
     options: dict[Group, list[tuple[GroupSchedule, int, int, StepCost]]] = {}
     rows = []
     for row in groups_of(part):

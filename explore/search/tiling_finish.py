@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from baco.accel.config import Accelerator
+from baco.common.companion import Pending, ask
 from baco.common.errors import InfeasibleError
 from baco.compiler.choice.choose import Style, choices
+from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.realise import mapping_of
 from baco.exploration.cost.genome import FLOW, Genomes, explicit, from_mapping, is_macro_flow
 from baco.exploration.cost.predicted import InstructionModel
@@ -30,6 +33,8 @@ Point = tuple[float, float, float]
 
 #: Evaluations a task before the first descent of tilings, its share of those after, and least left to begin one.
 _AFTER, _SHARE, _LEAST = 1000, 0.35, 400
+#: Evaluations a task before the compiler's schedules are needed that a companion begins with those of accelerators that lead.
+_AHEAD = 400
 #: How far (in ln of the objective) behind the best a point may be to be worth it.
 _WITHIN = 0.08
 #: Of the compiler's schedules of a layer, how many are looked at; layers in one step.
@@ -60,6 +65,7 @@ class TilingFinish:
         self.solved: set[Point] = set()
         self.compiled: set[Point] = set()
         self.job: dict[str, Any] | None = None
+        self._asked: dict[tuple[Point, Style, int], Pending[list[list[Genomes]]]] = {}
 
     @property
     def phase(self) -> str:
@@ -85,6 +91,7 @@ class TilingFinish:
             return True
         n = len(self.archive.tasks)
         late = evaluations - _AFTER * n
+        self._look_ahead(elites, late, left)
         if late >= 0 and self.spent <= _SHARE * late and left >= _LEAST * n:
             for elite in elites:
                 near = elite.value <= elites[0].value + _WITHIN
@@ -95,6 +102,28 @@ class TilingFinish:
             self._begin(elites[0], descend=False)
             return True
         return False
+
+    def _look_ahead(self, elites: Sequence[Elite], late: float, left: float) -> None:
+        """Have schedules of the compiler worked out that are likely to be needed."""
+        n = len(self.archive.tasks)
+        if late >= -_AHEAD * n and left >= _LEAST * n:
+            for elite in reversed(elites):
+                near = elite.value <= elites[0].value + _WITHIN and elite.violation == 0
+                if near and elite.point not in self.solved:
+                    self._ask(elite.point, "macro")
+        if left <= _AHEAD * n and self.reserve(elites):
+            self._ask(elites[0].point, "auto")
+
+    def _ask(self, point: Point, style: Style) -> None:
+        for first in range(0, len(self.archive.tasks), _SLICE):
+            if (point, style, first) not in self._asked:
+                self._asked[point, style, first] = self._schedules(point, style, first)
+
+    def _schedules(self, point: Point, style: Style, first: int) -> Pending[list[list[Genomes]]]:
+        """Of the layers of a step."""
+        accelerator = self.archive.space.accelerator(int(point[0]), int(point[1]), int(point[2]))
+        layers = [self.model.layers[task] for task in self._tasks if first <= task < first + _SLICE]
+        return ask(_compiled, layers, accelerator, style, self.archive.double_buffer)
 
     def _begin(self, elite: Elite, *, descend: bool) -> None:
         self.job = {
@@ -147,24 +176,13 @@ class TilingFinish:
 
     def _compile(self, point: Point, layers: range, left: float) -> int:
         assert self.job is not None
+        # explicit ones are slow to choose, and no beginning for a descent of tilings
         style: Style = "macro" if self.job["descend"] else "auto"
-        side = int(point[0])
-        accelerator = self.archive.space.accelerator(side, int(point[1]), int(point[2]))
-        tasks, rows = [], []
-        for task in layers:
-            if task not in self._tasks:
-                continue
-            layer = self.model.layers[task]
-            # explicit ones are slow to choose, and no beginning for a descent of tilings
-            for choice in choices(layer, accelerator, style=style)[:_SCHEDULES]:
-                try:
-                    mapping = mapping_of(layer, choice.schedule, accelerator)
-                except InfeasibleError:
-                    continue  # groups packed as no mapping says it
-                row = from_mapping(mapping, side, layer.problem.groups, self.archive.double_buffer)
-                if row is not None:
-                    tasks.append(task)
-                    rows.append(row)
+        side, known = int(point[0]), self._asked.pop((point, style, layers.start), None)
+        found = (known or self._schedules(point, style, layers.start)).get()
+        mine = [task for task in layers if task in self._tasks]
+        tasks = [task for task, ones in zip(mine, found, strict=True) for _ in ones]
+        rows = [row for ones in found for row in ones]
         if not rows:
             return 0
         of = np.array(tasks)
@@ -243,3 +261,22 @@ class TilingFinish:
         self.spent, self.job = state["spent"], state["job"]
         self.solved = {(p[0], p[1], p[2]) for p in state["solved"]}
         self.compiled = {(p[0], p[1], p[2]) for p in state["compiled"]}
+
+
+def _compiled(
+    layers: Sequence[Layer], accelerator: Accelerator, style: Style, double_buffer: bool
+) -> list[list[Genomes]]:
+    """Of each layer, mappings of the compiler's best schedules."""
+    found = []
+    for layer in layers:
+        rows = []
+        for choice in choices(layer, accelerator, style=style)[:_SCHEDULES]:
+            try:
+                mapping = mapping_of(layer, choice.schedule, accelerator)
+            except InfeasibleError:
+                continue  # groups packed as no mapping says it
+            row = from_mapping(mapping, accelerator.dim, layer.problem.groups, double_buffer)
+            if row is not None:
+                rows.append(row)
+        found.append(rows)
+    return found

@@ -8,21 +8,25 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from baco.common import companion as companions
 from baco.common.errors import InputError, StoppedError
 from baco.exploration.candidate import BatchSummary
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
+from baco.exploration.report.study_report import report_data
+from baco.exploration.report.why import explanation
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
-from tests.explore.study_helpers import content
+from tests.explore.study_helpers import content, early_phases
 
 #: What is done before the first batch of a network with groups, in this order.
 STAGES = (
@@ -195,3 +199,31 @@ def test_the_command_line_ends_an_early_interruption_with_130(tmp_path: Path) ->
     assert "error: s: interrupted before any feasible design was found" in error
     assert "hint: continue with --resume --out s" in error
     assert (tmp_path / "s" / FILE_NAME).exists()
+
+
+def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of the study nor of what a report says of it; and it is asked for all that it could do."""
+    monkeypatch.setattr(companions, "processors", lambda: 2)
+    taken: set[str] = set()
+    get = companions.Pending.get
+
+    def counted(self: companions.Pending[Any], *here: Any) -> Any:
+        if self.begun:
+            taken.add(self.work.__name__)
+        return get(self, *here)
+
+    monkeypatch.setattr(companions.Pending, "get", counted)
+    modules = ["baco.exploration.report.study_report", "baco.exploration.search.groups"]
+    found = []
+    for helped in (False, True):
+        with companions.companion(modules, wanted=helped), early_phases():
+            for _ in range(2 if helped else 0):  # so short a search would be over before it is ready
+                ready = companions.ask(os.getpid)
+                while not ready.begun:
+                    time.sleep(0.05)
+            outcome = search(tmp_path / str(helped), samples=400)
+            why = explanation(report_data(outcome.path))
+        assert why is not None
+        found.append((content(outcome.path), why.lines, why.steps_html))
+    assert found[0] == found[1]
+    assert taken == {"_found", "_compiled", "_neighbours"}
