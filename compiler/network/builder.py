@@ -15,6 +15,7 @@ from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
 from baco.compiler.network.joined import joins_outside
+from baco.compiler.network.least_error import images_inside
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.selection import Conversion
 from baco.compiler.network.views import JoinedView, View, dense
@@ -66,6 +67,8 @@ class IntegerBuilder:
         #: Operators that join parts of outputs, which stay apart in memory, and what became of them.
         self.outside = joins_outside(network, ranges)
         self.joined: dict[str, JoinedView] = {}
+        #: Activations whose rare large numbers may be cut off.
+        self._images = images_inside(network)
         self._names: set[str] = set()
         self._readers: dict[str, list[tuple[Operator | None, Tensor]]] = {}
         for op in network.operators:
@@ -109,7 +112,7 @@ class IntegerBuilder:
         largest = self.ranges[name]
         if self.ranges.counts(name) and 1 <= largest <= 127:
             return self._whole_scale(largest)
-        return self.scale_for(largest)
+        return self.scale_for(self.ranges.end(name) if name in self._images else largest)
 
     def _whole_scale(self, largest: float) -> float:
         if self.scales == "float":

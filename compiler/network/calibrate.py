@@ -11,6 +11,7 @@ import numpy as np
 
 from baco.common.errors import InputError, Location
 from baco.compiler.network.float_graph import FloatGraph, output_tensors
+from baco.compiler.network.least_error import Magnitudes
 from baco.compiler.network.parameters import Parameters
 from baco.workloads.network import Network, Operator, Tensor, first_cause
 from baco.workloads.semantics import Parameter
@@ -35,6 +36,11 @@ MASKED = -1e4
 _LARGEST = 1e9
 #: Whole numbers that random inputs are below: of images and texts in bytes, and others.
 _WHOLE = {"bytes": 256, "whole": 10}
+#: Dimension of the channels of what operators with trained weights read.
+_CHANNEL_AXES = {"conv": 1, "conv_transpose": 1, "batchnorm": 1, "matmul": -1}
+#: Dimensions of activations that can be images, the share of their elements that may be cut off, and of the error that this must
+#: take away: a few wrong numbers must be worth it.
+_IMAGE_RANK, _MOST_CUT, _LEAST_GAIN = 3, 1e-3, 0.25
 #: Random samples of networks of at most so many multiply-accumulates, and what tells their seeds from those of other samples.
 _SAMPLES, _SMALL_MACS, _APART = 4, 10**8, 2**32
 
@@ -48,12 +54,16 @@ class Ranges:
         ends: least and largest number.
         finite: largest magnitude of what is above `MASKED`, of tensors that hold such numbers.
         broken: tensors that hold other than whole numbers.
+        magnitudes: how they are distributed, of tensors of three dimensions and more.
+        means: of every channel of what contractions read, by the operator: sums and how many of them.
     """
 
     largest: dict[str, float] = field(default_factory=dict)
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     finite: dict[str, float] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    magnitudes: dict[str, Magnitudes] = field(default_factory=dict)
+    means: dict[str, tuple[np.ndarray, int]] = field(default_factory=dict)
 
     def observe(self, name: str, value: np.ndarray) -> None:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
@@ -69,6 +79,34 @@ class Ranges:
         self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
         least, most = self.ends.get(name, (low, high))
         self.ends[name] = min(least, low), max(most, high)
+        if value.ndim >= _IMAGE_RANK:
+            self.magnitudes.setdefault(name, Magnitudes()).add(finite)
+
+    def observe_operands(self, op: Operator, operands: Sequence[np.ndarray | None]) -> None:
+        """Take the means of what an operator with trained weights reads."""
+        assert op.semantics is not None
+        x, function = operands[0], op.semantics.function
+        if function not in _CHANNEL_AXES or x is None or not np.isfinite(x).all():
+            return
+        channels = np.moveaxis(x, _CHANNEL_AXES[function], -1)
+        rows = channels.reshape(-1, channels.shape[-1])
+        total, count = self.means.get(op.name, (np.zeros(rows.shape[1]), 0))
+        self.means[op.name] = total + rows.sum(0, dtype=np.float64), count + len(rows)
+
+    def mean(self, name: str) -> np.ndarray | None:
+        """Of every input channel of a contraction, to 16 bits of the largest as `__getitem__`; None where it is not known."""
+        if name not in self.means:
+            return None
+        total, count = self.means[name]
+        unit = math.ldexp(1.0, math.frexp(float(np.abs(total).max(initial=0.0)) / count)[1] - 16)
+        return np.asarray(np.rint(total / count / unit) * unit)
+
+    def end(self, name: str) -> float:
+        """Where the scale of a tensor ends that may be cut off (`baco.compiler.network.least_error`): at most its largest magnitude."""
+        largest = self[name]
+        return (
+            self.magnitudes[name].end(largest, _MOST_CUT, _LEAST_GAIN) if name in self.magnitudes else largest
+        )
 
     def counts(self, name: str) -> bool:
         """Whether a tensor holds whole numbers alone."""
@@ -245,7 +283,7 @@ def calibrate(
     graph = FloatGraph(network, parameters)
     ranges = Ranges()
     for sample in samples:
-        graph.run(check_inputs(network, sample), ranges.observe)
+        graph.run(check_inputs(network, sample), ranges.observe, ranges.observe_operands)
     return ranges
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,13 +54,17 @@ class FloatGraph:
             self._last[tensor.name] = len(network.operators)
 
     def run(
-        self, inputs: Mapping[str, Array], observe: Callable[[str, Array], None] | None = None
+        self,
+        inputs: Mapping[str, Array],
+        observe: Callable[[str, Array], None] | None = None,
+        observe_operands: Callable[[Operator, Sequence[Array | None]], None] | None = None,
     ) -> list[Array]:
         """Results, in the order of `output_tensors`.
 
         Args:
             inputs: by name, of the network's own shapes.
             observe: called with every input and every operator's result, which is not kept beyond its use.
+            observe_operands: called with every operator and what it reads.
         """
         tensors: dict[str, Array] = {}
         for tensor in self.network.inputs:
@@ -68,7 +72,7 @@ class FloatGraph:
             if observe:
                 observe(tensor.name, tensors[tensor.name])
         for index, op in enumerate(self.network.operators):
-            result = self._operator(op, tensors)
+            result = self._operator(op, tensors, observe_operands)
             if result.shape != op.output.shape:
                 raise InputError(
                     f"computes {result.shape} where the network has {op.output.shape}",
@@ -81,9 +85,16 @@ class FloatGraph:
                 del tensors[name]
         return [apply_steps(tensors[t.name], t.steps) for t in output_tensors(self.network)]
 
-    def _operator(self, op: Operator, tensors: Mapping[str, Array]) -> Array:
+    def _operator(
+        self,
+        op: Operator,
+        tensors: Mapping[str, Array],
+        observe_operands: Callable[[Operator, Sequence[Array | None]], None] | None,
+    ) -> Array:
         assert op.semantics is not None
         values = [self._operand(operand, tensors) for operand in op.semantics.operands]
+        if observe_operands:
+            observe_operands(op, values)
         function = FUNCTIONS[op.semantics.function]
         with np.errstate(all="ignore"):  # numbers that are not finite have no part in ranges
             result = function(values, dict(op.semantics.attributes), op.output.shape)

@@ -11,6 +11,7 @@ from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
 from baco.compiler.network.fusion import Epilogue, batchnorm_line, follow
 from baco.compiler.network.graph import Addition, Convolution, Map, MatMul
+from baco.compiler.network.least_error import weights_end
 from baco.compiler.network.views import View
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
@@ -35,17 +36,29 @@ class ConvolutionGeometry:
 
 
 def quantise_weights(
-    b: IntegerBuilder, op: Operator, weight: np.ndarray, bias: np.ndarray | None, fan_in: int, source: float
+    b: IntegerBuilder,
+    op: Operator,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    fan_in: int,
+    source: float,
+    mean: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None, float]:
     """(int8 weights, int32 bias or None, scale of the weights) for inputs of the scale `source`.
 
-    The scale is raised where the bias would not fit beside the largest possible sum of products.
+    The scale is raised where the bias would not fit beside the largest possible sum of products. The bias takes back what
+    rounding the weights adds to a sum on average (Nagel et al., "Data-free quantization through weight equalization and bias
+    correction", 2019).
+
+    Args:
+        weight: real [..., input channels of a group, output channels].
+        mean: of every input channel, or None: the bias stays as it is.
     """
     shape, weight = weight.shape, distinct(weight)
     if not np.isfinite(weight).all() or (bias is not None and not np.isfinite(bias).all()):
         raise b.error(op, "its parameters are not all finite numbers")
     largest = float(np.abs(weight).max(initial=0.0)) or 1.0
-    scale = b.scale_for(largest)
+    scale = b.scale_for(weights_end(weight, largest))
     room = _LARGEST_SUM - fan_in * 127 * 128
     if room < 2**24:
         raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
@@ -54,8 +67,18 @@ def quantise_weights(
     needed = float(np.abs(bias).max()) / (source * room)
     if scale < needed:
         scale = b.scale_for(needed * 127)
+    rounded_weight = np.broadcast_to(saturate8(np.rint(weight / scale)), shape)
+    if mean is not None:
+        bias = bias - _mean_error(np.broadcast_to(rounded_weight * scale - weight, shape), mean)
     integers = np.clip(np.rint(bias / (scale * source)), -room, room).astype(np.int32)
-    return np.broadcast_to(saturate8(np.rint(weight / scale)), shape), integers, scale
+    return rounded_weight, integers, scale
+
+
+def _mean_error(difference: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """What weights that differ by `difference` [..., C / groups, K] add to a sum of products with inputs of `mean` [C]: [K]."""
+    depth, channels = difference.shape[-2:]
+    taps = difference.reshape(-1, depth, mean.size // depth, channels * depth // mean.size).sum(0)
+    return np.asarray(np.einsum("gc,cgk->gk", mean.reshape(-1, depth), taps).reshape(channels))
 
 
 def result(b: IntegerBuilder, e: Epilogue, order: tuple[int, ...] | None) -> tuple[View, View | None]:
@@ -171,7 +194,7 @@ def convolve(
     bias = bias * e.factor + e.shift
     bias = np.broadcast_to(bias, weight.shape[-1:])
     integers, shift, scale = quantise_weights(
-        b, op, weight, bias, math.prod(weight.shape[:3]), b.scale(source)
+        b, op, weight, bias, math.prod(weight.shape[:3]), b.scale(source), b.ranges.mean(op.name)
     )
     b.emit(
         Convolution(
@@ -234,9 +257,13 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     if isinstance(right, Parameter):
         real = b.parameters.scaled(right, factor)
         real = real.reshape(-1, 1) if vector else real
+        mean = b.ranges.mean(op.name)
         if flattened is not None:
             real = flattened.reordered(real)
-        integers, offsets, scale = quantise_weights(b, op, real, total, real.shape[-2], b.scale(a_view))
+            mean = None if mean is None else flattened.reordered(mean[:, None])[:, 0]
+        integers, offsets, scale = quantise_weights(
+            b, op, real, total, real.shape[-2], b.scale(a_view), mean if real.ndim == 2 else None
+        )
         b_view = b.constant(f"{op.name}.weight", integers, scale)
         alpha = 1.0
     else:
