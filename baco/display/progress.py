@@ -195,7 +195,9 @@ class Standing:
 
 
 def in_words(text: str, done: int, of: int | None) -> str:
-    """`fusion groups: 120 of 500`."""
+    """`fusion groups: 120 of 500`; of what begins, which a log may show for long, how much it is: `fusion groups: 500 to do`."""
+    if of and not done:
+        return f"{text}: {of:,} to do"
     if of:
         return f"{text}: {done:,} of {of:,}"
     return f"{text}: {done:,}" if done else text

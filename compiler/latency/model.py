@@ -48,6 +48,7 @@ __all__ = [
     "InstructionLatency",
     "constants",
     "latency",
+    "predict_changed",
     "predict_layers",
     "schedule_cycles",
 ]
@@ -378,12 +379,23 @@ def predict_layers(
 
     Raises InfeasibleError for a macro schedule that cannot be carried out.
     """
+    return predict_changed(layers, how, accelerator, [twice])[0]
+
+
+def predict_changed(
+    layers: Sequence[Layer],
+    how: Sequence[Schedule | Mapping],
+    accelerator: Accelerator | Sequence[Accelerator],
+    changes: Sequence[Resource | None],
+) -> list[list[InstructionLatency]]:
+    """`predict_layers` for each of some resources that there may be twice of: what does not depend on them is done once."""
     accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
     rest: list[tuple[int, Layer, Mapping, bool, float]] = []
-    found: dict[int, InstructionLatency] = {}
+    found: list[dict[int, InstructionLatency]] = [{} for _ in changes]
     for place, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
-            found[place] = schedule_latency(layer, one, accelerator, twice)
+            for twice, ones in zip(changes, found, strict=True):
+                ones[place] = schedule_latency(layer, one, accelerator, twice)
             continue
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         if isinstance(schedule, DepthwiseSchedule):
@@ -397,18 +409,15 @@ def predict_layers(
     if rest:
         places, inner, mappings, macros, before = zip(*rest, strict=True)
         hardware = HardwareBatch.of([accelerators[place] for place in places])
-        predicted = latency(
-            LayerBatch.of(inner),
-            MappingBatch.of(mappings),
-            hardware if twice is None else hardware.doubled(twice),
-            torch.tensor(macros),
-        )
-        first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
-        terms = predicted.terms.clone()
-        terms[TERMS.index("start")] += first
-        whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
-        found |= {place: whole.take(torch.tensor([at])) for at, place in enumerate(places)}
-    return [found[place] for place in range(len(layers))]
+        batch, rows, macro = LayerBatch.of(inner), MappingBatch.of(mappings), torch.tensor(macros)
+        for twice, ones in zip(changes, found, strict=True):
+            predicted = latency(batch, rows, hardware if twice is None else hardware.doubled(twice), macro)
+            first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
+            terms = predicted.terms.clone()
+            terms[TERMS.index("start")] += first
+            whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
+            ones |= {place: whole.take(torch.tensor([at])) for at, place in enumerate(places)}
+    return [[ones[place] for place in range(len(layers))] for ones in found]
 
 
 def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> float:

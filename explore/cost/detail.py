@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
-from baco.compiler.latency import predict_layers
+from baco.compiler.latency.model import predict_changed
 from baco.compiler.latency.prediction import MOVED
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping, tile_words
@@ -127,8 +127,7 @@ def _details(
     rows = list(layers) * len(designs)
     how = [one for ones, _ in designs for one in ones]
     accelerators = [accelerator for _, accelerator in designs for _ in layers]
-    found = predict_layers(rows, how, accelerators)
-    twice = [predict_layers(rows, how, accelerators, resource) for resource in RESOURCES]
+    found, *twice = predict_changed(rows, how, accelerators, [None, *RESOURCES])
     details, place = [], 0
     for (_, accelerator), own_words, own_schedules in zip(designs, words, schedules, strict=True):
         own = []

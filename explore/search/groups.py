@@ -211,7 +211,7 @@ def _decided(
             alike.setdefault((name, dim, units, rest.operators_of(name, machine)), []).append(at)
     fusions: dict[tuple[str, int], Fusion] = {}
     for number, ((name, dim, units, operators), places) in enumerate(alike.items()):
-        doing("accelerators that groups are chosen for", number, len(alike))
+        doing("choosing such units for kinds of accelerators", number, len(alike))
         groups = found.get((name, dim, units), [])
         for at, one in zip(places, taken_groups(groups, operators, tasks[name], judge, places), strict=True):
             fusions[name, at] = one
@@ -248,7 +248,7 @@ def _found(
 
     def one_more() -> None:
         nonlocal priced
-        doing("fusion groups", priced, total)
+        doing("pricing operators as one unit", priced, total)
         priced += 1
 
     found = {}

@@ -282,7 +282,7 @@ def test_what_comes_before_the_search_in_words(monkeypatch: pytest.MonkeyPatch) 
     assert standing.doing("operators beside the layers", 3)
     assert standing.line() == "operators beside the layers: 3"
     assert standing.doing("fusion groups", 0, 500)
-    assert standing.line() == "fusion groups: 0 of 500"
+    assert standing.line() == "fusion groups: 500 to do"
     clock[0] += 12
     assert not standing.doing("fusion groups", 120, 500)
     assert standing.line() == "fusion groups: 120 of 500 | about 40 s of this left"
@@ -304,8 +304,8 @@ def test_plain_lines_come_with_every_new_thing_that_is_done(capsys: pytest.Captu
         pass
     assert capsys.readouterr().err.splitlines() == [
         "reading a network",
-        "fusion groups: 0 of 50",
-        "accelerators: 0 of 9",
+        "fusion groups: 50 to do",
+        "accelerators: 9 to do",
     ]
 
 

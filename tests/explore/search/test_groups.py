@@ -173,7 +173,7 @@ def test_groups_are_not_priced_where_they_cannot_matter(tmp_path: Path, bound: d
 
     with pytest.raises(InfeasibleError) as caught:
         run_exploration(mix, space, EDP, samples=5000, out=tmp_path / "wish", progress=Told())
-    assert "fusion groups" not in told
+    assert "pricing operators as one unit" not in told
     (name, _), *_ = bound.items()
     (value,) = re.findall(rf"{name} ([0-9.e+]+) ", caught.value.hint or "")
     wider = dataclasses.replace(space, constraints=Constraints(**{name: float(value)}))

@@ -32,8 +32,8 @@ from tests.explore.study_helpers import content, early_phases
 STAGES = (
     "reading mobilenet_v2 as a program",
     "operators beside the layers",
-    "fusion groups",
-    "accelerators that groups are chosen for",
+    "pricing operators as one unit",
+    "choosing such units for kinds of accelerators",
 )
 
 
@@ -85,8 +85,10 @@ def test_what_is_done_is_told_and_counted(straight: tuple[SearchOutcome, At]) ->
         assert len({of for _, of in counts}) == 1
         assert [done for done, _ in counts] == sorted(done for done, _ in counts)
         assert all(of is not None and done <= of for done, of in counts)
-    groups = [done for text, done, _ in seen if text == "fusion groups"]
-    assert groups == list(range(seen[[text for text, _, _ in seen].index("fusion groups")][2] or 0))
+    groups = [done for text, done, _ in seen if text == "pricing operators as one unit"]
+    assert groups == list(
+        range(seen[[text for text, _, _ in seen].index("pricing operators as one unit")][2] or 0)
+    )
 
 
 def test_killed_in_its_first_seconds_a_search_goes_on(
@@ -132,7 +134,7 @@ def test_killed_around_the_batch_that_decides_groups_a_search_ends_the_same(tmp_
     assert best == sorted(best, reverse=True)
     fork = multiprocessing.get_context("fork")
     stops = [Batches(str(n)) for n in (decides - 1, decides, decides + 1)]
-    for stop in [stops[0], At("fusion groups"), At(STAGES[-1]), *stops[1:]]:
+    for stop in [stops[0], At("pricing operators as one unit"), At(STAGES[-1]), *stops[1:]]:
         child = fork.Process(target=search, args=(tmp_path / "killed", stop), kwargs={"samples": samples})
         child.start()
         child.join(240)
@@ -142,7 +144,7 @@ def test_killed_around_the_batch_that_decides_groups_a_search_ends_the_same(tmp_
 
 
 def test_interrupted_while_groups_are_decided_a_search_ends_with_them(tmp_path: Path) -> None:
-    outcome = search(tmp_path, At("fusion groups", signal.SIGINT))
+    outcome = search(tmp_path, At("pricing operators as one unit", signal.SIGINT))
     assert outcome.evaluations > 0
     with StudyRecord.open(outcome.path) as study:
         assert study.batches > 0
