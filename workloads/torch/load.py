@@ -128,10 +128,14 @@ def _run(path: str) -> Any:
     if folder not in sys.path:
         # Last, so that nothing of ours is shadowed; left there for imports inside functions.
         sys.path.append(folder)
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # no `__pycache__` beside the user's file
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise _user_error(path, error, "running this file failed", None) from None
+    finally:
+        sys.dont_write_bytecode = before
     return module
 
 
