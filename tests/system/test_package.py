@@ -215,7 +215,7 @@ def test_a_type_checker_knows_an_installed_baco(installed: Installed, user: Path
         [sys.executable, "-m", "mypy", "--python-executable", str(installed.python), "--follow-imports=silent", "script.py"],
         cwd=own, capture_output=True, text=True, timeout=280, check=False,
     )  # fmt: skip
-    assert '"baco.api.result.Result"' in done.stdout, done.stdout + done.stderr
+    assert '"baco.api.study.Study"' in done.stdout, done.stdout + done.stderr
     assert '"int"' in done.stdout
     assert '"baco.accel.config.Accelerator"' in done.stdout
     assert done.stdout.count("error:") == 1, done.stdout
