@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tests.gemmini.loop_conv import CONFIG, Command, LoopConv, Machine
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.loop_conv import CONFIG, Command, LoopConv
 
 KINDS = (
     "plain",
@@ -38,7 +39,7 @@ def _spans(total: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(size, total - start)) for start in range(0, total, size)]
 
 
-def random_layer(machine: Machine, kind: str, random: np.random.Generator) -> Layer:
+def random_layer(machine: GemminiConfig, kind: str, random: np.random.Generator) -> Layer:
     """A layer of that kind whose tiles fit the machine's halves."""
     while True:
         layer = _random_layer(machine, kind, random)
@@ -46,7 +47,7 @@ def random_layer(machine: Machine, kind: str, random: np.random.Generator) -> La
             return layer
 
 
-def _random_layer(machine: Machine, kind: str, random: np.random.Generator) -> Layer | None:
+def _random_layer(machine: GemminiConfig, kind: str, random: np.random.Generator) -> Layer | None:
     def pick(low: int, high: int) -> int:
         return int(random.integers(low, high + 1))
 
@@ -276,9 +277,9 @@ def _random_layer(machine: Machine, kind: str, random: np.random.Generator) -> L
                             input_rows = -(-ks // dim) * bs * irows * icols
                         blocks, length = (ks, os) if kind == "trans_weight_0132" else (os, ks)
                         weight_rows = -(-blocks // dim) * krs * kcs * length
-                        if input_rows + weight_rows > machine.sp_rows // 2:
+                        if input_rows + weight_rows > machine.scratchpad_rows // 2:
                             return None
-                        if -(-os // dim) * bs * rs * cs > machine.acc_rows // 2:
+                        if -(-os // dim) * bs * rs * cs > machine.accumulator_rows // 2:
                             return None
     if len(loops) > 40:
         return None

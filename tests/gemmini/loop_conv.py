@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.gemmini.config import GemminiConfig
+
 #: (funct, rs1, rs2)
 Command = tuple[int, int, int]
 
@@ -38,20 +40,6 @@ _REGISTERS = {
           "trans_input_3120 5 5, dw 6 6, max_pixels_per_row 15 8, b_spad_id 17 16, a_spad_id 19 18",
           "no_pool 0 0, downsample 1 1, input_dilated 2 2, activation 4 3"),
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the expansion depends on: sizes in elements, rows and bytes, and optional features."""
-
-    dim: int = 16
-    sp_rows: int = 16384
-    acc_rows: int = 1024
-    dma_max_bytes: int = 64
-    training_convs: bool = True
-    depthwise: bool = True
-    first_layer: bool = True
-    max_pool: bool = True
 
 
 @dataclass(frozen=True)
@@ -199,7 +187,7 @@ def _blocks(channels: int, dim: int) -> int:
 class Expander:
     """Expands the loops of one program in order: the halves of the memories alternate from loop to loop."""
 
-    machine: Machine
+    machine: GemminiConfig
     slot: int = 0
     acc_half: int = 0
 
@@ -212,7 +200,7 @@ class Expander:
 
 
 class _Expansion:
-    def __init__(self, machine: Machine, loop: LoopConv, slot: int, acc_half: int) -> None:
+    def __init__(self, machine: GemminiConfig, loop: LoopConv, slot: int, acc_half: int) -> None:
         m, s = machine, loop
         self.m, self.s = m, s
         self.nb = max(1, m.dma_max_bytes // m.dim)
@@ -224,7 +212,7 @@ class _Expansion:
         self.w_0132 = s.trans_weight_0132 and train
         self.in_3120 = s.trans_input_3120 and train
         self.dilated = s.input_dilated and train
-        self.dw = s.dw and m.depthwise
+        self.dw = s.dw and m.depthwise_convs
         self.pack = (s.max_pixels_per_row or 1) if m.first_layer else 1
         self.no_pool = s.no_pool or not m.max_pool
         self.ds = int(s.downsample)
@@ -241,16 +229,16 @@ class _Expansion:
             icols = self.cols_inside + und(s.lpad) + und(s.rpad)
         self.irows, self.icols = irows >> self.ds, icols >> self.ds
 
-        self.acc = acc_half * (m.acc_rows // 2)
+        self.acc = acc_half * (m.accumulator_rows // 2)
         a_half = slot if s.a_spad_id == 0 else s.a_spad_id - 1
         b_half = slot if s.b_spad_id == 0 else s.b_spad_id - 1
-        self.input_row0 = a_half * (m.sp_rows // 2)
+        self.input_row0 = a_half * (m.scratchpad_rows // 2)
         weights_rows = (
             _blocks(s.kchs, m.dim) * s.kcols * s.krows * s.pochs
             if self.w_0132
             else _blocks(s.pochs, m.dim) * s.kcols * s.krows * s.kchs
         )
-        self.weights_row0 = (b_half + 1) * (m.sp_rows // 2) - weights_rows
+        self.weights_row0 = (b_half + 1) * (m.scratchpad_rows // 2) - weights_rows
 
     def und(self, length: int) -> int:
         return (length + 1) // 2 if self.dilated else length

@@ -7,10 +7,11 @@ Sections quoted are those of the ISA specification.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tests.gemmini.config import GemminiConfig
 from tests.gemmini.macros import LoopMacros
 from tests.gemmini.normaliser import Normaliser
 from tests.gemmini.row_functions import RowFunction
@@ -19,39 +20,6 @@ __all__ = ["GemminiConfig", "LoadState", "NumpyGemmini", "StoreState", "bits", "
 
 ONE = 0x3F800000
 ADDRESSES = 1 << 40  # memory addresses wrap here
-
-
-@dataclass(frozen=True)
-class GemminiConfig:
-    """The configuration fields that change results or limits, named and defaulted as in sim/cpp/config.h."""
-
-    dim: int = 16
-    ws: bool = True
-    os: bool = True
-    scratchpad_rows: int = 16384
-    accumulator_rows: int = 1024
-    partial_sum_bits: int = 32
-    dma_max_bytes: int = 64
-    counters: int = 8
-    loop_ws: bool = True
-    loop_conv: bool = True
-    training_convs: bool = True
-    depthwise_convs: bool = True
-    first_layer: bool = True
-    max_pool: bool = True
-    activations: bool = True
-    normalizations: bool = False
-    mvin_scale: bool = True
-    mvin_scale_acc: bool = False
-    accumulator_scale: bool = True
-    read_small_width: bool = True
-    read_full_width: bool = True
-    preload_d: bool = True
-    write_to_scratchpad: bool = True
-
-    def lines(self) -> str:
-        """The text that sim/cpp/config.cpp reads."""
-        return "".join(f"{f.name} {int(getattr(self, f.name))}\n" for f in fields(self))
 
 
 @dataclass

@@ -38,12 +38,7 @@ class LoopMacros:
     def reset_macros(self) -> None:
         c = self.config
         self.ws = loop_ws.LoopWs(c.dim, c.scratchpad_rows, c.accumulator_rows, c.dma_max_bytes)
-        self.conv = loop_conv.Expander(
-            loop_conv.Machine(
-                c.dim, c.scratchpad_rows, c.accumulator_rows, c.dma_max_bytes, training_convs=c.training_convs,
-                depthwise=c.depthwise_convs, first_layer=c.first_layer, max_pool=c.max_pool,
-            )
-        )  # fmt: skip
+        self.conv = loop_conv.Expander(c)
         self.conv_slots: list[dict[int, tuple[int, int]]] = [{}, {}]
 
     def macro(self, funct: int, rs1: int, rs2: int) -> None:

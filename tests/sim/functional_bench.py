@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from baco.accel.legality.cpp import cpp_sources
-from tests.gemmini.machine import GemminiConfig
+from tests.gemmini.config import GemminiConfig
 
 SOURCES = Path(__file__).parents[2] / "baco" / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"

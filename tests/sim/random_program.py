@@ -11,7 +11,8 @@ import random
 
 import numpy as np
 
-from tests.gemmini.machine import ONE, GemminiConfig, NumpyGemmini
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.machine import ONE, NumpyGemmini
 
 BASE = 0x80000000
 INPUT_BYTES = 1 << 16

@@ -14,6 +14,7 @@ from baco.accel.isa import Field, command_type
 from tests.accel.legality.rule_interpreter import Legality, Refusal
 from tests.accel.loop_conv_layers import KINDS, random_layer
 from tests.accel.testbench import BENCHES, RTL, build
+from tests.gemmini.config import GemminiConfig
 from tests.gemmini.loop_conv import (
     CONFIG,
     MVIN,
@@ -24,22 +25,30 @@ from tests.gemmini.loop_conv import (
     Command,
     Expander,
     LoopConv,
-    Machine,
 )
-from tests.gemmini.machine import GemminiConfig, NumpyGemmini
+from tests.gemmini.machine import NumpyGemmini
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",
-    "depthwise": "BACO_DEPTHWISE",
+    "depthwise_convs": "BACO_DEPTHWISE",
     "first_layer": "BACO_FIRST_LAYER",
     "max_pool": "BACO_MAX_POOL",
 }
 MACHINES = {
-    "dim2": Machine(dim=2, sp_rows=1024, acc_rows=512, dma_max_bytes=64),
-    "dim4": Machine(dim=4, sp_rows=1024, acc_rows=384, dma_max_bytes=32),
-    "dim16": Machine(dim=16, sp_rows=16384, acc_rows=4096, dma_max_bytes=64),
-    "dim32": Machine(dim=32, sp_rows=12288, acc_rows=4096, dma_max_bytes=16),
-    "featureless": Machine(4, 1024, 384, 32, False, False, False, False),
+    "dim2": GemminiConfig(dim=2, scratchpad_rows=1024, accumulator_rows=512, dma_max_bytes=64),
+    "dim4": GemminiConfig(dim=4, scratchpad_rows=1024, accumulator_rows=384, dma_max_bytes=32),
+    "dim16": GemminiConfig(dim=16, scratchpad_rows=16384, accumulator_rows=4096, dma_max_bytes=64),
+    "dim32": GemminiConfig(dim=32, scratchpad_rows=12288, accumulator_rows=4096, dma_max_bytes=16),
+    "featureless": GemminiConfig(
+        dim=4,
+        scratchpad_rows=1024,
+        accumulator_rows=384,
+        dma_max_bytes=32,
+        training_convs=False,
+        depthwise_convs=False,
+        first_layer=False,
+        max_pool=False,
+    ),
 }
 #: Percentages for offering commands, space of the three classes, readiness of the output.
 PACES = [(100, 100, 100, 100, 100), (100, 50, 50, 50, 70), (20, 15, 60, 80, 100), (100, 90, 10, 90, 90)]
@@ -47,12 +56,12 @@ FLUSH, COUNTER, OTHER_LOOP = 7, 126, 9
 
 
 @pytest.fixture(scope="module", params=list(MACHINES.values()), ids=list(MACHINES))
-def unroller(request: pytest.FixtureRequest) -> tuple[Machine, Path]:
-    machine: Machine = request.param
+def unroller(request: pytest.FixtureRequest) -> tuple[GemminiConfig, Path]:
+    machine: GemminiConfig = request.param
     parameters = {
         "DIM": machine.dim,
-        "SP_ROWS": machine.sp_rows,
-        "ACC_ROWS": machine.acc_rows,
+        "SP_ROWS": machine.scratchpad_rows,
+        "ACC_ROWS": machine.accumulator_rows,
         "DMA_MAX_BYTES": machine.dma_max_bytes,
     }
     defines = ["BACO_READ_SMALL", *(macro for name, macro in FEATURES.items() if getattr(machine, name))]
@@ -88,12 +97,15 @@ def _emitted(
 class Rules:
     """The rules, with everything configured as the next loop wants it."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: GemminiConfig) -> None:
         self.machine = machine
         features = dict.fromkeys(Features.model_fields, 1)
-        features |= {"training_convs": int(machine.training_convs), "depthwise_convs": int(machine.depthwise)}
+        features |= {
+            "training_convs": int(machine.training_convs),
+            "depthwise_convs": int(machine.depthwise_convs),
+        }
         features |= {"first_layer": int(machine.first_layer), "max_pool": int(machine.max_pool)}
-        rows = {"SCRATCHPAD_ROWS": machine.sp_rows, "ACCUMULATOR_ROWS": machine.acc_rows}
+        rows = {"SCRATCHPAD_ROWS": machine.scratchpad_rows, "ACCUMULATOR_ROWS": machine.accumulator_rows}
         self.legality = Legality({"DIM": machine.dim, "WS": 1, "OS": 1, **rows, **features})
         self.legality.state |= {"ex_configured": 1, "weight_stationary": 1, "st_configured": 1}
 
@@ -125,7 +137,7 @@ def _show(command: Command) -> str:
     return "{} {:016x} {:016x}".format(*command)
 
 
-def _random_loop(machine: Machine, random: np.random.Generator) -> LoopConv:
+def _random_loop(machine: GemminiConfig, random: np.random.Generator) -> LoopConv:
     """Any values that a loop of moderate size can have, sensible or not; some of them are illegal."""
 
     def pick(low: int, high: int) -> int:
@@ -214,7 +226,7 @@ def _legal_loops(rules: Rules, count: int, random: np.random.Generator) -> list[
 
 
 @pytest.mark.parametrize("pace", range(len(PACES)))
-def test_commands(unroller: tuple[Machine, Path], pace: int, tmp_path: Path) -> None:
+def test_commands(unroller: tuple[GemminiConfig, Path], pace: int, tmp_path: Path) -> None:
     """Loops back to back, now and then another command between them: exactly the commands of the expansion."""
     machine, bench = unroller
     random = np.random.default_rng(1000 * machine.dim + 10 * pace + machine.max_pool)
@@ -258,10 +270,10 @@ def test_commands(unroller: tuple[Machine, Path], pace: int, tmp_path: Path) -> 
     assert next(emitted, None) is None
 
 
-def _damaged(loop: LoopConv, machine: Machine, random: np.random.Generator) -> list[Command]:
+def _damaged(loop: LoopConv, machine: GemminiConfig, random: np.random.Generator) -> list[Command]:
     """The commands of a loop with one or two fields that are zero, a limit, or anything, or with one command less."""
     commands = [IsaCommand(*command) for command in loop.commands()]
-    half, acc_half = machine.sp_rows // 2, machine.acc_rows // 2
+    half, acc_half = machine.scratchpad_rows // 2, machine.accumulator_rows // 2
     for _ in range(int(random.integers(1, 3))):
         index = int(random.integers(len(commands)))
         command = commands[index]
@@ -278,7 +290,7 @@ def _damaged(loop: LoopConv, machine: Machine, random: np.random.Generator) -> l
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_illegal_loops_are_refused(unroller: tuple[Machine, Path], part: int, tmp_path: Path) -> None:
+def test_illegal_loops_are_refused(unroller: tuple[GemminiConfig, Path], part: int, tmp_path: Path) -> None:
     """The run command leaves with the error that the rules say, when the loops before it have left whole."""
     machine, bench = unroller
     random = np.random.default_rng(100 * machine.dim + 10 * part + machine.max_pool)
@@ -306,13 +318,9 @@ def test_illegal_loops_are_refused(unroller: tuple[Machine, Path], part: int, tm
     assert len(codes) >= 2, codes
 
 
-def _run(machine: Machine, memory: np.ndarray, commands: list[Command]) -> np.ndarray:
+def _run(machine: GemminiConfig, memory: np.ndarray, commands: list[Command]) -> np.ndarray:
     """Memory after commands one after the other; local memories start with junk, so that what was never loaded shows."""
-    config = GemminiConfig(
-        dim=machine.dim, scratchpad_rows=machine.sp_rows, accumulator_rows=machine.acc_rows,
-        dma_max_bytes=machine.dma_max_bytes,
-    )  # fmt: skip
-    gemmini, random = NumpyGemmini(config, memory.copy(), base=0), np.random.default_rng(7)
+    gemmini, random = NumpyGemmini(machine, memory.copy(), base=0), np.random.default_rng(7)
     gemmini.ex.ws = True
     gemmini.sp[:] = random.integers(-128, 128, gemmini.sp.shape)
     gemmini.acc[:] = random.integers(-(1 << 20), 1 << 20, gemmini.acc.shape)
@@ -322,7 +330,7 @@ def _run(machine: Machine, memory: np.ndarray, commands: list[Command]) -> np.nd
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_layers(unroller: tuple[Machine, Path], kind: str, tmp_path: Path) -> None:
+def test_layers(unroller: tuple[GemminiConfig, Path], kind: str, tmp_path: Path) -> None:
     """Whole layers, tiled: the expansion computes what numpy does, and so do the commands as they come out.
 
     The latter come interleaved from several phases and two loops, so their order must respect every hazard.
@@ -350,7 +358,7 @@ def test_layers(unroller: tuple[Machine, Path], kind: str, tmp_path: Path) -> No
         np.testing.assert_array_equal(_run(machine, layer.memory, emitted), expected)
 
 
-def test_reused_half_waits(unroller: tuple[Machine, Path], tmp_path: Path) -> None:
+def test_reused_half_waits(unroller: tuple[GemminiConfig, Path], tmp_path: Path) -> None:
     """Two loops whose loads go to the same rows: the second's leave after the first's multiplications.
 
     So do biases in the same half of the accumulator, which the first loop keeps as it stores nothing.

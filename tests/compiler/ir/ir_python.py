@@ -11,7 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from baco.accel.config import Accelerator
 from baco.compiler.dialects.instgem import CommandOp, FenceOp
-from tests.gemmini.machine import GemminiConfig, LoadState, NumpyGemmini, Place, bits
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.machine import LoadState, NumpyGemmini, Place, bits
 
 __all__ = ["Machine", "python_of"]
 

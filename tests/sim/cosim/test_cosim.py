@@ -23,7 +23,8 @@ from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.gemmini.machine import GemminiConfig, NumpyGemmini
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.machine import NumpyGemmini
 from tests.machines import NORMAL, PLAIN, SCARCE, WHOLE
 from tests.sim.cosim_streams import ACC, CONFIG_EX, CONFIG_LD, NOWHERE, broken_sources, compute, load, preload
 from tests.sim.matmul_stream import ProductStream

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.gemmini.machine import ONE, GemminiConfig
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.machine import ONE
 from tests.seeds import seeds
 from tests.sim.functional_bench import Outcome, driver, run
 from tests.sim.random_loops import LoopProgram

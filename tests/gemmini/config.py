@@ -1,0 +1,36 @@
+"""What a machine is made of, as far as its results and its commands depend on it."""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class GemminiConfig:
+    """The configuration fields that change results or limits, named and defaulted as in sim/cpp/config.h."""
+
+    dim: int = 16
+    ws: bool = True
+    os: bool = True
+    scratchpad_rows: int = 16384
+    accumulator_rows: int = 1024
+    partial_sum_bits: int = 32
+    dma_max_bytes: int = 64
+    counters: int = 8
+    loop_ws: bool = True
+    loop_conv: bool = True
+    training_convs: bool = True
+    depthwise_convs: bool = True
+    first_layer: bool = True
+    max_pool: bool = True
+    activations: bool = True
+    normalizations: bool = False
+    mvin_scale: bool = True
+    mvin_scale_acc: bool = False
+    accumulator_scale: bool = True
+    read_small_width: bool = True
+    read_full_width: bool = True
+    preload_d: bool = True
+    write_to_scratchpad: bool = True
+
+    def lines(self) -> str:
+        """The text that sim/cpp/config.cpp reads."""
+        return "".join(f"{f.name} {int(getattr(self, f.name))}\n" for f in fields(self))
