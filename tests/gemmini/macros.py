@@ -10,7 +10,8 @@ from tests.gemmini import loop_conv, loop_ws
 from tests.gemmini.normaliser import INV_STDDEV, INV_SUM_EXP, MAX, MEAN, Normaliser
 
 if TYPE_CHECKING:
-    from tests.gemmini.machine import GemminiConfig, Place, StoreState
+    from tests.gemmini.config import GemminiConfig
+    from tests.gemmini.machine import Place, StoreState
 
 #: Field codes of LOOP_WS' activation whose stores take statistics of their rows before.
 _NORMALISED = {2: (MEAN, INV_STDDEV), 4: (MAX, INV_SUM_EXP)}
