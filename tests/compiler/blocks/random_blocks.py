@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import baco
-from tests.compiler.blocks.block_kernels import Case
+from tests.compiler.product_kernels import Case
 
 Array = np.ndarray[Any, Any]
 _SIZES = (1, 3, 4, 6, 8, 11)

@@ -18,8 +18,8 @@ from baco.compiler.language.cost import predicted_cycles
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.styles.fused.chain import ProductChain
 from tests import machines
-from tests.compiler.blocks.block_kernels import Case, int8s, saturated
 from tests.compiler.blocks.block_run import execute, machine
+from tests.compiler.product_kernels import Case, int8s, saturated
 
 Array = np.ndarray[Any, Any]
 UNITS = machine(4, features={"row_functions": True})

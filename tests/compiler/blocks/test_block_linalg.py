@@ -15,9 +15,10 @@ from baco.compiler.dialects.context import all_dialects
 from baco.compiler.ir.text import check_level, read_ir, write_ir
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.passes.linalg_to_instgem import LinalgToInstGem
-from tests.compiler.blocks.block_kernels import CASES, gemm
 from tests.compiler.blocks.block_run import machine
 from tests.compiler.ir.ir_helpers import parsed
+from tests.compiler.kernels import CASES
+from tests.compiler.product_kernels import gemm
 
 
 def _structured(name: str) -> ModuleOp:
@@ -36,7 +37,7 @@ def test_text_of_the_structured_level_reads_back(name: str) -> None:
 
 
 def test_same_input_same_text() -> None:
-    assert write_ir(_structured("fused with relu")) == write_ir(_structured("fused with relu"))
+    assert write_ir(_structured("fused")) == write_ir(_structured("fused"))
 
 
 def test_strided_views_replace_blocks_of_pointers() -> None:
@@ -249,7 +250,7 @@ def test_blocks_beyond_the_local_memories_are_refused() -> None:
         in str(caught.value)
     )
     assert caught.value.location is not None
-    assert caught.value.location.file.endswith("block_kernels.py")
+    assert caught.value.location.file.endswith("product_kernels.py")
 
 
 def test_pass_reads_a_configuration_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -257,10 +258,10 @@ def test_pass_reads_a_configuration_file(tmp_path) -> None:  # type: ignore[no-u
     file.write_text(machine(8).to_yaml(), encoding="utf-8")
     texts = []
     for option in (str(file), machine(8)):
-        module = _structured("fused with relu")
+        module = _structured("fused")
         LinalgToInstGem(option).apply(all_dialects(), module)
         texts.append(write_ir(module))
     assert texts[0] == texts[1]
     check_level(module, "instgem")
     with pytest.raises(BacoError):
-        LinalgToInstGem(str(tmp_path / "none.yaml")).apply(all_dialects(), _structured("add"))
+        LinalgToInstGem(str(tmp_path / "none.yaml")).apply(all_dialects(), _structured("add int8"))

@@ -16,8 +16,9 @@ from baco.compiler.blocks.pipelining import PipelinedLoad, mark, pipelined_loads
 from baco.compiler.dialects.context import all_dialects
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.passes.pipeline_loads import PipelineLoads
-from tests.compiler.blocks.block_kernels import CASES, Case, dot, gemm, int8s
 from tests.compiler.blocks.block_run import execute, machine
+from tests.compiler.kernels import CASES
+from tests.compiler.product_kernels import Case, dot, gemm, int8s
 from tests.machines import SMALL
 
 

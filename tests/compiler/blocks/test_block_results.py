@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.compiler.blocks.block_kernels import CASES, gemm, requantise
 from tests.compiler.blocks.block_run import execute, machine
+from tests.compiler.kernels import CASES, requantise
+from tests.compiler.product_kernels import gemm
 from tests.machines import SMALL
 from tests.seeds import seeds
 
@@ -78,7 +79,7 @@ def test_what_the_hardware_lacks_is_done_by_the_host_core(features: dict[str, bo
     rng = np.random.default_rng(9)
     accelerator = machine(4)
     lacking = accelerator.replace(features={**accelerator.features.model_dump(), **features})
-    execute(CASES["fused with relu"](rng), lacking)
+    execute(CASES["fused"](rng), lacking)
 
 
 def test_narrow_partial_sums_are_not_trusted() -> None:
@@ -94,7 +95,7 @@ def test_requantisation_in_whole_numbers(scale: float) -> None:
     execute(requantise(np.random.default_rng(11), scale), machine(4))
 
 
-@pytest.mark.parametrize("name", ["fused with relu", "attention", "all by columns", "two products"])
+@pytest.mark.parametrize("name", ["fused", "attention", "all by columns", "two products"])
 def test_kernels_in_rtl(name: str) -> None:
     execute(CASES[name](np.random.default_rng(12)), SMALL, engine="rtl")
 

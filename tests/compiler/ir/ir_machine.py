@@ -1,6 +1,6 @@
 """Executes modules at the `instgem` level in Python: numbers, control flow and memory cells; commands are collected.
 
-An oracle for passes: written from the meaning of the operations, with nothing of the compiler's own analyses.
+An oracle for passes and styles: written from the meaning of the operations, with nothing of the compiler's own analyses.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import arith, func, llvm, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from baco.accel.isa.command import CommandType
 from baco.compiler.dialects.instgem import CommandOp, FenceOp
 
 _MASK = (1 << 64) - 1
@@ -20,6 +21,11 @@ _MASK = (1 << 64) - 1
 def _signed(value: int, bits: int = 64) -> int:
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> bits - 1 else value
+
+
+def _width(value: SSAValue) -> int:
+    assert isinstance(value.type, IntegerType)
+    return value.type.width.data
 
 
 def _divide(a: int, b: int) -> int:
@@ -57,7 +63,7 @@ _COMPARE = (
 
 
 class Machine:
-    """Runs the function `name` of a module; `commands` are (name, fields) in the order of issue.
+    """Runs functions of a module; `commands` are (name, fields) in the order of issue.
 
     `memory` answers loads of the host by address.
     """
@@ -68,64 +74,80 @@ class Machine:
         self.commands: list[tuple[str, dict[str, int]]] = []
 
     def run(self, name: str, arguments: Sequence[int]) -> None:
-        block = self.functions[name].body.block
+        self.call(self.functions[name], arguments)
+
+    def call(self, function: func.FuncOp, arguments: Sequence[int]) -> None:
+        block = function.body.block
         self._block(block, dict(zip(block.args, arguments, strict=True)))
+
+    def command(self, kind: CommandType, fields: dict[str, int]) -> None:
+        """Issue a command; computed fields are what the registers hold, of any width."""
+        self.commands.append(
+            (kind.name, {name: value & kind.field(name).mask for name, value in fields.items()})
+        )
+
+    def fence(self) -> None:
+        self.commands.append(("FENCE", {}))
+
+    def load(self, address: int, bits: int) -> int:
+        return self.memory.get(address, 0)
+
+    def store(self, address: int, value: int, bits: int) -> None:
+        self.memory[address] = value
 
     def _block(self, block: Block, values: dict[SSAValue, Any]) -> list[Any]:
         for op in block.ops:
-            if isinstance(op, (scf.YieldOp, func.ReturnOp)):
+            if type(op) in (scf.YieldOp, func.ReturnOp):
                 return [values[one] for one in op.operands]
             self._operation(op, values)
         return []
 
     def _operation(self, op: Operation, values: dict[SSAValue, Any]) -> None:
-        operands = [values[one] for one in op.operands]
-        if isinstance(op, CommandOp):
-            fields = {
-                name: value if isinstance(value, int) else values[value] & op.KIND.field(name).mask
-                for name, value in op.fields.items()
-            }
-            self.commands.append((op.KIND.name, fields))
-        elif isinstance(op, FenceOp):
-            self.commands.append(("FENCE", {}))
+        kind, operands = type(op), [values[one] for one in op.operands]
+        if kind in _BINARY:
+            values[op.results[0]] = _signed(_BINARY[kind](*operands))
+        elif kind in (arith.TruncIOp, arith.ExtSIOp, arith.IndexCastOp, llvm.IntToPtrOp):
+            values[op.results[0]] = operands[0]
+        elif kind is memref.LoadOp:
+            values[op.results[0]] = operands[0][0]
+        elif kind is memref.StoreOp:
+            operands[1][0] = operands[0]
+        elif kind is arith.SelectOp:
+            values[op.results[0]] = operands[1] if operands[0] else operands[2]
+        elif kind is scf.ForOp:
+            self._loop(op, operands, values)
+        elif kind is memref.AllocaOp:
+            values[op.results[0]] = [0]
+        elif kind is llvm.LoadOp:
+            values[op.results[0]] = self.load(operands[0], _width(op.results[0]))
+        elif kind is llvm.StoreOp:
+            self.store(operands[1], operands[0], _width(op.operands[0]))
+        elif kind is FenceOp:
+            self.fence()
         elif isinstance(op, arith.ConstantOp):
             assert isinstance(op.value, IntegerAttr)
             values[op.result] = op.value.value.data
-        elif type(op) in _BINARY:
-            values[op.results[0]] = _signed(_BINARY[type(op)](*operands))
         elif isinstance(op, arith.CmpiOp):
             values[op.result] = _COMPARE[op.predicate.value.data](*operands)
-        elif isinstance(op, arith.SelectOp):
-            values[op.result] = operands[1] if operands[0] else operands[2]
-        elif isinstance(op, (arith.TruncIOp, arith.ExtSIOp, arith.IndexCastOp)):
-            values[op.results[0]] = operands[0]
-        elif isinstance(op, memref.AllocaOp):
-            values[op.memref] = [0]
-        elif isinstance(op, memref.LoadOp):
-            values[op.res] = operands[0][0]
-        elif isinstance(op, memref.StoreOp):
-            operands[1][0] = operands[0]
-        elif isinstance(op, llvm.IntToPtrOp):
-            values[op.output] = operands[0]
-        elif isinstance(op, llvm.LoadOp):
-            values[op.dereferenced_value] = self.memory.get(operands[0], 0)
-        elif isinstance(op, llvm.StoreOp):
-            self.memory[operands[1]] = operands[0]
+        elif isinstance(op, CommandOp):
+            fields = op.fields.items()
+            self.command(
+                op.KIND, {name: one if isinstance(one, int) else values[one] for name, one in fields}
+            )
         elif isinstance(op, scf.IfOp):
             region = op.true_region if operands[0] else op.false_region
             if region.blocks:
                 values.update(zip(op.results, self._block(region.block, values), strict=True))
-        elif isinstance(op, scf.ForOp):
-            self._loop(op, operands, values)
         elif isinstance(op, func.CallOp):
             self.run(op.callee.root_reference.data, operands)
         else:
             raise AssertionError(f"{op.name} is not known to this machine")
 
-    def _loop(self, op: scf.ForOp, operands: list[Any], values: dict[SSAValue, Any]) -> None:
+    def _loop(self, op: Operation, operands: list[Any], values: dict[SSAValue, Any]) -> None:
         counter, upper, step, *carried = operands
+        body = op.regions[0].block
         while counter < upper:
-            values.update(zip(op.body.block.args, [counter, *carried], strict=True))
-            carried = self._block(op.body.block, values)
+            values.update(zip(body.args, [counter, *carried], strict=True))
+            carried = self._block(body, values)
             counter += step
         values.update(zip(op.results, carried, strict=True))

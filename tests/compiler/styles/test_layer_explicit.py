@@ -21,7 +21,7 @@ from baco.compiler.styles.explicit.memory import allocate
 from baco.compiler.styles.explicit.plan import make_plan
 from baco.workloads.problem import DIMS, Problem
 from tests import machines
-from tests.compiler.ir.ir_python import Machine
+from tests.compiler.ir.strict_machine import StrictMachine
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_mappings import draw_case, draw_explorer_case, draw_mapping
@@ -320,7 +320,7 @@ def test_groups_that_cannot_run_together() -> None:
 
 
 def strictly(case: Case, accelerator: Accelerator, seed: int, rows: dict[str, int] | None = None) -> bool:
-    """Run a case on the numpy accelerator that asserts hazards are avoided (`ir_python`); whether it is right.
+    """Run a case on the numpy accelerator that asserts hazards are avoided (`strict_machine`); whether it is right.
 
     `rows`: of the local memories, as `requirement` gives them; default: all.
     """
@@ -340,15 +340,15 @@ def strictly(case: Case, accelerator: Accelerator, seed: int, rows: dict[str, in
         at["input"], at["weight"], at["output"], at.get("bias", 0), at.get("residual", 0), extra
     )
     emit_layer(e, layer, case.schedule, accelerator, operands)
-    machine = Machine(accelerator, end)
+    machine = StrictMachine(accelerator, end)
     if rows:
         machine.gemmini.sp = machine.gemmini.sp[: rows["scratchpad_rows"]]
         machine.gemmini.acc = machine.gemmini.acc[: rows["accumulator_rows"]]
     for name, array in [*tensors.items(), ("output", np.full_like(wanted, 7))]:
-        machine.memory[places[name] : places[name] + array.nbytes] = array.view(np.uint8)
+        machine.bytes[places[name] : places[name] + array.nbytes] = array.view(np.uint8)
     function = next(one for one in e.finish().ops)
-    machine.run(function, *(machine.base + place for place in places.values()))
-    got = machine.memory[places["output"] : places["output"] + wanted.nbytes].view(wanted.dtype)
+    machine.call(function, [machine.base + place for place in places.values()])
+    got = machine.bytes[places["output"] : places["output"] + wanted.nbytes].view(wanted.dtype)
     return np.array_equal(got, wanted)
 
 

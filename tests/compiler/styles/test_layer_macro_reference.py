@@ -15,7 +15,7 @@ from xdsl.dialects import func
 from baco.accel.config import Accelerator
 from baco.compiler.ir.emit import Emitter
 from baco.compiler.styles import Operands, emit_layer, workspaces
-from tests.compiler.ir.ir_python import Machine, StrictGemmini
+from tests.compiler.ir.strict_machine import StrictGemmini, StrictMachine
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 from tests.compiler.styles.layer_programs import FILL, Case
 from tests.compiler.styles.random_layers import (
@@ -52,7 +52,7 @@ def _cases(r: random.Random) -> list[Case]:
 
 @pytest.mark.parametrize("kind", ["reference", "second slot first"])
 def test_exact(kind):
-    machine = Machine(SMALL, 1 << 16)
+    machine = StrictMachine(SMALL, 1 << 16)
     if kind == "reference":
         machine.gemmini.__class__ = _ReferenceSimulator
     else:
@@ -69,7 +69,7 @@ def test_exact(kind):
         at, places = 64, {}
         for name, array in arrays.items():
             places[name] = machine.base + at
-            machine.memory[at : at + array.nbytes] = array.view(np.uint8)
+            machine.bytes[at : at + array.nbytes] = array.view(np.uint8)
             at += (array.nbytes + 127) // 64 * 64
         e = Emitter("layer", _NAMES)
         address = dict(zip(_NAMES, e.arguments, strict=True))
@@ -84,7 +84,7 @@ def test_exact(kind):
         emit_layer(e, layer, case.schedule, SMALL, operands)
         function = e.finish().body.block.first_op
         assert isinstance(function, func.FuncOp)
-        machine.run(function, *(places.get(name, 0) for name in _NAMES))
+        machine.call(function, [places.get(name, 0) for name in _NAMES])
         offset = places["output"] - machine.base
-        got = machine.memory[offset : offset + start.nbytes].view(start.dtype)
+        got = machine.bytes[offset : offset + start.nbytes].view(start.dtype)
         assert np.array_equal(got, run_layer(layer, tensors, fill=FILL)), str(case)

@@ -1,113 +1,17 @@
-"""Runs functions at the instgem level on the numpy accelerator, by turning them into Python: no compiler involved."""
+"""Runs functions at the instgem level on the numpy accelerator, which asserts what hardware does not say: no compiler involved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from xdsl.dialects import arith, func, llvm, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import Accelerator
-from baco.compiler.dialects.instgem import CommandOp, FenceOp
+from baco.accel.isa.command import CommandType
+from tests.compiler.ir.ir_machine import Machine
 from tests.gemmini.config import GemminiConfig
 from tests.gemmini.machine import LoadState, NumpyGemmini, Place, bits
 
-__all__ = ["Machine", "python_of"]
-
-_BINARY = {
-    arith.AddiOp: "{} + {}", arith.SubiOp: "{} - {}", arith.MuliOp: "{} * {}", arith.DivUIOp: "{} // {}",
-    arith.RemUIOp: "{} % {}", arith.MinSIOp: "min({}, {})", arith.MaxSIOp: "max({}, {})", arith.OrIOp: "{} | {}",
-    arith.AndIOp: "{} & {}",
-}  # fmt: skip
-_COMPARE = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
-
-
-class _Writer:
-    def __init__(self) -> None:
-        self.names: dict[SSAValue, str] = {}
-        self.lines: list[str] = []
-
-    def name(self, value: SSAValue) -> str:
-        return self.names.setdefault(value, f"v{len(self.names)}")
-
-    def put(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
-
-    def block(self, block: Block, depth: int) -> None:
-        for op in block.ops:
-            self.op(op, depth)
-        self.put(depth, "pass")
-
-    def op(self, op: Operation, d: int) -> None:
-        arguments = [self.name(one) for one in op.operands]
-        out = self.name(op.results[0]) if op.results else ""
-        if isinstance(op, CommandOp):
-            self.command(op, d)
-        elif isinstance(op, FenceOp):
-            self.put(d, "fence()")
-        elif isinstance(op, arith.ConstantOp):
-            assert isinstance(op.value, IntegerAttr)
-            self.put(d, f"{out} = {op.value.value.data}")
-        elif type(op) in _BINARY:
-            self.put(d, f"{out} = {_BINARY[type(op)].format(*arguments)}")
-        elif isinstance(op, arith.CmpiOp):
-            self.put(d, f"{out} = int({arguments[0]} {_COMPARE[op.predicate.value.data]} {arguments[1]})")
-        elif isinstance(op, arith.SelectOp):
-            self.put(d, f"{out} = {arguments[1]} if {arguments[0]} else {arguments[2]}")
-        elif isinstance(op, (arith.ExtSIOp, arith.TruncIOp, llvm.IntToPtrOp)):
-            self.put(d, f"{out} = {arguments[0]}")
-        elif isinstance(op, scf.ForOp):
-            body = op.body.block
-            index = self.name(body.args[0])
-            self.put(d, f"for {index} in range({', '.join(arguments)}):")
-            self.block(body, d + 1)
-        elif isinstance(op, scf.IfOp):
-            self.put(d, f"if {arguments[0]}:")
-            self.block(op.true_region.block, d + 1)
-        elif isinstance(op, memref.AllocaOp):
-            self.put(d, f"{out} = [0]")
-        elif isinstance(op, memref.LoadOp):
-            self.put(d, f"{out} = {arguments[0]}[0]")
-        elif isinstance(op, memref.StoreOp):
-            self.put(d, f"{arguments[1]}[0] = {arguments[0]}")
-        elif isinstance(op, llvm.LoadOp):
-            assert isinstance(op.results[0].type, IntegerType)
-            self.put(d, f"{out} = load({arguments[0]}, {op.results[0].type.width.data})")
-        elif isinstance(op, llvm.StoreOp):
-            width = op.operands[0].type
-            assert isinstance(width, IntegerType)
-            self.put(d, f"store({arguments[1]}, {arguments[0]}, {width.width.data})")
-        elif isinstance(op, func.ReturnOp):
-            self.put(d, "return")
-        else:
-            assert isinstance(op, scf.YieldOp), op.name
-
-    def command(self, op: CommandOp, d: int) -> None:
-        known = {"rs1": op.KIND.subtype or 0, "rs2": 0}
-        parts: dict[str, list[str]] = {"rs1": [], "rs2": []}
-        for field in op.KIND.fields:
-            value = op.fields[field.name]
-            if isinstance(value, int):
-                known[field.register] |= value << field.low
-            else:
-                # a value that does not fit its field is a mistake of the program
-                parts[field.register].append(
-                    f"fit({self.name(value)}, {field.mask}, '{op.name}.{field.name}') << {field.low}"
-                )
-        words = [" | ".join([str(known[r]), *parts[r]]) for r in ("rs1", "rs2")]
-        self.put(d, f"command({op.KIND.funct}, {words[0]}, {words[1]})")
-
-
-def python_of(function: func.FuncOp) -> str:
-    """Python source of `run(arguments..., command, fence, load, store, fit)`."""
-    writer = _Writer()
-    entry = function.body.block
-    arguments = ", ".join(writer.name(one) for one in entry.args)
-    writer.block(entry, 1)
-    head = f"def run({arguments}{', ' if arguments else ''}command, fence, load, store, fit):"
-    return "\n".join([head, *writer.lines]) + "\n"
+__all__ = ["StrictGemmini", "StrictMachine"]
 
 
 class StrictGemmini(NumpyGemmini):
@@ -197,11 +101,12 @@ class StrictGemmini(NumpyGemmini):
         super().compute(preloaded, rs1, rs2)
 
 
-class Machine:
+class StrictMachine(Machine):
     """The numpy accelerator with memory, and the host."""
 
     def __init__(self, accelerator: Accelerator, bytes_: int) -> None:
         a, f = accelerator, accelerator.features
+        super().__init__(ModuleOp([]))
         config = GemminiConfig(
             dim=a.dim,
             ws="WS" in a.dataflows,
@@ -213,45 +118,38 @@ class Machine:
             **{name: value for name, value in f.model_dump().items() if name != "normalizations"},
         )
         random = np.random.default_rng(1)
-        self.memory = random.integers(0, 256, bytes_, dtype=np.uint8)
-        self.gemmini = StrictGemmini(config, self.memory)
+        self.bytes = random.integers(0, 256, bytes_, dtype=np.uint8)
+        self.gemmini = StrictGemmini(config, self.bytes)
         # nothing may depend on what the memories hold at first
         self.gemmini.sp[:] = random.integers(-128, 128, self.gemmini.sp.shape)
         self.gemmini.acc[:] = random.integers(-(2**31), 2**31, self.gemmini.acc.shape)
         self.base = self.gemmini.base
-        self.commands: list[tuple[int, int, int]] = []
+        self.words: list[tuple[int, int, int]] = []  # commands as they go over the port
         self.fences = 0
         self._own: set[int] = set()  # bytes that the host has written: it sees them at once
 
-    def run(self, function: func.FuncOp, *arguments: int, record: bool = False) -> None:
-        """Call a function with byte addresses."""
-        scope: dict[str, Callable[..., None]] = {}
-        exec(python_of(function), scope)
+    def command(self, kind: CommandType, fields: dict[str, int]) -> None:
+        """Execute it; a value that does not fit its field is a mistake of the program."""
+        registers = {"rs1": kind.subtype or 0, "rs2": 0}
+        for field in kind.fields:
+            value = fields[field.name]
+            assert 0 <= value <= field.mask, f"{kind.name}.{field.name} = {value}"
+            registers[field.register] |= value << field.low
+        self.words.append((kind.funct, registers["rs1"], registers["rs2"]))
+        self.gemmini.execute(*self.words[-1])
 
-        def command(funct: int, rs1: int, rs2: int) -> None:
-            if record:
-                self.commands.append((funct, rs1, rs2))
-            self.gemmini.execute(funct, rs1, rs2)
+    def fence(self) -> None:
+        self.fences += 1
+        self.gemmini.fence()
 
-        def fence() -> None:
-            self.fences += 1
-            self.gemmini.fence()
-
-        scope["run"](*arguments, command, fence, self._load, self._store, _fit)
-
-    def _load(self, address: int, bits: int) -> int:
+    def load(self, address: int, bits: int) -> int:
         at = address - self.base
         assert not self.gemmini.dirty[at : at + bits // 8].any() or at in self._own, "read without a fence"
-        return int.from_bytes(self.memory[at : at + bits // 8].tobytes(), "little", signed=True)
+        return int.from_bytes(self.bytes[at : at + bits // 8].tobytes(), "little", signed=True)
 
-    def _store(self, address: int, value: int, bits: int) -> None:
+    def store(self, address: int, value: int, bits: int) -> None:
         at = address - self.base
         self._own.update(range(at, at + bits // 8))
         self.gemmini.dirty[at : at + bits // 8] = True
         data = (value & ((1 << bits) - 1)).to_bytes(bits // 8, "little")
-        self.memory[at : at + bits // 8] = np.frombuffer(data, np.uint8)
-
-
-def _fit(value: int, mask: int, what: str) -> int:
-    assert 0 <= value <= mask, f"{what} = {value}"
-    return value
+        self.bytes[at : at + bits // 8] = np.frombuffer(data, np.uint8)
