@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from baco.cli.checked import CommandGroup, Count, Seed, only_with
+from baco.cli.experiments import say, show
 from baco.commands.root import show_help_if_alone
 
 model = CommandGroup()
@@ -40,24 +41,23 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro, train and ranking."),
     ] = None,
-    residual: _Residual = "trees",
     seed: Seed = 0,
     programs: _Programs = False,
     out: Path | None = None,
 ) -> None:
-    """Train a residual on measured sets and write its weights.
+    """Train boosted trees on measured sets and write its weights.
 
     Args:
         seed: The same seed gives the same weights.
         out (FILE): Weights; by default those that baco itself uses.
     """
-    from baco.bench.learned.report import train_model
+    from baco.bench.learned.evaluate import train_model
     from baco.bench.learned.train import WEIGHTS
     from baco.common.text import one_line
     from baco.display.console import stdout
 
     path = out or WEIGHTS[programs]
-    trained = train_model(sets or ("micro", "train", "ranking"), residual, seed, programs=programs, out=path)
+    trained = train_model(sets or ("micro", "train", "ranking"), seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
     stdout().print(f"{one_line(str(path))}: {trained.residual.name}, {about}; {size:.0f} KiB")
@@ -86,10 +86,9 @@ def evaluate(
         seeds: Seeds 0, 1, ... to average over.
         out (OUT.csv): The rows with predicted.cycle added.
     """
-    from baco.bench.learned.published_report import PublishedReport, evaluate_published
-    from baco.bench.learned.report import SetReport, evaluate_set
+    from baco.bench.learned.evaluate import SetReport, evaluate_set
+    from baco.bench.learned.published import PublishedReport, evaluate_published
     from baco.common.errors import InputError
-    from baco.display.console import print_json, stderr, stdout
 
     if (rows is None) == (measured is None):
         raise InputError(
@@ -104,21 +103,11 @@ def evaluate(
         only_with("a cross-validation, without --train", {"--folds": folds != _FOLDS})
     report: PublishedReport | SetReport
     if measured is not None:
-        report = evaluate_set(measured, weights or (), timed=timed, progress=stderr().print)
+        report = evaluate_set(measured, weights or (), timed=timed, say=say)
     else:
         assert rows is not None
-        report = evaluate_published(
-            rows,
-            train,
-            folds=folds,
-            seeds=range(seeds),
-            out=out,
-            progress=lambda line: stderr().print(line),
-        )
-    if json:
-        print_json(report.to_dict())
-    else:
-        stdout().print(report.text())
+        report = evaluate_published(rows, train, folds=folds, seeds=range(seeds), out=out, say=say)
+    show(report, lambda _: report.text(), json)
 
 
 @model.command("compare")
@@ -143,10 +132,8 @@ def compare(
         seeds: Seeds 0, 1, ...
         also (SET): Learn from this set, too, but for layers tested; repeatable.
     """
-    from baco.bench.learned.compare import SPLITS
-    from baco.bench.learned.report import compare_residuals, comparison_text
+    from baco.bench.learned.evaluate import SPLITS, compare_residuals, comparison_text
     from baco.bench.learned.train import LEARNERS
-    from baco.display.console import print_json, stderr, stdout
 
     found = compare_residuals(
         measured,
@@ -157,12 +144,9 @@ def compare(
         seeds=seeds,
         programs=programs,
         also=also or (),
-        progress=lambda line: stderr().print(line),
+        say=say,
     )
-    if json:
-        print_json([one.to_dict() for one in found])
-    else:
-        stdout().print(comparison_text(found), highlight=False, soft_wrap=True)
+    show(found, comparison_text, json, page=True)
 
 
 @model.command("transfer")
@@ -187,12 +171,7 @@ def transfer(
     """
     from dataclasses import asdict
 
-    from baco.bench.learned.published_transfer import published_text, transfer_published
-    from baco.bench.learned.report import transfer_set, transfer_text
-    from baco.display.console import print_json, stderr, stdout
-
-    def progress(line: str) -> None:
-        stderr().print(line)
+    from baco.bench.learned import transfer as ways
 
     of_sets = {"--set": measured != "train", "--residual": residual != "trees", "--programs": programs}
     if rows is not None or original is not None:
@@ -200,26 +179,13 @@ def transfer(
     if original is not None:
         of_rows = {"--rows": rows, "--measurements": measurements != _MEASUREMENTS}
         only_with("a transfer to FPGAs or accelerators, without --original", of_rows)
-    if original is not None:
-        from baco.bench.learned.original_transfer import original_text, transfer_original
-
-        elsewhere = transfer_original(original, seed=seed, progress=progress)
-        if json:
-            print_json([asdict(one) for one in elsewhere])
-        else:
-            stdout().print(original_text(elsewhere), highlight=False, soft_wrap=True)
-        return
-    if rows is not None:
-        published = transfer_published(rows, measurements=measurements, seed=seed, progress=progress)
-        if json:
-            print_json([asdict(one) for one in published])
-        else:
-            stdout().print(published_text(published))
-        return
-    found = transfer_set(
-        measured, residual, measurements=measurements, seed=seed, programs=programs, progress=progress
-    )
-    if json:
-        print_json([{**asdict(one), "ratio": one.ratio} for one in found])
+        show(ways.transfer_original(original, seed=seed, say=say), ways.transferred_text, json, page=True)
+    elif rows is not None:
+        found = ways.transfer_published(rows, measurements=measurements, seed=seed, say=say)
+        show(found, ways.transferred_text, json, page=True)
     else:
-        stdout().print(transfer_text(found))
+        adapted = ways.transfer_set(
+            measured, residual, measurements=measurements, seed=seed, programs=programs, say=say
+        )
+        values = [{**asdict(one), "ratio": one.ratio} for one in adapted] if json else adapted
+        show(values, lambda _: ways.transfer_text(adapted), json, page=True)

@@ -1,14 +1,12 @@
 """Tuning with few measurements: a learned model alone, the analytical one alone, and one pre-trained on the other (ALCOP, 5.5.3).
 
 Spaces are the measured set `ranking`: schedules of a layer on an accelerator, with cycles of the RTL. Trials are measurements.
-`baco bench guided --out results` writes guided.json and guided.md.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.bench.learned.learners import grow
-from baco.bench.learned.measured_set import MeasuredSet
+from baco.bench.experiment import FOLDER, ResultFiles, Say, over_seeds, page_of, silent, table
+from baco.bench.learned.measured_set import measured_set
+from baco.bench.learned.trees import grow
+from baco.bench.sets.dataset import read_dataset
 from baco.common import portable
-from baco.common.files import atomic_write, output_folder
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["METHODS", "TrialSpace", "guided_page", "spaces_of", "tune", "tune_together"]
+__all__ = ["METHODS", "TrialSpace", "page", "run", "tune", "tune_together"]
 
 #: What is known of a schedule without asking the analytical model: features up to this one.
 _LAST = "intensity"
@@ -33,6 +32,8 @@ _MEASURED = BoostingOptions("squared", trees=25, depth=3, rate=0.2, least=1, col
 #: Random trials of a model that knows nothing yet, and how often any model tries something at random.
 _BEGIN, _RANDOM = 2, 0.05
 METHODS = ("random", "learned", "analytical", "analytical + learned")
+#: Trials after which methods are compared: of a space by itself, and of all operators of an accelerator together.
+_ALONE, _TOGETHER = (1, 2, 5, 10), (10, 50)
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,19 @@ class _Model:
         self.space, self.seed = space, seed
         self.before = np.zeros(len(space.measured))
         if guided:
-            booster = Booster(_BEFORE)
-            grow(booster, space.features, portable.log(space.predicted), seed)
-            self.before = booster.predict(space.features)
+            self.before = self._learned(_BEFORE, slice(None), portable.log(space.predicted))
 
-    def costs(self, rows: Sequence[int]) -> Floats:
+    def costs(self, rows: list[int]) -> Floats:
         """(B,) from measured rows: trees that go on from what was there before."""
         if not rows:
             return self.before
-        left = portable.log(self.space.measured[list(rows)]) - self.before[list(rows)]
-        booster = Booster(_MEASURED)
-        grow(booster, self.space.features[list(rows)], left, self.seed)
-        return self.before + booster.predict(self.space.features)
+        left = portable.log(self.space.measured[rows]) - self.before[rows]
+        return self.before + self._learned(_MEASURED, rows, left)
+
+    def _learned(self, options: BoostingOptions, rows: list[int] | slice, y: Floats) -> Floats:
+        booster = Booster(options)
+        grow(booster, self.space.features[rows], y, self.seed)
+        return booster.predict(self.space.features)
 
 
 def tune(space: TrialSpace, method: str, trials: int, seed: int) -> list[int]:
@@ -116,86 +118,66 @@ def _trials(
     return rows, costs if model is None else model.costs(rows)
 
 
-def spaces_of(data: MeasuredSet) -> tuple[list[TrialSpace], list[TrialSpace]]:
+def _spaces() -> tuple[list[TrialSpace], list[TrialSpace]]:
     """A space for each layer on its accelerator, and one for each accelerator with all of its layers."""
-    last = data.features.names.index(_LAST)
-    known = data.features.flat[:, : last + 1]
+    data = measured_set(read_dataset("ranking"))
+    known = data.features.flat[:, : data.features.names.index(_LAST) + 1]
     known = known[:, np.ptp(np.nan_to_num(known), axis=0) > 0]
 
-    def space(name: str, rows: NDArray[Any]) -> TrialSpace:
-        return TrialSpace(name, known[rows], data.predicted[rows], data.cycles[rows], data.groups[rows])
+    def spaces(groups: NDArray[np.int64]) -> list[TrialSpace]:
+        return [
+            TrialSpace(str(one), known[rows], data.predicted[rows], data.cycles[rows], data.groups[rows])
+            for one in np.unique(groups)
+            if len(rows := np.flatnonzero(groups == one))
+        ]
 
-    alone = [space(f"operator {one}", np.flatnonzero(data.groups == one)) for one in np.unique(data.groups)]
-    together = [
-        space(data.names[one], np.flatnonzero(data.machines == one)) for one in np.unique(data.machines)
-    ]
-    return alone, together
+    return spaces(data.groups), spaces(data.machines)
 
 
-def bench_guided(
-    data: MeasuredSet,
-    *,
-    trials: Sequence[int] = (1, 2, 5, 10),
-    shared: Sequence[int] = (10, 50),
-    seeds: int = 5,
-    out: Path,
-    watch: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+def run(*, seeds: int = 5, out: Path = FOLDER, say: Say = silent) -> dict[str, Any]:
     """Mean parts of the best schedule's speed, by method: of spaces by themselves after so many trials, a list by seed; of spaces
-    with all operators of an accelerator after so many trials in all. Writes `guided.json` and `guided.md`."""
-    folder = output_folder(out)
-    alone, together = spaces_of(data)
-    result: dict[str, Any] = {
-        "spaces": len(alone),
-        "accelerators": len(together),
-        "alone": {},
-        "together": {},
-    }
+    with all operators of an accelerator after so many trials in all."""
+    results, (alone, together) = ResultFiles(out, "guided", page), _spaces()
+    found: dict[str, Any] = {"spaces": len(alone), "accelerators": len(together), "alone": {}, "together": {}}
     for method in METHODS:
         begun = time.process_time()
-        found: dict[int, list[float]] = {number: [] for number in trials}
+        parts: dict[str, list[float]] = {str(number): [] for number in _ALONE}
         for seed in range(seeds):
-            runs = [(one, tune(one, method, max(trials), seed)) for one in alone]
-            for number in trials:
-                parts = [one.measured.min() / one.measured[rows[:number]].min() for one, rows in runs]
-                found[number].append(float(np.mean(parts)))
-        result["alone"][method] = {str(number): values for number, values in found.items()}
-        result["together"][method] = {
+            runs = [(one, tune(one, method, max(_ALONE), seed)) for one in alone]
+            for number in _ALONE:
+                best = [one.measured.min() / one.measured[rows[:number]].min() for one, rows in runs]
+                parts[str(number)].append(float(np.mean(best)))
+        found["alone"][method] = parts
+        found["together"][method] = {
             str(number): [
                 float(np.mean([tune_together(one, method, number, seed) for one in together]))
                 for seed in range(seeds)
             ]
-            for number in shared
+            for number in _TOGETHER
         }
-        watch(
-            f"{method}: {result['alone'][method]}, {result['together'][method]}, {time.process_time() - begun:.0f} s"
+        seconds = time.process_time() - begun
+        say(f"{method}: {found['alone'][method]}, {found['together'][method]}, {seconds:.0f} s")
+    results.keep(found)
+    return found
+
+
+def page(found: dict[str, Any]) -> str:
+    """Percent of the best schedule's speed, means over spaces and seeds, and the range of the seeds."""
+    heads = {"alone": "{} trials", "together": "{} in all"}
+    columns = {
+        text.format(number): (
+            lambda method, kind=kind, number=number: over_seeds(
+                [100 * one for one in found[kind][method][number]], ".1f"
+            )
         )
-    atomic_write(folder / "guided.json", json.dumps(result, indent=1) + "\n")
-    atomic_write(folder / "guided.md", guided_page(result))
-    return result
-
-
-def guided_page(result: dict[str, Any]) -> str:
-    """The page: percent of the best schedule's speed, means over spaces and seeds, and the range of the seeds."""
-    lines = [
-        "# Tuning with few measurements",
-        "",
-        "Percent of the speed of a space's best schedule that is reached, in cycles of the RTL; the mean over spaces, and the range of",
-        f"that mean over the seeds. Alone: {result['spaces']} operators with 20 schedules each. Together: the operators of each of",
-        f"{result['accelerators']} accelerators (13 operators, 260 schedules), trials of all in turn, one model for all.",
-        "",
-    ]
-    first = next(iter(METHODS))
-    heads = [f"{n} trials" for n in result["alone"][first]] + [
-        f"{n} in all" for n in result["together"][first]
-    ]
-    lines += [f"| | {' | '.join(heads)} |", "|" + "---|" * (len(heads) + 1)]
-    for method in METHODS:
-        cells = [
-            f"{100 * float(np.mean(values)):.1f} ({100 * min(values):.1f} to {100 * max(values):.1f})"
-            for kind in ("alone", "together")
-            for values in result[kind][method].values()
-        ]
-        lines.append(f"| {method} | {' | '.join(cells)} |")
-    lines += ["", "`baco bench guided --out results` makes this page."]
-    return "\n".join(lines) + "\n"
+        for kind, text in heads.items()
+        for number in next(iter(found[kind].values()))
+    }
+    return page_of(
+        "Tuning with few measurements",
+        "Percent of the speed of a space's best schedule that is reached, in cycles of the RTL; the mean over spaces, and the range of\n"
+        f"that mean over the seeds. Alone: {found['spaces']} operators with 20 schedules each. Together: the operators of each of\n"
+        f"{found['accelerators']} accelerators (13 operators, 260 schedules), trials of all in turn, one model for all.",
+        table(found["alone"], {"": str, **columns}),
+        "`baco bench guided --out results` makes this page.",
+    )

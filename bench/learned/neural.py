@@ -5,11 +5,10 @@ They are peers in comparisons; nothing of them is in the product.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from collections.abc import Mapping as Dictionary
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from baco.bench.learned.statements import StatementFeatures
-from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from baco.bench.learned.trees import Peer
+from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
 
 __all__ = [
     "PUBLISHED",
-    "EncoderResidual",
-    "LstmResidual",
-    "MlpResidual",
-    "NeuralResidual",
+    "EncoderLearner",
+    "LstmLearner",
+    "MlpLearner",
+    "NeuralLearner",
     "TrainingOptions",
     "negative_log_likelihood",
     "rank_loss",
@@ -71,7 +71,7 @@ class TrainingOptions:
 PUBLISHED = TrainingOptions(hidden=512, members=1, epochs=5, batch=64, rate=7e-4, last_rate=1e-6)
 
 
-class NeuralResidual(ABC):
+class NeuralLearner(Peer):
     """An ensemble of networks with three outputs: correction, logarithm of its scale, rank score."""
 
     name = "neural"
@@ -79,7 +79,6 @@ class NeuralResidual(ABC):
     def __init__(self, seed: int = 0, options: TrainingOptions | None = None) -> None:
         self.seed, self.options = seed, options or TrainingOptions()
         self.sizes = (0, 0)
-        self.centre: Arrays = {}
         self.networks: list[nn.Module] = []
         self.inflation = 1.0
 
@@ -90,7 +89,7 @@ class NeuralResidual(ABC):
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """As `Learner.fit`. One fifth of the groups tells how much larger errors are than the networks believe."""
         features = _with_statements(features)
-        self.centre = _centre(features)
+        self.centre = _centre(features.flat), _centre(features.tokens[features.mask])
         self.sizes = (features.flat.shape[1], features.tokens.shape[2])
         rng = np.random.default_rng(self.seed)
         names = rng.permutation(np.unique(groups))
@@ -129,47 +128,14 @@ class NeuralResidual(ABC):
         deviation = self.inflation * np.hypot(scale, found[..., 0].std(0))
         return Correction(found[..., 0].mean(0), deviation, found[..., 2].mean(0) + _log_predicted(features))
 
-    def arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """As `Residual.arrays`; weights in half precision, which is far below the noise of what they were learned from."""
-        header = {
-            "seed": self.seed,
-            "options": asdict(self.options),
-            "sizes": list(self.sizes),
-            "inflation": self.inflation,
-        }
-        arrays: Arrays = dict(self.centre)
-        for number, network in enumerate(self.networks):
-            for name, weight in network.state_dict().items():
-                arrays[f"{number}.{name}"] = weight.numpy().astype(np.float16)
-        return header, arrays
-
-    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
-        """As `Residual.restore`."""
-        self.seed, self.options = header["seed"], TrainingOptions(**header["options"])
-        self.sizes, self.inflation = tuple(header["sizes"]), header["inflation"]
-        self.centre = {name: array for name, array in arrays.items() if name.startswith("centre.")}
-        self.networks = []
-        for number in range(self.options.members):
-            network, prefix = self.network(*self.sizes), f"{number}."
-            weights = {
-                name.removeprefix(prefix): torch.from_numpy(array.astype(np.float32))
-                for name, array in arrays.items()
-                if name.startswith(prefix)
-            }
-            network.load_state_dict(weights)
-            self.networks.append(network)
-
     def _inputs(self, features: StatementFeatures) -> list[Tensor]:
         """Standardised flat rows, tokens with zeros where masked, and the mask."""
-        c = self.centre
-        flat = ((features.flat - c["centre.flat_mean"]) / c["centre.flat_scale"]).clip(-_FAR, _FAR)
-        tokens = ((features.tokens - c["centre.token_mean"]) / c["centre.token_scale"]).clip(-_FAR, _FAR)
+        (mean, scale), (token_mean, token_scale) = self.centre
+        flat = ((features.flat - mean) / scale).clip(-_FAR, _FAR)
+        tokens = ((features.tokens - token_mean) / token_scale).clip(-_FAR, _FAR)
         tokens = np.where(features.mask[..., None], tokens, 0.0)
-        return [
-            torch.from_numpy(np.nan_to_num(flat).astype(np.float32)),
-            torch.from_numpy(np.nan_to_num(tokens).astype(np.float32)),
-            torch.from_numpy(np.ascontiguousarray(features.mask)),
-        ]
+        numbers = [torch.from_numpy(np.nan_to_num(one).astype(np.float32)) for one in (flat, tokens)]
+        return [*numbers, torch.from_numpy(np.ascontiguousarray(features.mask))]
 
     def _train(self, seed: int, inputs: list[Tensor], truth: Tensor, groups: Tensor) -> nn.Module:
         torch.manual_seed(seed)
@@ -197,17 +163,17 @@ class NeuralResidual(ABC):
         return network.eval()
 
 
-class MlpResidual(NeuralResidual):
-    """Two hidden layers on the flat features."""
+class MlpLearner(NeuralLearner):
+    """Two hidden layers on the flat features; statements are not looked at."""
 
     name = "mlp"
 
     def network(self, flat: int, token: int) -> nn.Module:
-        """As `NeuralResidual.network`; statements are not looked at."""
+        """As `NeuralLearner.network`."""
         return _Mlp(flat, self.options.hidden, self.options.dropout)
 
 
-class EncoderResidual(NeuralResidual):
+class EncoderLearner(NeuralLearner):
     """ATFormer's shape on the statements of a program: an embedding, two encoder layers of four heads, two heads.
 
     The flat row becomes one more token in front, whose encoding the regression head reads; the rank head scores every
@@ -218,17 +184,17 @@ class EncoderResidual(NeuralResidual):
     name = "encoder"
 
     def network(self, flat: int, token: int) -> nn.Module:
-        """As `NeuralResidual.network`."""
+        """As `NeuralLearner.network`."""
         return _Encoder(flat, token, self.options.hidden, self.options.dropout)
 
 
-class LstmResidual(NeuralResidual):
+class LstmLearner(NeuralLearner):
     """A recurrent network that reads the statements of a program one after the other, and the flat row."""
 
     name = "lstm"
 
     def network(self, flat: int, token: int) -> nn.Module:
-        """As `NeuralResidual.network`."""
+        """As `NeuralLearner.network`."""
         return _Lstm(flat, token, self.options.hidden, self.options.dropout)
 
 
@@ -333,23 +299,16 @@ def _truth(log_ratio: Floats, features: ProgramFeatures) -> Tensor:
     return torch.from_numpy(np.stack([log_ratio, _log_predicted(features)], axis=1).astype(np.float32))
 
 
-def _centre(features: StatementFeatures) -> Arrays:
-    """Means and scales of the inputs; of tokens over those that exist."""
-    there = features.tokens[features.mask]
-    if not there.size:
-        there = np.zeros((1, features.tokens.shape[2]))
-    scales = {"flat": features.flat, "token": there}
-    result: Arrays = {}
-    for name, values in scales.items():
-        with np.errstate(invalid="ignore"):
-            known = ~np.isnan(values)
-            count = np.maximum(known.sum(0), 1)
-            mean = np.where(known, values, 0).sum(0) / count
-            spread = np.sqrt(np.where(known, (values - mean) ** 2, 0).sum(0) / count)
-        result[f"centre.{name}_mean"] = mean
-        # what never varied says nothing wherever it does
-        result[f"centre.{name}_scale"] = np.where(spread > 1e-6, spread, 1e9)
-    return result
+def _centre(values: Floats) -> tuple[Floats, Floats]:
+    """Means and scales of columns (B, F), of what is known of each."""
+    if not values.size:
+        values = np.zeros((1, values.shape[1]))
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(0), 1)
+    mean = np.where(known, values, 0).sum(0) / count
+    spread = np.sqrt(np.where(known, (values - mean) ** 2, 0).sum(0) / count)
+    # what never varied says nothing wherever it does
+    return mean, np.where(spread > 1e-6, spread, 1e9)
 
 
 @contextmanager

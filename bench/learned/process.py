@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baco.bench.learned.trees import Peer
 from baco.common.errors import InputError
-from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
 
-__all__ = ["GaussianProcess", "ProcessResidual", "standardised", "telling_columns"]
+__all__ = ["GaussianProcess", "ProcessLearner", "standardised"]
 
 #: Variance of the constant's prior; that of all the rest is 1, both in units of what `y` varies by.
 _CONSTANT = 4.0
@@ -44,7 +44,6 @@ class GaussianProcess:
             raise InputError(
                 "a Gaussian process needs scikit-learn", hint="install it: pip install 'baco[learn]'"
             ) from None
-        self.x, self.y = x, y
         squares = ((x[:, None] - x[None, :: max(1, len(x) // 64)]) ** 2).sum(2)
         length = max(float(np.median(squares)) ** 0.5, 1e-3)
         smooth = kernels.RBF(length, (length * _LENGTHS[0], length * _LENGTHS[1]))
@@ -74,21 +73,16 @@ class GaussianProcess:
 
 def standardised(features: ProgramFeatures, known: ProgramFeatures) -> Floats:
     """Columns that a process looks at in units of their deviation among `known`; 0 where those do not vary."""
-    columns = telling_columns(known.names)
-    return _standardised(features.flat[:, columns], *_scales(known.flat[:, columns]))
+    columns = _telling_columns(known.names)
+    rows = known.flat[:, columns]
+    rows = np.where(np.isnan(rows).all(0), 0.0, rows)  # a column without numbers says nothing
+    spread = np.nanstd(rows, axis=0)
+    scale = np.where(spread > 1e-6, spread, np.inf)
+    found = (features.flat[:, columns] - np.nanmean(rows, axis=0)) / scale
+    return np.asarray(np.nan_to_num(found).clip(-_FAR, _FAR))
 
 
-def _scales(flat: Floats) -> tuple[Floats, Floats]:
-    known = np.where(np.isnan(flat).all(0), 0.0, flat)  # a column without numbers says nothing
-    spread = np.nanstd(known, axis=0)
-    return np.nanmean(known, axis=0), np.where(spread > 1e-6, spread, np.inf)
-
-
-def _standardised(flat: Floats, centre: Floats, spread: Floats) -> Floats:
-    return np.asarray(np.nan_to_num((flat - centre) / spread).clip(-_FAR, _FAR))
-
-
-def telling_columns(names: Sequence[str]) -> list[int]:
+def _telling_columns(names: Sequence[str]) -> list[int]:
     """Places of the columns that a process looks at: the shares of the analytical model, and the code style.
 
     They say what a program does in so many words; with the shapes and sizes that made it so, hundreds of measurements
@@ -98,47 +92,20 @@ def telling_columns(names: Sequence[str]) -> list[int]:
     return chosen or list(range(len(names)))
 
 
-class ProcessResidual:
-    """A Gaussian process on the flat features."""
+class ProcessLearner(Peer):
+    """A Gaussian process on the flat features; nothing is drawn at random."""
 
     name = "process"
 
     def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-        self.columns: list[int] = []
-        self.centre: Floats = np.zeros(0)
-        self.spread: Floats = np.ones(0)
         self.process: GaussianProcess | None = None
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Learner.fit`; nothing is drawn at random."""
-        self.columns = telling_columns(features.names)
-        self.centre, self.spread = _scales(features.flat[:, self.columns])
-        # what is kept in files is what is used
-        rows = self._rows(features).astype(np.float32).astype(np.float64)
-        self.process = GaussianProcess(rows, log_ratio)
-
-    def _rows(self, features: ProgramFeatures) -> Floats:
-        return _standardised(features.flat[:, self.columns], self.centre, self.spread)
+        """As `Learner.fit`."""
+        self.known = features
+        self.process = GaussianProcess(standardised(features, features), log_ratio)
 
     def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`."""
         assert self.process is not None, "it has learned nothing"
-        return Correction(*self.process.predict(self._rows(features)))
-
-    def arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """As `Residual.arrays`: the rows learned from, by which alone a process predicts."""
-        assert self.process is not None, "it has learned nothing"
-        return {"seed": self.seed, "columns": self.columns}, {
-            "centre": self.centre,
-            "spread": self.spread,
-            "x": self.process.x.astype(np.float32),
-            "y": self.process.y,
-            "found": self.process.found,
-        }
-
-    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
-        """As `Residual.restore`."""
-        self.seed, self.columns = header["seed"], header["columns"]
-        self.centre, self.spread = arrays["centre"], arrays["spread"]
-        self.process = GaussianProcess(arrays["x"].astype(np.float64), arrays["y"], arrays["found"])
+        return Correction(*self.process.predict(standardised(features, self.known)))

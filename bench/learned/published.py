@@ -7,14 +7,17 @@ describe is not used: all rows were measured on one machine (see `published_coun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.bench.learned.learners import TreeLearner, choose_doubt, fit_law
+from baco.bench.experiment import Say, silent
+from baco.bench.learned.laws import ResourceLaw, fit_law
 from baco.bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
@@ -24,17 +27,19 @@ from baco.bench.learned.published_counts import (
     product_counts,
     raw_features,
 )
-from baco.bench.learned.resource_law import ResourceLaw
+from baco.bench.learned.published_timing import unfitted_cycles
 from baco.bench.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
+from baco.bench.learned.trees import TreeLearner, choose_doubt
 from baco.common.errors import InputError, Location
 from baco.compiler.mapping.nest import Mapping
+from baco.exploration.cost.evaluate import predict, write_predictions
 from baco.exploration.cost.learned.boosting import BoostingOptions
 from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.exploration.cost.learned.trees import shrunk
-from baco.exploration.mapping_rows import MappingTable
+from baco.exploration.mapping_rows import MappingTable, read_mapping_table
 from baco.workloads.problem import Problem
 
-__all__ = ["CrossValidation", "PublishedModel", "cross_validate", "measured_cycles"]
+__all__ = ["PublishedModel", "PublishedReport", "cross_validated", "evaluate_published", "measured_cycles"]
 
 #: Columns that hold measured cycles, the first that is there.
 _MEASURED = ("target.gemmini_cycle", "target.cycle")
@@ -142,32 +147,103 @@ def _number(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class CrossValidation:
-    """Rows predicted by models that never saw their shapes.
+class PublishedReport:
+    """How well the measured rows of a table are predicted.
 
     Attributes:
-        law, corrected: scores of all rows, without and with the residual; the mean over seeds of the splits.
-        seeds: scores of each seed, residual included.
-        folds: scores of each fold of each seed.
-        predicted: (B,) geometric mean over the seeds.
+        rows: predicted.
+        how: `cross-validated by layer shape`, or what was learned from.
+        predictors: by name the scores: `MACs / 256`, `reference` (method specification, section 3), `timing gemmini` (the
+            original's cycles, with nothing fitted to these rows: `published_timing`), `law` and `law + residual`; the means over
+            the seeds of a cross-validation.
+        seeds, folds: of a cross-validation, `law + residual` of each seed, and of each fold of each seed.
     """
 
-    law: Scores
-    corrected: Scores
-    seeds: tuple[Scores, ...]
-    folds: tuple[tuple[Scores, ...], ...]
-    predicted: Floats
+    rows: int
+    how: str
+    predictors: dict[str, Scores]
+    seeds: tuple[Scores, ...] = ()
+    folds: tuple[tuple[Scores, ...], ...] = ()
+
+    def text(self) -> str:
+        """For people."""
+        width = max(map(len, self.predictors))
+        lines = [f"{self.rows:,} rows of FPGA measurements, {self.how}"]
+        lines += [f"  {name:<{width}}  {one}" for name, one in self.predictors.items()]
+        if len(self.seeds) > 1:
+            lines += [f"  seed {number}: {one}" for number, one in enumerate(self.seeds)]
+        if self.folds:
+            each = [one for folds in self.folds for one in folds]
+            ranks = [one.spearman for one in each if one.spearman is not None]
+            medians = [one.median_percent for one in each]
+            lines.append(
+                f"  {len(each)} folds: Spearman {min(ranks):.4f} to {max(ranks):.4f},"
+                f" median error {min(medians):.1f}% to {max(medians):.1f}%"
+            )
+        return "\n".join(lines)
 
 
-def cross_validate(
+def evaluate_published(
+    rows: str | Path,
+    train: str | Path | None = None,
+    *,
+    folds: int = 10,
+    seeds: Sequence[int] = (0,),
+    out: str | Path | None = None,
+    say: Say = silent,
+) -> PublishedReport:
+    """Predict FPGA-measured rows and compare.
+
+    Args:
+        rows: table in the published column format, with measured cycles.
+        train: another one, from which all is learned. Without it `rows` is cross-validated by layer shape.
+        folds: of the cross-validation.
+        seeds: of the splits, or, with `train`, of the models, whose predictions are averaged.
+        out: `rows` with a column `predicted.cycle`.
+
+    Raises InputError with the place of what is wrong with a file, StorageError when `out` cannot be written.
+    """
+    table = read_mapping_table(rows)
+    measured = measured_cycles(table)
+    macs = np.array([problem.macs / 256 for problem in table.problems])
+    found = {
+        "MACs / 256": scores(macs, measured),
+        "reference": scores(predict(table)[0], measured),
+        "timing gemmini": scores(unfitted_cycles(table.problems, table.mappings), measured),
+    }
+    if train is None:
+        report, predicted = cross_validated(table, found, folds=folds, seeds=seeds, say=say)
+    else:
+        source, models = read_mapping_table(train), []
+        for seed in seeds:
+            model = PublishedModel(seed)
+            model.fit(source.problems, source.mappings, measured_cycles(source))
+            models.append(model.predict(table.problems, table.mappings))
+        predicted, law = (np.exp(np.mean([np.log(one[n]) for one in models], axis=0)) for n in (0, 1))
+        found |= {"law": scores(law, measured), "law + residual": scores(predicted, measured)}
+        report = PublishedReport(len(table), f"learned from {train}", found)
+    if out is not None:
+        write_predictions(table, {"predicted.cycle": predicted}, out)
+    return report
+
+
+def cross_validated(
     table: MappingTable,
+    others: Dictionary[str, Scores] | None = None,
     *,
     folds: int = 10,
     seeds: Sequence[int] = (0,),
     members: int = 2,
-    progress: Callable[[str], None] = lambda _: None,
-) -> CrossValidation:
-    """Split a table by layer shape, learn on the other shapes, predict each. Raises InputError for too few rows."""
+    say: Say = silent,
+) -> tuple[PublishedReport, Floats]:
+    """Split a table by layer shape, learn on the other shapes, predict each; and the predictions (B,), geometric means over the
+    seeds.
+
+    Args:
+        others: scores of other predictors, for the report.
+
+    Raises InputError for too few rows.
+    """
     cycles, shapes = measured_cycles(table), group_numbers(table.problems)
     if len(table) < _LEAST_ROWS or len(np.unique(shapes)) < 2:
         raise InputError(
@@ -185,18 +261,16 @@ def cross_validate(
             model.fit(*_rows(table, learn), cycles[learn])
             ours[rows], law[rows], _ = model.predict(*_rows(table, rows))
             found.append(scores(ours[rows], cycles[rows]))
-            progress(f"seed {seed}, fold {number + 1}: {found[-1]}")
-        laws.append(law)
+            say(f"seed {seed}, fold {number + 1}: {found[-1]}")
+        laws.append(scores(law, cycles))
         corrected.append(ours)
         each_fold.append(tuple(found))
     by_seed = tuple(scores(one, cycles) for one in corrected)
-    return CrossValidation(
-        law=mean_scores([scores(one, cycles) for one in laws]),
-        corrected=mean_scores(by_seed),
-        seeds=by_seed,
-        folds=tuple(each_fold),
-        predicted=np.exp(np.mean(np.log(corrected), axis=0)),
+    predictors = {**(others or {}), "law": mean_scores(laws), "law + residual": mean_scores(by_seed)}
+    report = PublishedReport(
+        len(table), "cross-validated by layer shape", predictors, by_seed, tuple(each_fold)
     )
+    return report, np.exp(np.mean(np.log(corrected), axis=0))
 
 
 def _rows(table: MappingTable, rows: NDArray[Any]) -> tuple[list[Problem], list[Mapping]]:

@@ -9,7 +9,7 @@ The machine is Gemmini's default (16 x 16). Its measurements show two programs, 
 * Matrix products are cut into units of the larger spatial factor in all three dimensions; the first units of a tile
   (as many as fill 16) wait for each other, the others overlap.
 
-Counts are totals over all tiles; what they cost is learned (`baco.exploration.cost.learned.resource_law`).
+Counts are totals over all tiles; what they cost is learned (`baco.bench.learned.laws`).
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.bench.learned.learners import BlendLearner, LawLearner, Learner, TreeLearner
+from baco.bench.learned.laws import BlendLearner, LawLearner
 from baco.bench.learned.measured_set import MeasuredSet
-from baco.bench.learned.neural import PUBLISHED, EncoderResidual, LstmResidual, MlpResidual
-from baco.bench.learned.process import ProcessResidual
+from baco.bench.learned.neural import PUBLISHED, EncoderLearner, LstmLearner, MlpLearner
+from baco.bench.learned.process import ProcessLearner
+from baco.bench.learned.trees import Learner, TreeLearner
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.compiler.layers.layer import Layer
@@ -21,19 +22,19 @@ from baco.exploration.cost.learned.base import instruction_base
 from baco.exploration.cost.learned.model import SHIPPED, LearnedModel
 from baco.workloads.problem import Problem
 
-__all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "load_model", "make_learner", "train"]
+__all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "make_learner", "train"]
 
 #: Weights that come with baco, by whether they look at counts of compiled programs, too.
 WEIGHTS = {False: SHIPPED, True: Path(__file__).parent / "weights" / "programs.zip"}
 #: Constructors from a seed.
 LEARNERS: dict[str, Callable[[int], Learner]] = {
     "trees": TreeLearner,
-    "process": ProcessResidual,
+    "process": ProcessLearner,
     "law": LawLearner,
-    "mlp": MlpResidual,
-    "lstm": LstmResidual,
-    "encoder-64": EncoderResidual,
-    "encoder": lambda seed: EncoderResidual(seed, PUBLISHED),
+    "mlp": MlpLearner,
+    "lstm": LstmLearner,
+    "encoder-64": EncoderLearner,
+    "encoder": lambda seed: EncoderLearner(seed, PUBLISHED),
     "blend": BlendLearner,
 }
 
@@ -56,11 +57,6 @@ def train(name: str, data: MeasuredSet, seed: int = 0, **about: Any) -> LearnedM
     residual.fit(data.features, data.log_ratio, data.tasks)
     facts = {"rows": len(data), "accelerators": len(np.unique(data.machines)), "seed": seed}
     return LearnedModel(residual, data.features.names, facts | about)
-
-
-def load_model(path: str | Path) -> LearnedModel:
-    """As `LearnedModel.load`, of any residual that can learn."""
-    return LearnedModel.load(path, {name: lambda make=make: make(0) for name, make in LEARNERS.items()})  # type: ignore[misc]
 
 
 def fingerprint() -> str:

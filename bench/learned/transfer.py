@@ -1,34 +1,66 @@
-"""Adapting a trained model to an accelerator, or a measurement source, it has never seen, with few measurements.
+"""From one source of measurements to another: an accelerator never seen, the original's RTL, FPGAs.
 
-What the model gets wrong there is itself learned: a constant, and a Gaussian process on top of it whose idea of
-which programs are alike comes from the source: the rows of the features as the source's spread scales them. The
-process knows how much to believe: where the new measurements say nothing, the source's prediction stays. How much of it is
-to be doubted, measurements of layers that it did not see decide: with few of them, all of it is.
+What a model gets wrong there is itself learned: a constant, and a Gaussian process on top of it whose idea of which programs are
+alike comes from the source: the rows of the features as the source's spread scales them. The process knows how much to believe:
+where the new measurements say nothing, the source's prediction stays. Rows learned from and rows tested have no layer in common.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping as Dictionary
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from baco.bench.learned.learners import choose_doubt
-from baco.bench.learned.measured_set import MeasuredSet
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.bench.experiment import Say, silent, table
+from baco.bench.fit.original import fit_profile, predict
+from baco.bench.learned.measured_set import MeasuredSet, measured_set
 from baco.bench.learned.process import GaussianProcess, standardised
-from baco.bench.learned.scores import Scores, grouped_folds, scores
-from baco.bench.learned.train import train
+from baco.bench.learned.published import measured_cycles
+from baco.bench.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
+from baco.bench.learned.train import check_learner, train
+from baco.bench.learned.trees import choose_doubt
+from baco.bench.sets.dataset import read_dataset
+from baco.bench.timing import TimedProgram, bench_timing
+from baco.common.errors import InputError, Location
+from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
+from baco.compiler.mapping.nest import ROW_DIM, Mapping
+from baco.compiler.mapping.text import parse_mapping_text
+from baco.compiler.schedules.text import parse_layer
+from baco.exploration.cost.learned.base import BasePrediction, instruction_base
+from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.model import Corrected, LearnedModel
 from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.exploration.cost.learned.trees import shrunk
+from baco.exploration.cost.reference import access_counts, latency_terms
+from baco.exploration.mapping_rows import read_mapping_table
+from baco.workloads.problem import DIMS
+
+__all__ = [
+    "Adapted", "MachineTransfer", "Transferred", "adapt", "leave_one_machine_out", "reference_base", "split_factors",
+    "transfer_original", "transfer_published", "transfer_set", "transfer_text", "transferred_text",
+]  # fmt: skip
 
 #: Rows of an accelerator that are left to test on, at least.
-LEAST_TESTED = 20
+_LEAST_TESTED = 20
 #: Of the models within the distribution.
 _FOLDS = 4
+#: The machine of the original and of the FPGAs, and draws of the rows that are learned from.
+_ACCELERATOR, _REPEATS = "gemmini-default", 5
+#: Part of the layers whose rows may be learned from, and that for which half of them are too few rows.
+_KNOWN, _MOST_KNOWN = 1 / 2, 2 / 3
 
-__all__ = ["Adapted", "MachineTransfer", "adapt", "leave_one_machine_out", "summary"]
+Rows = NDArray[np.int64]
+
+
+# -------------------------------------------------------------------- to an accelerator never seen
 
 
 @dataclass
@@ -55,7 +87,8 @@ class Adapted:
 
 
 def adapt(source: LearnedModel, known: ProgramFeatures, new: MeasuredSet) -> Adapted:
-    """Learn from measurements of something new what a model gets wrong there.
+    """Learn from measurements of something new what a model gets wrong there. How much of that is to be doubted, measurements of
+    layers that it did not see decide: with few of them, all of it is.
 
     Args:
         known: features that the source was trained on (they say how much each of them varies).
@@ -79,9 +112,9 @@ class MachineTransfer:
     Attributes:
         machine: its name.
         measurements: of it that were used to adapt.
-        before, after: scores of its other rows, without and with them.
-        within: of the same rows by a model that was trained on the accelerator, too, on other layers.
-        base: of the analytical model alone.
+        base: scores of its other rows by the analytical model alone.
+        before, after: of the same rows by the source, without and with the measurements.
+        within: by a model that was trained on the accelerator, too, on other layers.
     """
 
     machine: str
@@ -98,12 +131,7 @@ class MachineTransfer:
 
 
 def leave_one_machine_out(
-    data: MeasuredSet,
-    residual: str,
-    *,
-    measurements: int = 50,
-    seed: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+    data: MeasuredSet, residual: str, *, measurements: int = 50, seed: int = 0, say: Say = silent
 ) -> list[MachineTransfer]:
     """For every accelerator: train on the others, adapt with some measurements of it, test on its rows left.
 
@@ -111,34 +139,25 @@ def leave_one_machine_out(
     accelerators, and tests the same rows by models that have never seen their layers.
     """
     within = np.zeros(len(data))
-    for test in grouped_folds(data.tasks, _FOLDS, seed):
-        model = train(residual, data.take(~test), seed)
-        within[test] = model.correct(data.features.take(test), data.predicted[test]).cycles
+    for fold in grouped_folds(data.tasks, _FOLDS, seed):
+        model = train(residual, data.take(~fold), seed)
+        within[fold] = model.correct(data.features.take(fold), data.predicted[fold]).cycles
     found = []
     for machine in range(len(data.names)):
         here = np.flatnonzero(data.machines == machine)
-        if len(here) < measurements + LEAST_TESTED:
+        if len(here) < measurements + _LEAST_TESTED:
             continue
         chosen = np.random.default_rng([seed, machine]).permutation(here)[:measurements]
-        seen = np.isin(data.tasks, data.tasks[chosen])
-        test = (data.machines == machine) & ~seen
-        known = (data.machines != machine) & ~np.isin(data.tasks, data.tasks[test])
-        source_rows = data.take(known)
-        source = train(residual, source_rows, seed)
-        tested = data.take(test)
+        test = (data.machines == machine) & ~np.isin(data.tasks, data.tasks[chosen])
+        source_rows = data.take((data.machines != machine) & ~np.isin(data.tasks, data.tasks[test]))
+        source, tested = train(residual, source_rows, seed), data.take(test)
         before = source.correct(tested.features, tested.predicted)
-        after = adapt(source, source_rows.features, data.take(chosen)).correct(
-            tested.features, tested.predicted
-        )
-        one = MachineTransfer(
-            data.names[machine],
-            measurements,
-            scores(tested.predicted, tested.cycles),
-            scores(before.cycles, tested.cycles),
-            scores(after.cycles, tested.cycles),
-            scores(within[test], tested.cycles),
-        )
-        progress(
+        adapted = adapt(source, source_rows.features, data.take(chosen))
+        after = adapted.correct(tested.features, tested.predicted)
+        predictions = (tested.predicted, before.cycles, after.cycles, within[test])
+        every = [scores(cycles, tested.cycles) for cycles in predictions]
+        one = MachineTransfer(data.names[machine], measurements, *every)
+        say(
             f"{one.machine}: error {one.before.mean_percent:.1f}% before, {one.after.mean_percent:.1f}% after"
             f" {measurements} measurements, {one.within.mean_percent:.1f}% within the distribution"
         )
@@ -146,9 +165,249 @@ def leave_one_machine_out(
     return found
 
 
-def summary(found: Sequence[MachineTransfer]) -> dict[str, Any]:
-    """Means over accelerators."""
-    return {
-        name: float(np.mean([getattr(one, name).mean_percent for one in found]))
-        for name in ("base", "before", "after", "within")
-    } | {"ratio": float(np.mean([one.ratio for one in found]))}
+def transfer_set(
+    name: str | Path,
+    residual: str = "trees",
+    *,
+    measurements: int = 50,
+    seed: int = 0,
+    programs: bool = False,
+    say: Say = silent,
+) -> list[MachineTransfer]:
+    """Leave out every accelerator of a measured set in turn, and adapt to it with some measurements."""
+    check_learner(residual)
+    data = measured_set(read_dataset(name), programs=programs)
+    found = leave_one_machine_out(data, residual, measurements=measurements, seed=seed, say=say)
+    if not found:
+        raise InputError(
+            f"no accelerator of this set has {measurements + _LEAST_TESTED} measurements",
+            hint="use fewer measurements to adapt with",
+        )
+    return found
+
+
+def transfer_text(found: Sequence[MachineTransfer]) -> str:
+    """A table in Markdown: mean errors of the rows tested."""
+    errors = {"analytical": "base", "residual of others": "before", "adapted": "after", "within": "within"}
+
+    def error(name: str) -> Callable[[MachineTransfer], str]:
+        return lambda one: f"{getattr(one, name).mean_percent:.2f}%"
+
+    means = [f"{np.mean([getattr(one, n).mean_percent for one in found]):.2f}%" for n in errors.values()]
+    return table(
+        found,
+        {
+            "accelerator left out": lambda one: one.machine,
+            "rows": lambda one: one.after.rows,
+            **{title: error(name) for title, name in errors.items()},
+            "ratio": lambda one: f"{one.ratio:.2f}",
+        },
+        ["mean", "", *means, f"{np.mean([one.ratio for one in found]):.2f}"],
+    )
+
+
+# -------------------------------------------------------------------- to another machine's measurements
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """One way to predict rows that were measured elsewhere.
+
+    Attributes:
+        name: of the way.
+        measurements: rows of other layers that it learned from.
+        scores: means over several draws of these rows.
+        random: the same of rows with random mappings alone, where rows are told apart by that.
+    """
+
+    name: str
+    measurements: int
+    scores: Scores
+    random: Scores | None = None
+
+
+#: Cycles (B,) by the name of the way, from the rows to learn from.
+Ways = Callable[[Rows], Dictionary[str, Floats]]
+
+
+def _draws(
+    ways: Ways,
+    measured: Floats,
+    layers: Rows,
+    count: int,
+    seed: int,
+    drawn: NDArray[np.bool_] | None,
+    say: Say,
+) -> list[Transferred]:
+    """Every way's scores after `count` measurements, drawn anew `_REPEATS` times."""
+    each: dict[str, list[Scores]] = {}
+    at_random: dict[str, list[Scores]] = {}
+    for repeat in range(_REPEATS):
+        learn, test = _split(layers, count, np.random.default_rng([seed, repeat]))
+        for name, cycles in ways(learn).items():
+            each.setdefault(name, []).append(scores(cycles[test], measured[test]))
+            if drawn is not None:
+                both = test[drawn[test]]
+                at_random.setdefault(name, []).append(scores(cycles[both], measured[both]))
+    found = [
+        Transferred(name, count, mean_scores(ones), mean_scores(at_random[name]) if at_random else None)
+        for name, ones in each.items()
+    ]
+    for one in found:
+        say(f"{one.name}, {count} measurements: {one.scores}")
+    return found
+
+
+def _split(layers: Rows, count: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Rows to learn from, of half of the layers (of more where that is too few), and all rows of the others."""
+    names = rng.permutation(np.unique(layers))
+    known = np.isin(layers, names[: int(len(names) * _KNOWN)])
+    if known.sum() < count:
+        known = np.isin(layers, names[: int(len(names) * _MOST_KNOWN)])
+    return rng.permutation(np.flatnonzero(known))[:count], np.flatnonzero(~known)
+
+
+def _factor(predicted: Floats, measured: Floats, learn: Rows) -> Floats:
+    return np.asarray(predicted * np.exp(np.median(np.log(measured[learn] / predicted[learn]))))
+
+
+def _adapted(features: ProgramFeatures, said: Floats, measured: Floats, learn: Rows) -> Floats:
+    inputs = standardised(features, features)
+    process = GaussianProcess(inputs[learn], np.log(measured[learn] / said[learn]))
+    return np.asarray(said * np.exp(process.predict(inputs)[0]))
+
+
+def transfer_original(
+    folder: str | Path, measurements: Sequence[int] = (10, 50, 200), *, seed: int = 0, say: Say = silent
+) -> list[Transferred]:
+    """Predict cycles on the original Gemmini's RTL by the model of ours, and by that of the original, each after some measurements.
+
+    Ways: the instruction-aware model of our RTL times one factor, and adapted by a Gaussian process; the same model under
+    the original's timing, with its constants fitted on the measurements alone, and adapted besides.
+
+    Args:
+        folder: of programs measured there, as of `baco.bench.timing.bench_timing`.
+
+    Raises as `bench_timing`, and InputError for too few rows.
+    """
+    accelerator = load_accelerator(_ACCELERATOR).replace(timing="gemmini")
+    programs = [one for one in bench_timing(folder, accelerator).programs if one.schedule]
+    layers = group_numbers([str(parse_layer(one.layer).problem) for one in programs])
+    _check_rows(len(programs), min(measurements), str(folder))
+    measured = np.array([float(one.measured) for one in programs])
+    ours, predicted = _described(programs, "baco")
+    original, _ = _described(programs, "gemmini")
+    predicted = predicted + np.array([float(one.beside) for one in programs])
+
+    def ways(learn: Rows) -> dict[str, Floats]:
+        said = _factor(predicted, measured, learn)
+        constants = fit_profile([programs[at] for at in learn], accelerator)
+        rows = predict(programs, accelerator, constants)
+        fitted = np.array([float(one.predicted or 0) for one in rows])
+        return {
+            "model of our RTL, one factor": said,
+            "model of our RTL, adapted": _adapted(ours, said, measured, learn),
+            "original's timing, constants fitted": fitted,
+            "original's timing, constants fitted, adapted": _adapted(original, fitted, measured, learn),
+        }
+
+    drawn = np.array([one.table == "random" for one in programs])
+    return [one for count in measurements for one in _draws(ways, measured, layers, count, seed, drawn, say)]
+
+
+def _described(programs: Sequence[TimedProgram], timing: str) -> tuple[ProgramFeatures, Floats]:
+    machine = load_accelerator(_ACCELERATOR).replace(timing=timing)
+    return described(
+        [parse_layer(one.layer) for one in programs],
+        [parse_mapping_text(one.mapping) for one in programs],
+        [machine] * len(programs),
+        [one.style for one in programs],
+    )
+
+
+def transfer_published(
+    rows: str | Path, *, measurements: int = 50, seed: int = 0, say: Say = silent
+) -> list[Transferred]:
+    """Predict published FPGA measurements by models of the RTL, and by these after some published measurements. The machine is
+    the same (Gemmini's default), memory system and software are not; factors above the array's side, which the published software
+    splits, are split here into loops.
+
+    Raises InputError for a table without measured cycles or with too few rows.
+    """
+    found = read_mapping_table(rows)
+    cycles, shapes = measured_cycles(found), group_numbers(found.problems)
+    _check_rows(len(found) if len(np.unique(shapes)) > 1 else 0, measurements, found.path)
+    accelerator, count = load_accelerator(_ACCELERATOR), len(found)
+    mappings = [split_factors(mapping, accelerator.dim) for mapping in found.mappings]
+    layers = [Layer(problem) for problem in found.problems]
+    bases = {"reference model": reference_base, "instruction-aware model of the RTL": instruction_base}
+    models = {
+        name: described(layers, mappings, [accelerator] * count, ["explicit"] * count, base)
+        for name, base in bases.items()
+    }
+
+    def ways(learn: Rows) -> dict[str, Floats]:
+        said = {}
+        for name, (features, predicted) in models.items():
+            said[f"{name}, one factor"] = _factor(predicted, cycles, learn)
+            said[f"{name}, adapted"] = _adapted(features, predicted, cycles, learn)
+        return said
+
+    return _draws(ways, cycles, shapes, measurements, seed, None, say)
+
+
+def _check_rows(rows: int, measurements: int, where: str) -> None:
+    if rows < 2 * measurements:
+        raise InputError(
+            f"{rows} rows of several shapes are too few to learn from {measurements} and test on others",
+            location=Location(where),
+        )
+
+
+def split_factors(mapping: Mapping, dim: int) -> Mapping:
+    """The mapping with spatial factors of at most `dim`; the rest becomes loops of level 1."""
+    inner = list(mapping.temporal[1])
+    sizes = []
+    for name, factor in ((ROW_DIM[mapping.dataflow], mapping.rows), ("K", mapping.columns)):
+        parts = -(-factor // dim)
+        inner[DIMS.index(name)] *= parts
+        sizes.append(-(-factor // parts))
+    temporal = (mapping.temporal[0], tuple(inner), *mapping.temporal[2:])
+    return replace(mapping, rows=sizes[0], columns=sizes[1], temporal=temporal)
+
+
+def reference_base(
+    layers: Sequence[Layer],
+    mappings: Sequence[Mapping],
+    accelerators: Sequence[Accelerator],
+    styles: Sequence[str],
+) -> BasePrediction:
+    """The published reference model (method specification, section 3), which knows no commands: what learning from mappings alone is
+    worth."""
+    counts = access_counts(ProblemBatch.of([layer.problem for layer in layers]), MappingBatch.of(mappings))
+    dim, bandwidth = (
+        torch.tensor([getattr(one, name) for one in accelerators], dtype=torch.float64)
+        for name in ("dim", "dram_bytes_per_cycle")
+    )
+    terms = latency_terms(counts, dim, 1.0)
+    terms[3] = terms[3] / bandwidth
+    names = ("array", "accumulator", "scratchpad", "memory")
+    return BasePrediction(terms.amax(0).numpy(), dict(zip(names, terms.numpy(), strict=True)))
+
+
+def transferred_text(found: Sequence[Transferred]) -> str:
+    """A table in Markdown."""
+    return table(
+        found,
+        {
+            "way": lambda one: one.name,
+            "measurements": lambda one: one.measurements,
+            "rows": lambda one: one.scores.rows,
+            "Spearman": lambda one: f"{one.scores.spearman or 0:.4f}",
+            "mean error": lambda one: f"{one.scores.mean_percent:.1f}%",
+            "median": lambda one: f"{one.scores.median_percent:.1f}%",
+            "bias": lambda one: f"{one.scores.bias_percent:+.1f}%",
+            "random mappings: Spearman": lambda one: f"{one.random.spearman or 0:.4f}" if one.random else "",
+            "mean error of these": lambda one: f"{one.random.mean_percent:.1f}%" if one.random else "",
+        },
+    )

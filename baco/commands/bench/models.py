@@ -10,7 +10,7 @@ import typer
 from baco.cli.checked import Count, Seed
 from baco.cli.compile_options import Accelerator, Timing
 from baco.cli.engine_options import EngineOptions, JobOptions
-from baco.commands.bench.shown import print_values, say, show
+from baco.cli.experiments import print_values, say, show
 
 
 def model(

@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count
 from baco.cli.engine_options import JobOptions
-from baco.commands.bench.shown import say
+from baco.cli.experiments import say
 
 
 def paper(

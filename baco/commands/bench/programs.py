@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count
 from baco.cli.compile_options import Accelerator
-from baco.commands.bench.shown import check_names, say, show
+from baco.cli.experiments import check_names, say, show
 
 
 def rtl(

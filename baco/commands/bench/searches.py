@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count, Seed
 from baco.cli.engine_options import JobOptions, WorkerOptions
-from baco.commands.bench.shown import print_values, say, show
+from baco.cli.experiments import print_values, say, show
 
 
 def search(

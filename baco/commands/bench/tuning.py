@@ -9,7 +9,7 @@ import typer
 
 from baco.cli.checked import Count
 from baco.cli.compile_options import Accelerator
-from baco.commands.bench.shown import check_names, say, show
+from baco.cli.experiments import check_names, experiment, say, show
 
 _Kinds = Annotated[
     list[str] | None,
@@ -129,14 +129,4 @@ def guided(
         seeds: Runs of each, with seeds 0, 1, ...
         out: Folder for guided.md and guided.json.
     """
-    from baco.bench.learned.guided import bench_guided, guided_page
-    from baco.bench.learned.measured_set import measured_set
-    from baco.bench.sets.dataset import read_dataset
-
-    result = bench_guided(
-        measured_set(read_dataset("ranking")),
-        seeds=seeds,
-        out=out,
-        watch=say,
-    )
-    show(result, guided_page, json, page=True)
+    experiment("learned.guided", locals())

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco.bench.learned.learners import TreeLearner, grow
 from baco.bench.learned.statements import StatementFeatures
+from baco.bench.learned.trees import TreeLearner, grow
 from baco.common.errors import InputError
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.protocol import Correction, ProgramFeatures, load_arrays, store_arrays

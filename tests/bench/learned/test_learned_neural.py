@@ -1,7 +1,6 @@
 """The neural residuals: losses by hand, masked statements, storage."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,16 +8,15 @@ import torch
 
 from baco.bench.learned.neural import (
     PUBLISHED,
-    EncoderResidual,
-    LstmResidual,
-    MlpResidual,
-    NeuralResidual,
+    EncoderLearner,
+    LstmLearner,
+    MlpLearner,
+    NeuralLearner,
     TrainingOptions,
     negative_log_likelihood,
     rank_loss,
 )
 from baco.bench.learned.statements import StatementFeatures
-from baco.exploration.cost.learned.protocol import load_arrays, store_arrays
 
 QUICK = TrainingOptions(hidden=16, members=1, epochs=25, batch=64, rate=5e-3, dropout=0.0)
 
@@ -63,8 +61,8 @@ def test_the_likelihood_asks_for_the_median_and_the_mean_absolute_error() -> Non
     assert float(negative_log_likelihood(mean + 0.5, at.expand(4), truth)) > best
 
 
-@pytest.mark.parametrize("kind", [MlpResidual, LstmResidual, EncoderResidual])
-def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralResidual]) -> None:
+@pytest.mark.parametrize("kind", [MlpLearner, LstmLearner, EncoderLearner])
+def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralLearner]) -> None:
     features, truth, groups = data(80)
     other = features.tokens.copy()
     other[~features.mask] = 1e6 * np.random.default_rng(9).normal(size=(int((~features.mask).sum()), 6))
@@ -83,7 +81,7 @@ def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralResid
 
 def test_whether_a_statement_exists_is_seen_by_the_encoder() -> None:
     features, truth, groups = data(200)
-    encoder = EncoderResidual(0, QUICK)
+    encoder = EncoderLearner(0, QUICK)
     encoder.fit(features, truth, groups)
     test, expected, _ = data(80, seed=1)
     assert np.corrcoef(encoder.predict(test).log, expected)[0, 1] > 0.9
@@ -91,7 +89,7 @@ def test_whether_a_statement_exists_is_seen_by_the_encoder() -> None:
 
 def test_the_recurrent_network_reads_statements_in_their_order() -> None:
     features, truth, groups = data(200)
-    lstm = LstmResidual(0, QUICK)
+    lstm = LstmLearner(0, QUICK)
     lstm.fit(features, truth, groups)
     test, expected, _ = data(80, seed=1)
     assert np.corrcoef(lstm.predict(test).log, expected)[0, 1] > 0.9
@@ -103,7 +101,7 @@ def test_the_recurrent_network_reads_statements_in_their_order() -> None:
 
 def test_the_encoder_of_the_comparison_has_its_published_size() -> None:
     """Two layers of four heads, 512 wide (ATFormer, section 4); queries, keys and values of all heads are 3 x 512."""
-    network = EncoderResidual(0, PUBLISHED).network(234, 31)
+    network = EncoderLearner(0, PUBLISHED).network(234, 31)
     layers = [one for one in network.modules() if isinstance(one, torch.nn.TransformerEncoderLayer)]
     assert len(layers) == 2
     for one in layers:
@@ -113,7 +111,7 @@ def test_the_encoder_of_the_comparison_has_its_published_size() -> None:
 
 def test_statements_may_come_in_any_order() -> None:
     features, truth, groups = data(60)
-    encoder = EncoderResidual(0, TrainingOptions(hidden=16, members=1, epochs=2))
+    encoder = EncoderLearner(0, TrainingOptions(hidden=16, members=1, epochs=2))
     encoder.fit(features, truth, groups)
     turned = StatementFeatures(
         features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1]
@@ -121,30 +119,26 @@ def test_statements_may_come_in_any_order() -> None:
     assert encoder.predict(turned).log == pytest.approx(encoder.predict(features).log, abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", [MlpResidual, LstmResidual, EncoderResidual])
-def test_the_same_seed_learns_the_same_and_files_keep_it(kind: type[NeuralResidual], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [MlpLearner, LstmLearner, EncoderLearner])
+def test_the_same_seed_learns_the_same(kind: type[NeuralLearner]) -> None:
     features, truth, groups = data(100)
     options = TrainingOptions(hidden=16, members=2, epochs=4)
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
     models = [kind(3, options), kind(3, options)]
-    for number, model in enumerate(models):
+    for model in models:
         model.fit(features, truth, groups)
-        store_arrays(tmp_path / str(number), *model.arrays())
         torch.rand(7)
-    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
-    again = kind()
-    again.restore(*load_arrays(tmp_path / "0"))
-    one, two = models[0].predict(features), again.predict(features)
-    assert two.log == pytest.approx(one.log, abs=5e-3)  # half precision
-    assert two.deviation == pytest.approx(one.deviation, rel=2e-2)
+    one, two = (model.predict(features) for model in models)
+    assert (one.log == two.log).all()
+    assert (one.deviation == two.deviation).all()
     torch.manual_seed(5)
     assert (torch.random.get_rng_state() == before).all()
 
 
 def test_missing_numbers_stand_for_the_mean() -> None:
     features, truth, groups = data(60)
-    model = MlpResidual(0, TrainingOptions(hidden=16, members=1, epochs=3))
+    model = MlpLearner(0, TrainingOptions(hidden=16, members=1, epochs=3))
     model.fit(features, truth, groups)
     flat = features.flat.copy()
     flat[:, 3] = flat[:, 3].mean()

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from baco.bench.learned.learners import fit_law
-from baco.bench.learned.published import PublishedModel, cross_validate, measured_cycles
+from baco.bench.learned.laws import ResourceLaw, fit_law
+from baco.bench.learned.published import PublishedModel, cross_validated, measured_cycles
 from baco.bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
@@ -18,7 +18,6 @@ from baco.bench.learned.published_counts import (
     raw_features,
 )
 from baco.bench.learned.published_timing import unfitted_cycles
-from baco.bench.learned.resource_law import ResourceLaw
 from baco.bench.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
 from baco.common.errors import InputError
 from baco.compiler.mapping.text import parse_mapping
@@ -159,7 +158,7 @@ def test_a_table_without_cycles_or_with_few_rows_is_refused(tmp_path: Path) -> N
     with pytest.raises(InputError, match="no measured cycles"):
         measured_cycles(read_mapping_table(table_of(tmp_path / "a.csv", 5, measured=False)))
     with pytest.raises(InputError, match="too few"):
-        cross_validate(read_mapping_table(table_of(tmp_path / "b.csv", 5)))
+        cross_validated(read_mapping_table(table_of(tmp_path / "b.csv", 5)))
 
 
 def test_the_command_learns_from_one_table_and_predicts_another(
@@ -224,7 +223,7 @@ def test_published_rows_of_shapes_never_seen() -> None:
 @needs_rows
 @pytest.mark.slow
 def test_published_rows_cross_validated_by_shape() -> None:
-    found = cross_validate(read_mapping_table(ROWS)).corrected
+    found = cross_validated(read_mapping_table(ROWS))[0].predictors["law + residual"]
     assert found.rows == 1567
     assert found.spearman is not None
     assert found.spearman >= 0.95

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from baco.bench.learned.reference_base import reference_base
+from baco.bench.learned.transfer import reference_base
 from baco.exploration.cost.learned.base import instruction_base
 from baco.exploration.cost.learned.features import FLAT, described, program_features
 from baco.exploration.cost.learned.protocol import ProgramFeatures
