@@ -11,7 +11,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Self
 
 from baco.common.errors import Location, StorageError
 
-__all__ = ["MAX_BYTES", "Closing", "Format", "bounded_time", "check_files", "marks", "prepare", "row_digest"]
+__all__ = ["MAX_BYTES", "Closing", "Format", "bounded_time", "check_files", "insert", "prepare", "row_digest"]
 
 #: Larger files are not opened: real ones have a few MiB.
 MAX_BYTES = 512 << 20
@@ -212,9 +212,15 @@ def row_digest(*values: object) -> str:
     return digest.hexdigest()[:16]
 
 
-def marks(values: Sequence[object]) -> str:
-    """Placeholders for `values` in an SQL statement."""
-    return ", ".join("?" * len(values))
+def insert(connection: sqlite3.Connection, table: str, *values: object, otherwise: str = "ABORT") -> None:
+    """A row of a table of ours, whose last column is the checksum of the others.
+
+    Args:
+        otherwise: what becomes of it where there is one of its key (`INSERT OR ...`).
+    """
+    row = (*values, row_digest(*values))
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT OR {otherwise} INTO {table} VALUES ({marks})", row)
 
 
 class Closing:

@@ -15,9 +15,20 @@ from baco.common.errors import BacoError, InputError, did_you_mean
 from baco.common.portable import Floats
 from baco.exploration.candidate import Cost
 
-__all__ = ["METRICS", "CostFunction", "FunctionMetric", "Objective", "metric", "remember_functions"]
+__all__ = [
+    "METRICS",
+    "CostFunction",
+    "FunctionMetric",
+    "Objective",
+    "metric",
+    "metric_label",
+    "metric_word",
+    "remember_functions",
+]
 
 METRICS = ("edp", "latency", "energy", "area", "edap")
+#: What people call them, in full and short, where that is no word itself.
+_WORDS = {"edp": ("energy-delay product", "EDP"), "edap": ("energy-delay-area product", "EDP × area")}
 #: What a user minimises with a function of her own: less is better.
 CostFunction: TypeAlias = Callable[[Cost], float]
 #: Ends the name of a metric that is a function.
@@ -117,6 +128,16 @@ def remember_functions(study: Path, objective: Objective) -> None:
     """Whoever opens this study's file in this process minimises with these functions."""
     known = {str(one): one for one in objective.functions if one.function is not None}
     _given.setdefault(os.path.realpath(study), {}).update(known)
+
+
+def metric_label(name: str) -> str:
+    """A metric in full; a function of the user's by its own name."""
+    return _WORDS[name][0] if name in _WORDS else name
+
+
+def metric_word(name: str) -> str:
+    """The same, short."""
+    return _WORDS[name][1] if name in _WORDS else name
 
 
 def metric(cost: Cost, name: str) -> float:

@@ -447,7 +447,8 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
 
 def _check_folder(folder: Path, resume: bool) -> None:
     """Raises StorageError for a study in the way."""
-    from baco.exploration.studies.study import FILE_NAME, already_there
+    from baco.exploration.studies.preparation import already_there
+    from baco.exploration.studies.study import FILE_NAME
 
     if not resume and os.path.exists(folder / FILE_NAME):
         raise already_there(folder / FILE_NAME)

@@ -129,7 +129,7 @@ class Compiled(Shown):
         Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
         """
         from baco.compiler.codegen.program import Program
-        from baco.exploration.measure.energy import energy_uj
+        from baco.sim.energy import energy_uj
 
         path = None if log is None else Path(log)
         check_run(self.accelerator, engine, timing=timing, log=path)

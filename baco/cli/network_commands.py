@@ -26,7 +26,7 @@ from baco.common.errors import InputError
 from baco.common.files import atomic_write, output_folder
 from baco.common.text import one_line
 from baco.display.console import print_json, stderr, stdout
-from baco.exploration.measure.energy import energy_uj
+from baco.sim.energy import energy_uj
 
 if TYPE_CHECKING:
     from baco.compiler.network.agreement import Agreement

@@ -60,7 +60,7 @@ def run_program(
     from baco.cli.network_input import only_networks
     from baco.common.errors import InputError
     from baco.display.console import print_json, stderr, stdout
-    from baco.exploration.measure.energy import energy_uj
+    from baco.sim.energy import energy_uj
     from baco.sim.engines.base import timing_of
 
     timing = timing_of(engine, timing)

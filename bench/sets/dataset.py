@@ -28,8 +28,8 @@ from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import mapping_text, parse_mapping_text
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule
-from baco.exploration.measure.energy import ENERGY_TERMS
 from baco.exploration.measure.measurement import Measurement
+from baco.sim.energy import ENERGY_TERMS
 from baco.workloads.problem import Problem
 
 __all__ = [

@@ -17,7 +17,7 @@ from baco.compiler.styles.occupancy import HeldTensor, lanes, occupancy
 from baco.compiler.styles.realise import realise
 from baco.exploration.candidate import CostModelName, LayerCost
 from baco.exploration.cost.layers import layer_words
-from baco.exploration.cost.predicted import RESOURCES
+from baco.exploration.cost.predicted import RESOURCES, rows_by_machine
 from baco.exploration.cost.schedules import standing_mappings
 
 __all__ = ["HeldBytes", "LayerDetail", "layer_details", "schedule_details"]
@@ -90,12 +90,16 @@ def layer_details(
             ]
             for (mappings, accelerator), found in zip(designs, costs, strict=True)
         ]
-    words = [layer_words(problems, mappings, one.dim) for mappings, one in designs]
-    schedules = [
-        [realise(layer, mapping, accelerator) for layer, mapping in zip(layers, mappings, strict=True)]
-        for mappings, accelerator in designs
+    machines = rows_by_machine(layers, designs)
+    rows = [(machine, layer, how) for machine, ones in machines.items() for layer, how in ones]
+    words = [
+        one
+        for machine, ones in machines.items()
+        for one in layer_words([layer.problem for layer, _ in ones], [how for _, how in ones], machine.dim)
     ]
-    return _details(layers, designs, words, schedules)
+    schedules = [realise(layer, how, machine) for machine, layer, how in rows]
+    found = dict(zip(rows, _details(rows, words, schedules), strict=True))
+    return [[found[machine, *row] for row in zip(layers, how, strict=True)] for how, machine in designs]
 
 
 def schedule_details(
@@ -108,7 +112,8 @@ def schedule_details(
     """As `layer_details`, of one design's schedules. Raises InfeasibleError for one that cannot be carried out."""
     problems, mappings = standing_mappings(layers, schedules, accelerator)
     words = layer_words(problems, mappings, accelerator.dim)
-    (details,) = _details(layers, [(schedules, accelerator)], [words], [schedules])
+    rows = [(accelerator, layer, how) for layer, how in zip(layers, schedules, strict=True)]
+    details = _details(rows, words, schedules)
     if model == "instruction":
         return details
     return [
@@ -118,33 +123,26 @@ def schedule_details(
 
 
 def _details(
-    layers: Sequence[Layer],
-    designs: Sequence[tuple[Sequence[Mapping] | Sequence[Schedule], Accelerator]],
-    words: Sequence[Sequence[tuple[tuple[float, ...], ...]]],
-    schedules: Sequence[Sequence[Schedule]],
-) -> list[list[LayerDetail]]:
+    rows: Sequence[tuple[Accelerator, Layer, Mapping | Schedule]],
+    words: Sequence[tuple[tuple[float, ...], ...]],
+    schedules: Sequence[Schedule],
+) -> list[LayerDetail]:
     """By the instruction-aware model; all are predicted together, once with twice of each resource."""
-    rows = list(layers) * len(designs)
-    how = [one for ones, _ in designs for one in ones]
-    accelerators = [accelerator for _, accelerator in designs for _ in layers]
-    found, *twice = predict_changed(rows, how, accelerators, [None, *RESOURCES])
-    details, place = [], 0
-    for (_, accelerator), own_words, own_schedules in zip(designs, words, schedules, strict=True):
-        own = []
-        for layer, counted, schedule in zip(layers, own_words, own_schedules, strict=True):
-            cycles = float(found[place].cycles)
-            own.append(
-                LayerDetail(
-                    counted,
-                    tuple(found[place].moved.flatten().tolist()),
-                    _held(layer, schedule, accelerator),
-                    lanes(layer, schedule, accelerator),
-                    # the fitted terms for overlap may charge a little for what is idle longer; more is never slower
-                    tuple(min(cycles, float(one[place].cycles)) for one in twice),
-                )
+    accelerators, layers, how = zip(*rows, strict=True)
+    found, *twice = predict_changed(layers, how, accelerators, [None, *RESOURCES])
+    details = []
+    for place, (accelerator, layer, _) in enumerate(rows):
+        cycles, schedule = float(found[place].cycles), schedules[place]
+        details.append(
+            LayerDetail(
+                words[place],
+                tuple(found[place].moved.flatten().tolist()),
+                _held(layer, schedule, accelerator),
+                lanes(layer, schedule, accelerator),
+                # the fitted terms for overlap may charge a little for what is idle longer; more is never slower
+                tuple(min(cycles, float(one[place].cycles)) for one in twice),
             )
-            place += 1
-        details.append(own)
+        )
     return details
 
 

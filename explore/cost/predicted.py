@@ -327,12 +327,31 @@ class InstructionModel:
 
     def design_costs(self, designs: Sequence[tuple[Sequence[Mapping], Accelerator]]) -> list[list[LayerCost]]:
         """See `CostModel`; all are predicted together, which takes a tenth of the time."""
-        problems, size = [layer.problem for layer in self.layers], len(self.layers)
-        words = [one for how, a in designs for one in layer_costs(problems, how, a, padded=False)]
-        mappings = [one for how, _ in designs for one in how]
-        accelerators = [a for _, a in designs for _ in self.layers]
-        found = by_instructions(words, list(self.layers) * len(designs), mappings, accelerators)
-        return [found[start : start + size] for start in range(0, len(found), size)]
+        machines = rows_by_machine(self.layers, designs)
+        words = [
+            cost
+            for machine, rows in machines.items()
+            for cost in layer_costs(
+                [one.problem for one, _ in rows], [how for _, how in rows], machine, padded=False
+            )
+        ]
+        rows = [(machine, *row) for machine, ones in machines.items() for row in ones]
+        accelerators, layers, mappings = zip(*rows, strict=True) if rows else ((), (), ())
+        found = dict(zip(rows, by_instructions(words, layers, mappings, accelerators), strict=True))
+        return [
+            [found[machine, *row] for row in zip(self.layers, how, strict=True)] for how, machine in designs
+        ]
+
+
+def rows_by_machine(
+    layers: Sequence[Layer], designs: Sequence[tuple[Sequence[Mapping], Accelerator]]
+) -> dict[Accelerator, list[tuple[Layer, Mapping]]]:
+    """What designs (mappings, one a layer, and an accelerator) run on each accelerator, every layer under a mapping once: most of
+    the designs that a search keeps differ from others in a few layers."""
+    found: dict[Accelerator, dict[tuple[Layer, Mapping], None]] = {}
+    for how, machine in designs:
+        found.setdefault(machine, {}).update(dict.fromkeys(zip(layers, how, strict=True)))
+    return {machine: list(rows) for machine, rows in found.items()}
 
 
 #: What bounds a latency here: what the model reports, and between array and loads the channel of main memory, which

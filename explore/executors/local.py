@@ -8,7 +8,6 @@ task to another one.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from baco.common.errors import BacoError, StorageError
-from baco.common.processes import python_children
+from baco.common.processes import processors, python_children
 from baco.exploration.executors.base import (
     Agenda,
     Finished,
@@ -47,11 +46,11 @@ class LocalExecutor:
     """See `baco.exploration.executors.base.Executor`.
 
     Args:
-        workers: processes, started as they are needed; by default as many as there are processors. 0 runs tasks in this process.
+        workers: processes, started as they are needed; by default as many as this process may use processors. 0 runs tasks in this process.
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = (os.cpu_count() or 1) if workers is None else workers
+        self.workers = processors() if workers is None else workers
         self._crew: list[_Worker] = []
 
     def __enter__(self) -> LocalExecutor:

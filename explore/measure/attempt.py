@@ -9,8 +9,8 @@ from typing import Any
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
-from baco.exploration.measure.energy import counted_activity, counted_energy, static_energy
 from baco.exploration.measure.measurement import Measurement
+from baco.sim.energy import counted_activity, counted_energy, static_energy
 from baco.sim.job import Simulation, SimulationError
 
 __all__ = ["WrongResultError", "attempt", "check_exit", "counted"]

@@ -11,7 +11,7 @@ import numpy as np
 from baco.common import portable
 from baco.compiler.schedules.text import parse_layer, schedule_text
 from baco.exploration.measure.design import Design, DesignLayer, DesignProgram
-from baco.exploration.objective import Objective
+from baco.exploration.objective import Objective, metric_word
 from baco.workloads.problem import Problem
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
     "model_error",
     "prediction_change",
 ]
-
-_WORDS = {"edp": "EDP", "latency": "latency", "energy": "energy", "area": "area", "edap": "EDP times area"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class BaselineComparison:
             else f"the best candidate ({self.design}):"
         )
         return (
-            f"{what} measured {_WORDS[self.objective]} {self.objective_factor:.2f} times better than Gemmini's default machine and "
+            f"{what} measured {metric_word(self.objective)} {self.objective_factor:.2f} times better than Gemmini's default machine and "
             f"tiling, measured (latency {self.latency_factor:.2f}, energy {self.energy_factor:.2f} times; "
             f"{self.area_mm2:.4g} against {self.baseline_area_mm2:.4g} mm²)"
         )

@@ -19,11 +19,11 @@ from baco.compiler.schedules.text import schedule_text, style_of
 from baco.compiler.styles.realise import realise
 from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
 from baco.exploration.measure.measurement import Measurement
-from baco.exploration.measure.writer import last_writer
 from baco.sim.engines.base import CycleEngine
 from baco.sim.engines.program import run_program
 from baco.sim.job import Limits, MainMemory, Recording
 from baco.sim.trace import read_log
+from baco.sim.trace.writer import last_writer
 
 __all__ = ["first_difference", "measure_layer", "schedule_for"]
 

@@ -50,7 +50,7 @@ class Measurement:
             `command_NAME` as the host issued them and `unrolled_NAME` as the units executed them.
         activity: `baco.sim.job.Simulation.activity`, but the bytes of DRAM are those that its channel moved.
         energy_pj: `energy_terms_pj` summed up.
-        energy_terms_pj: by `baco.exploration.measure.energy.ENERGY_TERMS`; of a program also `host`, the host core's; `static` where
+        energy_terms_pj: by `baco.sim.energy.ENERGY_TERMS`; of a program also `host`, the host core's; `static` where
             the energy table has such a part.
         operators: of a program, in order; empty for a layer.
         style: of the code: explicit, packed, loop_ws, loop_conv.

@@ -18,7 +18,7 @@ from baco.common.provenance import stable_hash
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.schedules.text import layer_text, schedule_text
-from baco.exploration._database import Closing, Format, bounded_time, check_files, prepare, row_digest
+from baco.exploration._database import Closing, Format, bounded_time, check_files, insert, prepare, row_digest
 from baco.exploration._json import dump, load
 from baco.exploration.measure.measurement import Measurement
 from baco.sim.engines.base import CycleEngine
@@ -132,11 +132,9 @@ class MeasurementStore(Closing):
 
         The first counts: a worker whose parent was killed may finish what a later run has measured meanwhile.
         """
-        record = dump(measurement.to_dict())
-        row = (key, record, row_digest(key, record))
         how = "IGNORE" if self.get(key) else "REPLACE"  # a damaged one is replaced
         with _FORMAT.errors(self.path, "writing it"):
-            self._connection.execute(f"INSERT OR {how} INTO measurements VALUES (?, ?, ?)", row)
+            insert(self._connection, "measurements", key, dump(measurement.to_dict()), otherwise=how)
         return self.get(key) or measurement
 
     def all(self) -> dict[str, Measurement]:

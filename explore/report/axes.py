@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from baco.exploration.objective import metric_label
+
 __all__ = ["MetricAxis", "metric_axis"]
 
 _PREFIXES = (
@@ -19,13 +21,13 @@ _PREFIXES = (
     (1e-9, "n"),
 )
 
-#: Of the metrics as `Cost` and objectives have them: label, unit, size of one in that unit, whether the unit takes a prefix.
-_METRICS = {
-    "latency": ("latency", "cycles", 1.0, True),
-    "energy": ("energy", "J", 1e-12, True),
-    "area": ("area", "mm²", 1.0, False),
-    "edp": ("energy-delay product", "µJ·cycles", 1.0, False),
-    "edap": ("energy-delay-area product", "µJ·cycles·mm²", 1.0, False),
+#: Of the metrics as `Cost` and objectives have them: unit, size of one in that unit, whether the unit takes a prefix.
+_UNITS = {
+    "latency": ("cycles", 1.0, True),
+    "energy": ("J", 1e-12, True),
+    "area": ("mm²", 1.0, False),
+    "edp": ("µJ·cycles", 1.0, False),
+    "edap": ("µJ·cycles·mm²", 1.0, False),
 }
 
 
@@ -47,7 +49,7 @@ class MetricAxis(NamedTuple):
 
 def metric_axis(name: str, values: Iterable[float]) -> MetricAxis:
     """The axis for a metric's values; without any it is linear."""
-    label, unit, size, prefixed = _METRICS.get(name, (name, "", 1.0, False))  # of a user's function, its name
+    unit, size, prefixed = _UNITS.get(name, ("", 1.0, False))
     sizes = [abs(value) * size for value in values if value and math.isfinite(value)]
     least, most = min(sizes, default=1.0), max(sizes, default=1.0)
     log = most > 3 * least
@@ -57,7 +59,7 @@ def metric_axis(name: str, values: Iterable[float]) -> MetricAxis:
         typical = math.sqrt(least * most) if most > 1000 * least else most
         scale, prefix = next(((one, text) for one, text in _PREFIXES if typical >= one), _PREFIXES[-1])
     ticks = _log_ticks(least / scale, most / scale) if log else ()
-    return MetricAxis(f"{label}, {prefix}{unit}".removesuffix(", "), size / scale, log, ticks)
+    return MetricAxis(f"{metric_label(name)}, {prefix}{unit}".removesuffix(", "), size / scale, log, ticks)
 
 
 def _log_ticks(least: float, most: float) -> tuple[float, ...]:

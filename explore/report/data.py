@@ -19,7 +19,22 @@ from baco.exploration.explain.steps import Neighbours
 from baco.exploration.known_errors import KnownError, known_errors
 from baco.exploration.measure.design import Design
 from baco.exploration.objective import Objective
+from baco.exploration.report.units import milliseconds, watts
 from baco.workloads.network import Task, Workload
+
+
+def cost_block(cost: Cost, clock_mhz: float) -> dict[str, Any]:
+    """A cost with what derives from it, units in the names."""
+    return {
+        "source": cost.source,
+        "latency_cycles": cost.latency_cycles,
+        "latency_ms": milliseconds(cost.latency_cycles, clock_mhz),
+        "energy_uj": cost.energy_uj,
+        "edp_uj_cycles": cost.edp,
+        "area_mm2": cost.area_mm2,
+        "edap_uj_cycles_mm2": cost.edap,
+        "power_w": watts(cost.energy_pj, cost.latency_cycles, clock_mhz),
+    }
 
 
 @dataclass(frozen=True)

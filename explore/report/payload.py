@@ -16,7 +16,7 @@ from baco.exploration.cost.detail import LayerDetail
 from baco.exploration.hardware import units_of
 from baco.exploration.objective import FunctionMetric, metric
 from baco.exploration.report.bottlenecks import bottlenecks
-from baco.exploration.report.data import Baseline, ReportData
+from baco.exploration.report.data import Baseline, ReportData, cost_block
 from baco.exploration.report.figures import axis_metrics
 from baco.exploration.report.network_graph import network_units
 from baco.exploration.report.notable import tied_indices
@@ -24,7 +24,6 @@ from baco.exploration.report.parameters import hardware_parameters, parameter_im
 from baco.exploration.report.summary import (
     TIMING_WORDS,
     candidate_block,
-    cost_block,
     network_totals,
     objective_words,
     program_block,

@@ -10,13 +10,15 @@ from typing import Any
 from baco.common.text import json_text
 from baco.exploration._json import to_json
 from baco.exploration.breakdown import CostEntry
-from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.candidate import Candidate
 from baco.exploration.constraints import UNITS
 from baco.exploration.hardware import units_of
+from baco.exploration.objective import metric_label
 from baco.exploration.report.bottlenecks import Bottleneck, bottlenecks, limit_of
-from baco.exploration.report.data import ReportData
+from baco.exploration.report.data import ReportData, cost_block
 from baco.exploration.report.notable import front_indices, knee_index, tied_indices
-from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
+from baco.exploration.report.resources import RESOURCES
+from baco.exploration.report.units import milliseconds, scientific, share, si, significant
 from baco.exploration.report.validation import validation_block, validation_sentences
 from baco.exploration.report.why import explanation
 from baco.exploration.report.why_block import explanation_block
@@ -28,15 +30,6 @@ FORMAT_VERSION = 1
 #: JSON Schema of `summary.json`, with a description of every field.
 SCHEMA_PATH = Path(__file__).with_name("summary.schema.json")
 
-_METRIC_WORDS = {
-    "edp": "energy-delay product",
-    "latency": "latency",
-    "energy": "energy",
-    "area": "area",
-    "edap": "energy-delay-area product",
-}
-
-
 #: Whose cycles a report is of, by `Accelerator.timing`.
 TIMING_WORDS = {
     "baco": "those of the generated Verilog",
@@ -46,21 +39,7 @@ TIMING_WORDS = {
 
 def objective_words(data: ReportData) -> str:
     """The objective in full words."""
-    return " and ".join(_METRIC_WORDS.get(name, name) for name in data.objective.metrics)
-
-
-def cost_block(cost: Cost, clock_mhz: float) -> dict[str, Any]:
-    """A cost with what derives from it, units in the names."""
-    return {
-        "source": cost.source,
-        "latency_cycles": cost.latency_cycles,
-        "latency_ms": milliseconds(cost.latency_cycles, clock_mhz),
-        "energy_uj": cost.energy_uj,
-        "edp_uj_cycles": cost.edp,
-        "area_mm2": cost.area_mm2,
-        "edap_uj_cycles_mm2": cost.edap,
-        "power_w": watts(cost.energy_pj, cost.latency_cycles, clock_mhz),
-    }
+    return " and ".join(metric_label(name) for name in data.objective.metrics)
 
 
 def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
@@ -148,7 +127,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "energy": _energy_block(data),
         "area_mm2": best.accelerator.area_blocks(),
         "host": _host_block(data),
-        "validation": validation_block(data, cost_block),
+        "validation": validation_block(data),
         "provenance": data.provenance,
         "command": data.command,
     }
@@ -209,7 +188,7 @@ def summary_text(data: ReportData) -> str:
     if alternatives > 0 and not data.violations:
         noun = "alternative trades" if alternatives == 1 else "alternatives trade"
         sentences.append(
-            f"{alternatives} {noun} {_listing([_METRIC_WORDS.get(n, n) for n in data.objective.front_metrics])}"
+            f"{alternatives} {noun} {_listing([metric_label(n) for n in data.objective.front_metrics])}"
             " against each other."
         )
     program = program_block(data)
@@ -236,34 +215,6 @@ def summary_text(data: ReportData) -> str:
     return " ".join(sentences)
 
 
-#: Where time goes, by `Bottleneck.name`.
-_RESOURCES = {
-    "compute": "layers that the array limits",
-    "accumulator": "layers that the accumulator limits",
-    "scratchpad": "layers that the scratchpad limits",
-    "dram": "layers that DRAM bandwidth limits",
-    "memory": "layers that the memory channel limits",
-    "load": "layers that loads limit",
-    "store": "layers that stores limit",
-    "issue": "layers that the issue of commands limits",
-    "group": "groups of operators that run as one unit",
-    "operator": "other operators on the accelerator",
-    "host": "the host core",
-}
-#: What would help, likewise.
-_TWICE = {
-    "compute": "an array of twice the speed",
-    "accumulator": "twice the bandwidth of the accumulator",
-    "scratchpad": "twice the bandwidth of the scratchpad",
-    "dram": "twice the DRAM bandwidth",
-    "memory": "twice the memory channel",
-    "load": "loads of twice the speed",
-    "store": "stores of twice the speed",
-    "issue": "commands issued at twice the rate",
-    "host": "a host core of twice the speed",
-}
-
-
 def _listing(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
@@ -281,10 +232,10 @@ def _time_sentences(data: ReportData) -> list[str]:
                 times[limit_of(one)] = times.get(limit_of(one), 0.0) + one.measured.cycles
     total = math.fsum(times.values()) or 1.0
     shares = sorted(((value / total, name) for name, value in times.items()), key=lambda pair: -pair[0])
-    where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for value, name in shares if value >= 0.005)
+    where = ", ".join(f"{RESOURCES[name].limited} {value:.0%}" for value, name in shares if value >= 0.005)
     sentences = [f"Its time{how} goes to: {where}."]
     gains = [(whole / one.doubled_cycles, one.name) for one in found if one.doubled_cycles]
-    helps = [f"{_TWICE[name]} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
+    helps = [f"{RESOURCES[name].twice} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
     if helps:
         sentences.append(f"All else as it is, the whole program would be faster with {_listing(helps)}.")
     return sentences

@@ -1,4 +1,4 @@
-"""What was measured: the `validation` part of `summary.json`, and the section of the page."""
+"""What was measured: the `validation` part of `summary.json`, and from it the section of the page."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from baco.common.page import html_table
 from baco.common.text import html_text
 from baco.compiler.schedules.text import layer_text, schedule_text
-from baco.exploration.measure.compare import (
-    BaselineComparison,
-    comparisons,
-    model_error,
-    prediction_change,
-)
+from baco.exploration.cost.program import ProgramCost
+from baco.exploration.measure.compare import comparisons, model_error, prediction_change
 from baco.exploration.measure.design import Design, DesignLayer, DesignProgram
+from baco.exploration.measure.measurement import Measurement
 from baco.exploration.report.agreement import agreement_html, agreement_sentences
-from baco.exploration.report.data import ReportData
-from baco.exploration.report.units import scientific, si, significant
+from baco.exploration.report.columns import Column, records_table
+from baco.exploration.report.data import ReportData, cost_block
+from baco.exploration.report.units import UNKNOWN, count, quantity, ratio, scientific, si, significant
 from baco.workloads.network import Task
 
-__all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
+__all__ = ["simulated_on", "stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
+
+Record = dict[str, Any]
 
 #: Parts of the time from the first command to the last work, by counter: they overlap.
 _BUSY = {
@@ -44,54 +43,37 @@ def stall_breakdown(layer: DesignLayer) -> dict[str, float] | None:
     return {**shares, "waits_for_host": idle / one.cycles}
 
 
-def validation_block(
-    data: ReportData, cost_block: Callable[[Any, float], dict[str, Any]]
-) -> dict[str, Any] | None:
-    """The content of `summary.json` under `validation`; None when nothing was validated.
-
-    `cost_block` is `baco.exploration.report.summary.cost_block`.
-    """
+def validation_block(data: ReportData) -> Record | None:
+    """The content of `summary.json` under `validation`; None when nothing was validated."""
     designs = data.validated_designs
     if not designs:
         return None
     numbers = {id(one): index for index, one in data.validated.items()}
     error = model_error(designs)
+    found = [asdict(one) | {"text": one.text} for one in comparisons(designs, data.objective)]
     return {
-        "designs": [_design(one, numbers.get(id(one)), cost_block) for one in designs],
+        "designs": [_design(one, numbers.get(id(one))) for one in designs],
         "model_error": error and asdict(error),
-        "comparisons": [_comparison(one) for one in comparisons(designs, data.objective)],
+        "comparisons": [{key: value for key, value in one.items() if key != "objective"} for one in found],
     }
 
 
-def _comparison(one: BaselineComparison) -> dict[str, Any]:
-    values = asdict(one)
-    del values["objective"]
-    return {**values, "text": one.text}
-
-
-def _design(
-    one: Design, number: int | None, cost_block: Callable[[Any, float], dict[str, Any]]
-) -> dict[str, Any]:
+def _design(one: Design, number: int | None) -> Record:
     machine, estimate = one.accelerator, one.estimate
-    predicted, measured = one.predicted, one.measured
+    costs = {"searched": one.prediction, "predicted": one.predicted, "measured": one.measured}
     return {
         "name": one.name,
         "role": one.role,
         "candidate": number,
         "config_hash": machine.config_hash,
-        "dim": machine.dim,
-        "scratchpad_kib": machine.scratchpad_kib,
-        "accumulator_kib": machine.accumulator_kib,
+        **{name: getattr(machine, name) for name in ("dim", "scratchpad_kib", "accumulator_kib", "area_mm2")},
         "status": one.status,
         "reason": one.failure,
         "cost_model": one.cost_model,
-        "searched": None if one.prediction is None else cost_block(one.prediction, machine.clock_mhz),
-        "predicted": None if predicted is None else cost_block(predicted, machine.clock_mhz),
+        **{name: cost and cost_block(cost, machine.clock_mhz) for name, cost in costs.items()},
         "prediction_change": prediction_change(one) or None,
-        "measured": None if measured is None else cost_block(measured, machine.clock_mhz),
-        "estimate": None
-        if estimate is None
-        else {
+        "estimate": estimate
+        and {
             "cost": cost_block(estimate.cost, machine.clock_mhz),
             "measured_share": estimate.share,
             "latency_error": estimate.latency_error,
@@ -103,36 +85,30 @@ def _design(
     }
 
 
-def _program(program: DesignProgram) -> dict[str, Any]:
+def _program(program: DesignProgram) -> Record:
     one = program.measured if program.status == "measured" else None
-    predicted = program.predicted
     return {
         "network": program.network,
         "weight": program.weight,
         "status": program.status,
         "reason": program.failure,
-        "predicted": None
-        if predicted is None
-        else _parts(predicted.cycles, predicted.host_cycles, predicted.energy_pj, predicted.host_pj),
-        "measured": None if one is None else _parts(one.cycles, one.host_cycles, one.energy_pj, one.host_pj),
-        "agreement": None if one is None or one.agreement is None else one.agreement.to_dict(),
+        "predicted": program.predicted and _parts(program.predicted),
+        "measured": one and _parts(one),
+        "agreement": one and one.agreement and one.agreement.to_dict(),
         "operators": [asdict(operator) for operator in (one.operators if one else ())],
     }
 
 
-def _parts(cycles: float, host_cycles: float, energy_pj: float, host_pj: float) -> dict[str, Any]:
+def _parts(run: Measurement | ProgramCost) -> Record:
     """One run: the accelerator's part, the host's, the whole."""
+    cycles, host, uj, host_uj = run.cycles, run.host_cycles, run.energy_pj * 1e-6, run.host_pj * 1e-6
     return {
-        "cycles": {"accelerator": cycles - host_cycles, "host": host_cycles, "whole": cycles},
-        "energy_uj": {
-            "accelerator": (energy_pj - host_pj) * 1e-6,
-            "host": host_pj * 1e-6,
-            "whole": energy_pj * 1e-6,
-        },
+        "cycles": {"accelerator": cycles - host, "host": host, "whole": cycles},
+        "energy_uj": {"accelerator": (run.energy_pj - run.host_pj) * 1e-6, "host": host_uj, "whole": uj},
     }
 
 
-def _layer(task: Task, layer: DesignLayer) -> dict[str, Any]:
+def _layer(task: Task, layer: DesignLayer) -> Record:
     one = layer.measured if layer.status == "measured" else None
     energy = layer.predicted_energy_pj
     return {
@@ -141,18 +117,14 @@ def _layer(task: Task, layer: DesignLayer) -> dict[str, Any]:
         "status": layer.status,
         "reason": layer.failure,
         "layer": layer_text(layer.layer),
-        "schedule": _how(layer),
+        "schedule": "" if layer.schedule is None else schedule_text(layer.schedule),
         "predicted_cycles": layer.predicted_cycles,
-        "measured_cycles": None if one is None else one.cycles,
+        "measured_cycles": one and one.cycles,
         "predicted_energy_uj": None if energy is None else energy * 1e-6,
-        "measured_energy_uj": None if one is None else one.energy_pj * 1e-6,
-        "measured_energy_pj": None if one is None else dict(one.energy_terms_pj),
+        "measured_energy_uj": one and one.energy_pj * 1e-6,
+        "measured_energy_pj": one and dict(one.energy_terms_pj),
         "busy": stall_breakdown(layer),
     }
-
-
-def _how(layer: DesignLayer) -> str:
-    return "" if layer.schedule is None else schedule_text(layer.schedule)
 
 
 def validation_sentences(data: ReportData) -> list[str]:
@@ -203,33 +175,49 @@ _STATUS = {
 
 def validation_html(data: ReportData) -> str:
     """The section of the page, all of it escaped; empty when nothing was validated."""
-    designs = data.validated_designs
-    if not designs:
+    block, designs = validation_block(data), data.validated_designs
+    if block is None:
         return ""
-    numbers = {id(one): index for index, one in data.validated.items()}
-    failures = [one for one in designs if one.status in ("failed", "infeasible")]
+    records, whole = block["designs"], any(one.programs for one in designs)
+    failures = [one for one in records if one["status"] in ("failed", "infeasible")]
+    changes = [one["prediction_change"] for one in records if one["prediction_change"]]
     parts = [
         '<section aria-labelledby="h-validation" id="validation">',
         '<h2 id="h-validation">Predicted and measured</h2>',
-        f'<p class="hint">{_HINTS[any(one.programs for one in designs)].format(machine=simulated_on(designs))}</p>',
+        f'<p class="hint">{_HINTS[whole].format(machine=simulated_on(designs))}</p>',
+        *(
+            f'<p class="warn" role="alert"><strong>{one["status"].upper()}</strong> {html_text(one["name"])}:'
+            f" {html_text(one['reason'])}</p>"
+            for one in failures
+        ),
+        _listed([one["text"] for one in block["comparisons"]]),
+        records_table("Designs chosen to be measured", records, _DESIGNS),
+        f'<p class="hint">{html_text(_CHANGES)}</p>{_listed(changes)}' if changes else "",
     ]
-    parts += [
-        f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.name)}:'
-        f" {_text(one.failure)}</p>"
-        for one in failures
-    ]
-    found = comparisons(designs, data.objective)
-    if found:
-        parts.append("<ul>" + "".join(f"<li>{_text(one.text)}</li>" for one in found) + "</ul>")
-    parts.append(_designs_table(designs, numbers))
-    changes = [text for one in designs if (text := prediction_change(one))]
-    if changes:
-        parts.append(f'<p class="hint">{_text(_CHANGES)}</p>')
-        parts.append("<ul>" + "".join(f"<li>{_text(text)}</li>" for text in changes) + "</ul>")
-    if any(one.programs for one in designs):
-        parts += [_programs_table(designs), *agreement_html(designs)]
-    parts += [_operators_tables(one) if one.programs else _layers_table(one) for one in designs]
-    return "\n".join([*parts, "</section>"])
+    if whole:
+        programs = [program | {"design": one["name"]} for one in records for program in one["programs"]]
+        parts += [records_table("Whole programs, by part", programs, _PROGRAMS), *agreement_html(designs)]
+    for one in records:
+        parts += [
+            _folded(
+                f"Operators of {program['network']} on {one['name']}",
+                records_table("Operators, in the order in which they run", program["operators"], _OPERATORS),
+            )
+            for program in one["programs"]
+            if program["operators"]
+        ]
+        if not one["programs"]:
+            table = records_table("Layers, one run of each", one["layers"], _LAYERS)
+            parts.append(_folded(f"Layers of {one['name']}", table))
+    return "\n".join([*filter(None, parts), "</section>"])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>" if texts else ""
+
+
+def _folded(title: str, table: str) -> str:
+    return f"<details><summary>{html_text(title)}</summary>{table}</details>"
 
 
 def simulated_on(designs: Sequence[Design]) -> str:
@@ -255,160 +243,106 @@ _CHANGES = (
 )
 
 
-def _programs_table(designs: Sequence[Design]) -> str:
-    """Accelerator, host and whole of every program."""
-    heads = (
-        *("Design", "Network"),
-        *(
-            "Cycles of the accelerator",
-            "of the host",
-            "whole",
-            "predicted as compiled",
-            "predicted / measured",
+def _reached(one: Record, name: str, error: str, shown: Callable[[float], str]) -> str:
+    """What was measured of a design, else what is estimated."""
+    if one["measured"]:
+        return shown(one["measured"][name])
+    if not one["estimate"]:
+        return UNKNOWN
+    guess = one["estimate"]
+    off = "?" if guess[error] is None else f"{guess[error]:.0%}"
+    return f"≈ {shown(guess['cost'][name])} ± {off}, {guess['measured_share']:.0%} measured"
+
+
+def _large(value: float) -> str:
+    return si(value, "").strip()
+
+
+def _of(name: str, field: str, shown: Callable[[float], str]) -> Callable[[Record], str]:
+    """A figure of one of a record's costs, which may be missing."""
+    return lambda one: shown(one[name][field]) if one[name] else UNKNOWN
+
+
+def _part(name: str, kind: str, field: str) -> Callable[[Record], str]:
+    """A figure of one part of a program's cost."""
+    shown = count if kind == "cycles" else _joules
+    return lambda one: shown(one[name] and one[name][kind][field])
+
+
+def _busy(name: str) -> Callable[[Record], str]:
+    """A share of a layer's time (`stall_breakdown`)."""
+    return lambda one: f"{one['busy'][name]:.0%}" if one["busy"] else UNKNOWN
+
+
+def _joules(uj: float | None) -> str:
+    return quantity(uj, "J", 1e-6)
+
+
+_DESIGNS = (
+    Column(
+        "Design",
+        lambda one: one["name"] + ("" if one["candidate"] is None else f" (#{one['candidate']})"),
+        words=True,
+    ),
+    Column("Array", lambda one: f"{one['dim']} × {one['dim']}", words=True),
+    Column(
+        "Scratchpad + accumulator, KiB", lambda one: f"{one['scratchpad_kib']:,} + {one['accumulator_kib']:,}"
+    ),
+    Column("Area, mm²", lambda one: significant(one["area_mm2"])),
+    Column(
+        "Status",
+        lambda one: one["status"] + ("" if one["status"] == "measured" else f": {_STATUS[one['status']]}"),
+        words=True,
+    ),
+    Column("Cycles predicted by the search", _of("searched", "latency_cycles", _large)),
+    Column("as compiled", _of("predicted", "latency_cycles", _large)),
+    Column("measured", lambda one: _reached(one, "latency_cycles", "latency_error", _large)),
+    Column("EDP predicted by the search, µJ·cycles", _of("searched", "edp_uj_cycles", scientific)),
+    Column("as compiled", _of("predicted", "edp_uj_cycles", scientific)),
+    Column("measured", lambda one: _reached(one, "edp_uj_cycles", "edp_error", scientific)),
+    Column(
+        "As compiled / measured",
+        lambda one: ratio(*(one[name] and one[name]["edp_uj_cycles"] for name in ("predicted", "measured"))),
+    ),
+)
+_PROGRAMS = (
+    Column("Design", lambda one: one["design"], words=True),
+    Column("Network", lambda one: one["network"], words=True),
+    Column("Cycles of the accelerator", _part("measured", "cycles", "accelerator")),
+    Column("of the host", _part("measured", "cycles", "host")),
+    Column("whole", _part("measured", "cycles", "whole")),
+    Column("predicted as compiled", _part("predicted", "cycles", "whole")),
+    Column(
+        "predicted / measured",
+        lambda one: ratio(
+            *(one[name] and one[name]["cycles"]["whole"] for name in ("predicted", "measured"))
         ),
-        *("Energy of the accelerator", "of the host", "whole", "predicted as compiled"),
-    )
-    rows = []
-    for one in designs:
-        for program in one.programs:
-            found, guess = (
-                program.measured if program.status == "measured" else None,
-                program.predicted,
-            )
-            cycles, energy = ["–"] * 3, ["–"] * 3
-            if found:
-                parts = (found.cycles - found.host_cycles, found.host_cycles, found.cycles)
-                cycles = [f"{value:,}" for value in parts]
-                joules = (found.energy_pj - found.host_pj, found.host_pj, found.energy_pj)
-                energy = [si(value * 1e-12, "J") for value in joules]
-            rows.append(
-                (
-                    one.name,
-                    program.network,
-                    *cycles,
-                    f"{guess.cycles:,.0f}" if guess else "–",
-                    "–" if program.ratio is None else significant(program.ratio),
-                    *energy,
-                    si(guess.energy_pj * 1e-12, "J") if guess else "–",
-                )
-            )
-    return html_table(heads, rows, numeric=range(2, 11), caption="Whole programs, by part")
-
-
-def _operators_tables(one: Design) -> str:
-    heads = (
-        "Operator",
-        "On",
-        "Cycles predicted",
-        "Cycles measured",
-        "Predicted / measured",
-        "Carried out as",
-    )
-    found = []
-    for program in one.programs:
-        if program.measured is None or not program.measured.operators:
-            continue
-        rows = [
-            (
-                operator.operator,
-                operator.on,
-                f"{operator.predicted_cycles:,.0f}",
-                f"{operator.cycles:,}",
-                significant(operator.predicted_cycles / operator.cycles) if operator.cycles else "–",
-                operator.what,
-            )
-            for operator in program.measured.operators
-        ]
-        title = f"Operators of {_text(program.network)} on {_text(one.name)}"
-        table = html_table(
-            heads, rows, numeric=range(2, 5), caption="Operators, in the order in which they run"
-        )
-        found.append(f"<details><summary>{title}</summary>{table}</details>")
-    return "\n".join(found)
-
-
-def _designs_table(designs: Sequence[Design], numbers: dict[int, int]) -> str:
-    heads = (
-        *("Design", "Array", "Scratchpad + accumulator, KiB", "Area, mm²", "Status"),
-        *(
-            "Cycles predicted by the search",
-            "as compiled",
-            "measured",
-            "EDP predicted by the search, µJ·cycles",
-            "as compiled",
-            "measured",
-            "As compiled / measured",
-        ),
-    )
-    rows = []
-    for one in designs:
-        machine, guess, cost, estimate = one.accelerator, one.predicted, one.measured, one.estimate
-        first = one.prediction
-        number = numbers.get(id(one))
-        name = one.name + ("" if number is None else f" (#{number})")
-        cycles, edp, ratio = "–", "–", "–"
-        if cost:
-            cycles, edp = si(cost.latency_cycles, "").strip(), scientific(cost.edp)
-            ratio = significant(guess.edp / cost.edp) if guess else "–"
-        elif estimate:
-            share = f", {estimate.share:.0%} measured"
-            cycles = (
-                f"≈ {si(estimate.cost.latency_cycles, '').strip()}{_within(estimate.latency_error)}{share}"
-            )
-            edp = f"≈ {scientific(estimate.cost.edp)}{_within(estimate.edp_error)}{share}"
-        rows.append(
-            (
-                name,
-                f"{machine.dim} × {machine.dim}",
-                f"{machine.scratchpad_kib:,} + {machine.accumulator_kib:,}",
-                significant(machine.area_mm2),
-                f"{one.status}: {_STATUS[one.status]}" if one.status != "measured" else "measured",
-                si(first.latency_cycles, "").strip() if first else "–",
-                si(guess.latency_cycles, "").strip() if guess else "–",
-                cycles,
-                scientific(first.edp) if first else "–",
-                scientific(guess.edp) if guess else "–",
-                edp,
-                ratio,
-            )
-        )
-    return html_table(heads, rows, numeric=range(2, 12), caption="Designs chosen to be measured")
-
-
-def _within(error: float | None) -> str:
-    return " ± ?" if error is None else f" ± {error:.0%}"
-
-
-def _layers_table(one: Design) -> str:
-    heads = (
-        *("Layer", "Runs", "Cycles predicted", "Cycles measured", "Predicted / measured"),
-        *("Energy predicted", "Energy measured"),
-        *("Array busy", "Loads busy", "Stores busy", "Memory busy", "Waits for host", "Carried out as"),
-    )
-    rows = []
-    for task, layer in zip(one.tasks, one.layers, strict=True):
-        measured = layer.measured if layer.status == "measured" else None
-        busy = stall_breakdown(layer) or {}
-        guess, energy = layer.predicted_cycles, layer.predicted_energy_pj
-        rows.append(
-            (
-                task.name,
-                f"{task.count:g}",
-                "–" if guess is None else f"{guess:,.0f}",
-                f"{measured.cycles:,}" if measured else layer.status,
-                "–" if layer.ratio is None else significant(layer.ratio),
-                "–" if energy is None else si(energy * 1e-12, "J"),
-                si(measured.energy_pj * 1e-12, "J") if measured else "–",
-                *(
-                    f"{busy[name]:.0%}" if busy else "–"
-                    for name in ("array", "load", "store", "memory", "waits_for_host")
-                ),
-                layer.failure or _how(layer),
-            )
-        )
-    table = html_table(heads, rows, numeric=range(1, 12), caption="Layers, one run of each")
-    return f"<details><summary>Layers of {_text(one.name)}</summary>{table}</details>"
-
-
-def _text(text: str) -> str:
-    return html_text(text)
+    ),
+    Column("Energy of the accelerator", _part("measured", "energy_uj", "accelerator")),
+    Column("of the host", _part("measured", "energy_uj", "host")),
+    Column("whole", _part("measured", "energy_uj", "whole")),
+    Column("predicted as compiled", _part("predicted", "energy_uj", "whole")),
+)
+_OPERATORS = (
+    Column("Operator", lambda one: one["operator"], words=True),
+    Column("On", lambda one: one["on"], words=True),
+    Column("Cycles predicted", lambda one: count(one["predicted_cycles"])),
+    Column("Cycles measured", lambda one: count(one["cycles"])),
+    Column("Predicted / measured", lambda one: ratio(one["predicted_cycles"], one["cycles"])),
+    Column("Carried out as", lambda one: one["what"], words=True),
+)
+_LAYERS = (
+    Column("Layer", lambda one: one["name"], words=True),
+    Column("Runs", lambda one: f"{one['count']:g}"),
+    Column("Cycles predicted", lambda one: count(one["predicted_cycles"])),
+    Column("Cycles measured", lambda one: count(one["measured_cycles"]) if one["busy"] else one["status"]),
+    Column("Predicted / measured", lambda one: ratio(one["predicted_cycles"], one["measured_cycles"])),
+    Column("Energy predicted", lambda one: _joules(one["predicted_energy_uj"])),
+    Column("Energy measured", lambda one: _joules(one["measured_energy_uj"])),
+    Column("Array busy", _busy("array")),
+    Column("Loads busy", _busy("load")),
+    Column("Stores busy", _busy("store")),
+    Column("Memory busy", _busy("memory")),
+    Column("Waits for host", _busy("waits_for_host")),
+    Column("Carried out as", lambda one: one["reason"] or one["schedule"], words=True),
+)

@@ -14,16 +14,16 @@ from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.explain.steps import Neighbours, cost_ratio
 from baco.exploration.explain.trade_offs import TradeOff, trade_offs
+from baco.exploration.objective import metric_word
 from baco.exploration.report.bottlenecks import limit_of
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.notable import front_indices, knee_index
+from baco.exploration.report.resources import RESOURCES
 from baco.exploration.report.units import share, significant
 from baco.exploration.report.why_text import (
     against_words,
     alternative_text,
     best_steps,
-    limit_words,
-    metric_word,
     step_remark,
     step_words,
 )
@@ -181,7 +181,7 @@ class Explanation:
 
     @property
     def _limited(self) -> str:
-        shares = [f"{limit_words(part.resource)} {share(part.share, 1.0)}" for part in self.limits[:3]]
+        shares = [f"{RESOURCES[part.resource].words} {share(part.share, 1.0)}" for part in self.limits[:3]]
         used = f"{share(self.array_in_use, 1.0)} of its {self.multipliers:,} multipliers in use"
         return f"{', '.join(shares)} of the time; {used}" if shares else used
 

@@ -8,9 +8,10 @@ from baco.exploration.explain.hardware_steps import PARAMETERS
 from baco.exploration.explain.remap import Remapped
 from baco.exploration.explain.steps import Neighbour, Neighbours
 from baco.exploration.explain.trade_offs import TradeOff
+from baco.exploration.report.resources import RESOURCES
 from baco.exploration.report.units import milliseconds
 from baco.exploration.report.why import AgainstBaseline, Explanation
-from baco.exploration.report.why_text import alternative_text, limit_words
+from baco.exploration.report.why_text import alternative_text
 
 __all__ = ["explanation_block"]
 
@@ -24,7 +25,7 @@ def explanation_block(one: Explanation | None) -> dict[str, Any] | None:
         "limits": [
             {
                 "resource": limit.resource,
-                "words": limit_words(limit.resource),
+                "words": RESOURCES[limit.resource].words,
                 "latency_cycles": limit.cycles,
                 "share": limit.share,
                 "array_in_use": limit.array_in_use,

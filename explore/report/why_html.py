@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from baco.accel.config import Accelerator
 from baco.common.page import html_table
 from baco.common.text import html_text
+from baco.exploration.objective import metric_word
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.units import significant
 from baco.exploration.report.why import Explanation, compared, explanation
-from baco.exploration.report.why_text import alternative_text, metric_word
+from baco.exploration.report.why_text import alternative_text
 
 __all__ = ["why_html"]
 

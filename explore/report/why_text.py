@@ -8,46 +8,20 @@ from baco.exploration.constraints import UNITS
 from baco.exploration.explain.hardware_steps import PARAMETERS, HardwareStep
 from baco.exploration.explain.steps import Neighbour, Neighbours
 from baco.exploration.explain.trade_offs import TradeOff
+from baco.exploration.objective import metric_word
 from baco.exploration.report.units import share, significant
 
 __all__ = [
     "against_words",
     "alternative_text",
     "best_steps",
-    "limit_words",
-    "metric_word",
     "ratio_words",
     "step_remark",
     "step_words",
 ]
 
-#: Resources in words.
-_RESOURCES = {
-    "compute": "the array",
-    "accumulator": "the accumulator",
-    "scratchpad": "the scratchpad",
-    "dram": "DRAM bandwidth",
-    "memory": "the memory channel",
-    "load": "loads",
-    "store": "stores",
-    "issue": "the issue of commands",
-    "group": "groups of operators that run as one unit",
-    "operator": "other operators on the accelerator",
-    "host": "the host core",
-}
-_METRICS = {"edp": "EDP", "edap": "EDP × area"}
 #: A ratio from here on is a factor and no percentage, and one as near to 1 as this is called the same.
 _FACTOR, _SAME = 2.0, 0.0005
-
-
-def limit_words(resource: str) -> str:
-    """A resource of `Limit`."""
-    return _RESOURCES[resource]
-
-
-def metric_word(name: str) -> str:
-    """A metric, short."""
-    return _METRICS.get(name, name)
 
 
 def ratio_words(name: str, ratio: float) -> str:

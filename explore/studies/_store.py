@@ -14,7 +14,7 @@ import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from baco.common.door import argument, words
 from baco.common.errors import Location, StorageError
 from baco.common.files import sync_folder
 from baco.common.locks import open_lock, try_lock
-from baco.exploration._database import Closing, Format, bounded_time, check_files, prepare
+from baco.exploration._database import Closing, Format, bounded_time, check_files, insert, prepare
 
 #: The log is folded into the database when it has grown beyond this, so that it stays small on disk.
 CHECKPOINT_BYTES = 16 << 20
@@ -156,8 +156,8 @@ class StudyFile(Closing):
             raise
 
     @classmethod
-    def create(cls, path: Path, rows: list[tuple[str, tuple[object, ...]]]) -> StudyFile:
-        """A new database with the `rows` (statement, values), complete or not there at all.
+    def create(cls, path: Path, rows: Sequence[tuple[object, ...]]) -> StudyFile:
+        """A new database with the `rows` (table, values), complete or not there at all.
 
         Raises StorageError when a file is already there or the folder cannot be written.
         """
@@ -179,8 +179,8 @@ class StudyFile(Closing):
                 connection = sqlite3.connect(new, isolation_level=None)
                 try:
                     connection.executescript(f"PRAGMA synchronous=FULL; BEGIN; {STUDY.creation}")
-                    for statement, values in rows:
-                        connection.execute(statement, values)
+                    for table, *values in rows:
+                        insert(connection, str(table), *values)
                     connection.execute("COMMIT")
                     connection.execute("PRAGMA journal_mode=WAL")
                 finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -156,20 +156,7 @@ def run_exploration(
         stop = stack.enter_context(StopRequest(progress.note if progress is not None else None, asked))
         told = Told(out, progress, lambda: stop.requested)
         model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
-        whole = whole and model_name == "instruction"
-        if space.search_units and space.base.timing == "gemmini":
-            told.note(
-                "the original Gemmini has no row functions: only accelerators without them are searched"
-            )
-            space = space.without_units()
-        if not whole:  # what row functions are for does not count
-            space = space.without_units()
-        fusion = fusion and whole and space.base.timing == "baco"
-        if fusion and space.settings:
-            fusion = False
-            told.note(
-                "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
-            )
+        space, whole, fusion = _settled(space, model_name, told.note, whole=whole, fusion=fusion)
         record = describe_setup(
             workload, space, objective, searcher, seed, model_name, whole=whole, fusion=fusion, blocks=blocks
         )
@@ -199,6 +186,25 @@ def run_exploration(
         if proof and stopped != "interrupted" and not _prove(study, setup.space, stop, budget, progress):
             stopped = "interrupted"
         return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
+
+
+def _settled(
+    space: DesignSpace, model: CostModelName, note: Callable[[str], None], *, whole: bool, fusion: bool
+) -> tuple[DesignSpace, bool, bool]:
+    """Space, `whole` and `fusion` of `run_exploration` as far as a cost model and a timing have them."""
+    whole = whole and model == "instruction"
+    if space.search_units and space.base.timing == "gemmini":
+        note("the original Gemmini has no row functions: only accelerators without them are searched")
+        space = space.without_units()
+    if not whole:  # what row functions are for does not count
+        space = space.without_units()
+    fusion = fusion and whole and space.base.timing == "baco"
+    if fusion and space.settings:
+        fusion = False
+        note(
+            "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
+        )
+    return space, whole, fusion
 
 
 @dataclass

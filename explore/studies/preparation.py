@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from baco.common.door import argument
-from baco.common.errors import InfeasibleError, InputError, Location
+from baco.common.door import argument, words
+from baco.common.errors import InfeasibleError, InputError, Location, StorageError
 from baco.common.files import output_folder
 from baco.common.provenance import Provenance, stable_hash, versions
 from baco.exploration.candidate import CostModelName
@@ -18,10 +18,10 @@ from baco.exploration.records import ProvenanceRecord, SetupRecord, provenance_r
 from baco.exploration.rest import RestBySettings, RestOfPrograms
 from baco.exploration.serialize import workload_to_json
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies.study import FILE_NAME, StudyRecord, already_there
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Task, Workload
 
-__all__ = ["describe_setup", "made_now", "opened_study", "programs_beside", "units_may_pay"]
+__all__ = ["already_there", "describe_setup", "made_now", "opened_study", "programs_beside", "units_may_pay"]
 
 
 def describe_setup(
@@ -61,6 +61,18 @@ def made_now(record: SetupRecord, command: str | None) -> ProvenanceRecord:
     """Where a study of this set-up, or a session of it, comes from; by default from this process's command line."""
     now = Provenance.now(seed=record["seed"], configuration_hash=stable_hash(record), command=command)
     return provenance_record(now)
+
+
+def already_there(path: Path) -> StorageError:
+    """The error for a new study where there is one."""
+    return StorageError(
+        "a study is already here",
+        location=Location(str(path)),
+        hint=words(
+            "continue it with --resume, or choose another --out",
+            "continue it with resume=True, or choose another out",
+        ),
+    )
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ Every batch is one transaction: its summary, the candidates worth keeping and th
 
 What is kept of the candidates: the best of a batch that improved the objective, and the members of the
 Pareto front in `Objective.front_metrics`. A front member dominated later loses its flag, and goes unless it
-was an improvement. A front of more than `FRONT_LIMIT` members is thinned evenly (`baco.exploration.front.thin`), the
+was an improvement. A front of more than `baco.exploration.studies.kept.FRONT_LIMIT` members is thinned evenly (`baco.exploration.front.thin`), the
 best in each metric and in the objective always staying. So a study stays small however long the search is.
 
 Until there is a candidate, the designs nearest to feasible are kept instead.
@@ -13,23 +13,21 @@ Until there is a candidate, the designs nearest to feasible are kept instead.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from baco.accel.config import Accelerator
-from baco.common.door import words
-from baco.common.errors import BacoError, Location, StorageError
+from baco.common.arrays import pack_arrays, unpack_arrays
+from baco.common.errors import BacoError, StorageError
 from baco.common.yaml import parse_yaml
-from baco.exploration._database import Closing, marks, row_digest
+from baco.exploration._database import Closing, insert, row_digest
 from baco.exploration._json import Json, dump, load, to_json
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
-from baco.exploration.front import nondominated, thin
+from baco.exploration.front import nondominated
 from baco.exploration.objective import Objective, metric
 from baco.exploration.records import (
     DecidedPrograms,
@@ -44,64 +42,39 @@ from baco.exploration.records import (
 from baco.exploration.rest import RestBySettings, RestOfPrograms
 from baco.exploration.search.searcher import Searcher, State
 from baco.exploration.serialize import (
-    candidate_from_json,
-    candidate_to_json,
     read_json,
     task_from_json,
     workload_from_json,
 )
 from baco.exploration.space import DesignSpace, read_space
-from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
 from baco.exploration.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
+from baco.exploration.studies.kept import (
+    COLUMNS,
+    NEAREST,
+    KeptFront,
+    candidate_of_row,
+    candidate_row,
+    front_points,
+    thinned_front,
+)
 from baco.workloads.network import Task, Workload
 
 _T = TypeVar("_T")
 
-#: Most members a study keeps of its Pareto front.
-FRONT_LIMIT = 512
 #: Name of the study's file in an output folder.
 FILE_NAME = "study.sqlite"
-
-
-def already_there(path: Path) -> StorageError:
-    """The error for a new study where there is one."""
-    return StorageError(
-        "a study is already here",
-        location=Location(str(path)),
-        hint=words(
-            "continue it with --resume, or choose another --out",
-            "continue it with resume=True, or choose another out",
-        ),
-    )
-
-
-_CANDIDATE = (
-    "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
-    "objective, improved, front"
-)
-_NEW_CANDIDATE = f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(_CANDIDATE.split(', '))}, ?)"
 #: Key in `meta` of what programs do beside the tasks, which is found before the first batch.
 _PROGRAMS = "programs"
 #: Keys in `meta` of rests of programs (`baco.exploration.rest.RestBySettings`), and the line of spaces that have them.
 _REST, _SETTINGS = "rest ", "\nsettings: "
-#: Rows that are no candidates, but the designs nearest to feasible.
-_NEAREST = "WHERE improved = 0 AND front = 0"
-_BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
 
 
-@dataclass
-class _Kept:
-    """Front members as the next batch needs them: row ids, whether they were improvements, their metrics."""
-
-    ids: NDArray[np.int64]
-    improved: NDArray[np.bool_]
-    points: NDArray[np.float64]
-
-
-@lru_cache(maxsize=256)
-def _accelerator_columns(accelerator: Accelerator) -> tuple[str, str]:
-    """Its hash and its JSON: many candidates share one."""
-    return accelerator.config_hash, dump(to_json(accelerator))
+def _write_summary(connection: sqlite3.Connection, summary: BatchSummary, done: bool, state: bytes) -> None:
+    """A batch, and the searcher's snapshot after it."""
+    record = to_json(summary) | {"details": dump(to_json(summary)["details"])}
+    insert(connection, "batches", *record.values(), int(done))
+    digest = row_digest(summary.batch, state)  # without its key, which is always the same
+    connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)", (summary.batch, state, digest))
 
 
 class StudyRecord(Closing):
@@ -125,9 +98,9 @@ class StudyRecord(Closing):
         self.done = False
         self.best_objective: float | None = None
         self._best_id: int | None = None
+        self._kept: KeptFront
         self._rest: RestOfPrograms | None = None
         self._units, self._far, self._open = True, False, False
-        self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
             with store.snapshot("opening it"), store.bounded_time():
                 self.verify()
@@ -148,12 +121,11 @@ class StudyRecord(Closing):
 
         Raises StorageError when a study is already there or the folder cannot be written.
         """
-        rows: list[tuple[str, tuple[object, ...]]] = []
-        for key, value in (("setup", dump(setup)), ("provenance", dump(provenance))):
-            rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, row_digest(key, value))))
-        for position, task in enumerate(tasks):
-            text = dump(to_json(task))
-            rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
+        rows: list[tuple[object, ...]] = [
+            ("meta", "setup", dump(setup)),
+            ("meta", "provenance", dump(provenance)),
+            *(("tasks", position, dump(to_json(task))) for position, task in enumerate(tasks)),
+        ]
         return cls(StudyFile.create(Path(path), rows))
 
     @classmethod
@@ -190,89 +162,51 @@ class StudyRecord(Closing):
 
         Raises StorageError when the disk is full or fails; the study then is what it was before.
         """
-        expected = self.batches
-        if summary.batch != expected:
-            raise ValueError(f"batch {summary.batch} recorded where {expected} was expected")
-        points = self._points(candidates)
-        best = self.best_objective if programs is None else None
+        if summary.batch != self.batches:
+            raise ValueError(f"batch {summary.batch} recorded where {self.batches} was expected")
+        anew = programs is not None
+        best = None if anew else self.best_objective
         improvement = self._improvement(candidates, best)
-        old = self._kept if programs is None else self._none_kept()
-        everything = np.concatenate([old.points, points])
-        front = nondominated(everything)
-        if len(front) > FRONT_LIMIT:
-            position = improvement + len(old.ids) if improvement is not None else self._best_position
-            always = np.flatnonzero(front == position) if position is not None else ()
-            front = front[thin(everything[front], FRONT_LIMIT, always=always)]
-        on_front = np.zeros(len(everything), dtype=bool)
-        on_front[front] = True
-        blob = pack_arrays(state)
-        inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
+        old = KeptFront.none(self.objective) if anew else self._kept
+        place = None if improvement is None else len(old.ids) + improvement
+        everything = np.concatenate([old.points, front_points(candidates, self.objective, self.tasks)])
+        front = thinned_front(everything, old.place_of(self._best_id) if place is None else place)
+        on_front = np.isin(np.arange(len(everything)), front)
         rests = self._new_rests([*candidates, *nearest])
         with self._store.transaction("recording a batch") as connection:
             if programs is not None:
                 text = programs.record(open=False)
-                values = (text, row_digest(_PROGRAMS, text), _PROGRAMS)
-                connection.execute("UPDATE meta SET value = ?, digest = ? WHERE key = ?", values)
                 connection.execute("DELETE FROM candidates")
+                insert(connection, "meta", _PROGRAMS, text, otherwise="REPLACE")
             for key, text in rests.items():
-                connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (key, text, row_digest(key, text)))
-            left = [i for i in range(len(old.ids)) if not on_front[i]]
-            for i in left:
-                row_id = (int(old.ids[i]),)
-                if old.improved[i]:
-                    query = f"SELECT {_CANDIDATE} FROM candidates WHERE id = ?"
-                    digest = row_digest(*connection.execute(query, row_id).fetchone()[:-1], 0)
-                    connection.execute(
-                        "UPDATE candidates SET front = 0, digest = ? WHERE id = ?", (digest, *row_id)
-                    )
-                else:
-                    connection.execute("DELETE FROM candidates WHERE id = ?", row_id)
+                insert(connection, "meta", key, text)
+            old.leave(connection, on_front)
             if nearest or improvement is not None:
-                connection.execute(f"DELETE FROM candidates {_NEAREST}")
-            rows: list[tuple[object, ...]] = []
-            next_id = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
-            for index, candidate in enumerate(candidates):
-                position, improved = len(old.ids) + index, index == improvement
-                if on_front[position] or improved:
-                    row = self._candidate_row(next_id, summary.batch, candidate, improved)
-                    rows.append((*row, int(on_front[position])))
-                    inserted.append((position, next_id, improved))
-                    next_id += 1
-            for index, candidate in enumerate(nearest if best is None and not candidates else ()):
-                rows.append((*self._candidate_row(next_id + index, summary.batch, candidate, False), 0))
-            connection.executemany(_NEW_CANDIDATE, [(*values, row_digest(*values)) for values in rows])
-            record = to_json(summary)
-            batch = (
-                record["batch"],
-                record["evaluations"],
-                record["seconds"],
-                record["best_objective"],
-                record["phase"],
-                dump(record["details"]),
-                int(done),
-            )
-            connection.execute(
-                f"INSERT INTO batches ({_BATCH}, digest) VALUES ({marks(batch)}, ?)",
-                (*batch, row_digest(*batch)),
-            )
-            connection.execute(
-                "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)",
-                (record["batch"], blob, row_digest(record["batch"], blob)),
-            )
-        ids = {position: row_id for position, row_id, _ in inserted}
-        improved_at = {position for position, _, improved in inserted if improved}
-        self._kept = _Kept(
-            ids=np.array([old.ids[i] if i < len(old.ids) else ids[int(i)] for i in front], dtype=np.int64),
-            improved=np.array(
-                [old.improved[i] if i < len(old.ids) else int(i) in improved_at for i in front], bool
-            ),
-            points=everything[front],
+                connection.execute(f"DELETE FROM candidates {NEAREST}")
+            wanted = on_front[len(old.ids) :].copy()
+            if improvement is not None:
+                wanted[improvement] = True
+            designs = [
+                (candidates[index], index == improvement, bool(on_front[len(old.ids) + index]))
+                for index in map(int, np.flatnonzero(wanted))
+            ]
+            if best is None and not candidates:
+                designs = [(one, False, False) for one in nearest]
+            first = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
+            for row_id, design in enumerate(designs, first):
+                insert(connection, "candidates", *candidate_row(row_id, summary.batch, *design))
+            _write_summary(connection, summary, done, pack_arrays(state))
+        new_ids = np.where(wanted, first - 1 + np.cumsum(wanted), -1)
+        ids = np.concatenate([old.ids, new_ids])
+        improved = np.concatenate(
+            [old.improved, np.arange(len(candidates)) == (-1 if improvement is None else improvement)]
         )
+        self._kept = KeptFront(ids[front], improved[front], everything[front])
         if programs is not None:
             self._rest, self._far, self._open = programs.rest, programs.far, False
             self._best_id = self.best_objective = None
         if improvement is not None:
-            self._best_id = ids[len(old.ids) + improvement]
+            self._best_id = int(new_ids[improvement])
             self.best_objective = self.objective.scalar(candidates[improvement].cost)
         self.batches, self.done = summary.batch + 1, done
         self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
@@ -293,9 +227,7 @@ class StudyRecord(Closing):
         text = dump(record)
         with self._store.transaction("starting a session") as connection:
             number = connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
-            connection.execute(
-                "INSERT INTO sessions VALUES (?, ?, ?)", (number, text, row_digest(number, text))
-            )
+            insert(connection, "sessions", number, text)
 
     def keep_programs(self, programs: DecidedPrograms, *, open: bool = False) -> None:
         """Keep what the programs do beside the tasks, before the first batch: later costs have it in them.
@@ -303,9 +235,8 @@ class StudyRecord(Closing):
         Args:
             open: whether a batch is to decide yet which operators run as one unit (`record`).
         """
-        row = (_PROGRAMS, programs.record(open=open))
         with self._store.transaction("recording the programs") as connection:
-            connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (*row, row_digest(*row)))
+            insert(connection, "meta", _PROGRAMS, programs.record(open=open))
         self._rest, self._units, self._far = programs.rest, programs.units, programs.far
         self._open = open
 
@@ -318,11 +249,8 @@ class StudyRecord(Closing):
 
         A second record of a key takes the place of the first. Raises StorageError when the disk is full or fails.
         """
-        row = (key, dump(record))
         with self._store.transaction("recording a measurement") as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?)", (*row, row_digest(*row))
-            )
+            insert(connection, "measurements", key, dump(record), otherwise="REPLACE")
         self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
 
     def measurements(self) -> dict[str, Json]:
@@ -337,32 +265,12 @@ class StudyRecord(Closing):
         """
         with self._store.transaction("recording a validation") as connection:
             number = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM validations").fetchone()[0]
-            row = (design, number, dump(record))
-            connection.execute(
-                "INSERT OR REPLACE INTO validations VALUES (?, ?, ?, ?)", (*row, row_digest(*row))
-            )
+            insert(connection, "validations", design, number, dump(record), otherwise="REPLACE")
 
     def validations(self) -> list[Json]:
         """The designs chosen to be measured, in the order they were kept."""
         rows = self._rows("SELECT record FROM validations ORDER BY number")
         return [self._trusted("a validated design", partial(load, record)) for (record,) in rows]
-
-    def _points(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
-        names = self.objective.front_metrics
-        points = np.array(
-            [[metric(candidate.cost, name) for name in names] for candidate in candidates], dtype=np.float64
-        ).reshape(len(candidates), len(names))
-        for candidate, point in zip(candidates, points, strict=True):
-            if not np.isfinite(point).all() or not np.isfinite(candidate.objective):
-                raise ValueError(f"a candidate's cost is not finite: {candidate.cost}")
-            if candidate.tasks != self.tasks or len(candidate.mappings) != len(self.tasks):
-                raise ValueError("a candidate's tasks are not those of the study")
-        return points
-
-    def _none_kept(self) -> _Kept:
-        return _Kept(
-            np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, len(self.objective.front_metrics)))
-        )
 
     def _improvement(self, candidates: Sequence[Candidate], best: float | None) -> int | None:
         """Index of the batch's best candidate if it beats the best so far."""
@@ -371,29 +279,6 @@ class StudyRecord(Closing):
             return None
         index = int(np.argmin(scores))
         return index if best is None or scores[index] < best else None
-
-    @property
-    def _best_position(self) -> int | None:
-        found = np.flatnonzero(self._kept.ids == self._best_id)
-        return int(found[0]) if len(found) else None
-
-    @staticmethod
-    def _candidate_row(row_id: int, batch: int, candidate: Candidate, improved: bool) -> tuple[object, ...]:
-        record = candidate_to_json(candidate)
-        cost = record["cost"]
-        return (
-            row_id,
-            batch,
-            *_accelerator_columns(candidate.accelerator),
-            dump({"mappings": record["mappings"]}),
-            cost["latency_cycles"],
-            cost["energy_pj"],
-            cost["area_mm2"],
-            cost["source"],
-            record["samples"],
-            record["objective"] + 0.0,  # SQLite keeps no sign of zero
-            int(improved),
-        )
 
     # ------------------------------------------------------------------ reading
 
@@ -424,7 +309,7 @@ class StudyRecord(Closing):
 
     def nearest(self) -> list[Candidate]:
         """The designs nearest to feasible, nearest first, of a study without candidates."""
-        return self._select(f"{_NEAREST} ORDER BY id")
+        return self._select(f"{NEAREST} ORDER BY id")
 
     def summaries(self) -> list[BatchSummary]:
         """One summary a batch, in order."""
@@ -514,21 +399,12 @@ class StudyRecord(Closing):
         problem = self._rows("PRAGMA integrity_check(1)")[0][0]
         if problem != "ok":
             raise STUDY.damaged(self.path, str(problem))
-        columns = {
-            "meta": ("key", "value"),
-            "tasks": ("position", "task"),
-            "sessions": ("number", "record"),
-            "batches": tuple(_BATCH.split(", ")),
-            "candidates": tuple(_CANDIDATE.split(", ")),
-            "snapshot": ("batch", "arrays"),
-            "measurements": ("key", "record"),
-            "validations": ("design", "number", "record"),
-        }
         with self._store.snapshot("verifying it"):
-            for table, names in columns.items():
-                for *values, stored in self._rows(
-                    f"SELECT {', '.join(names)}, digest FROM {table} ORDER BY 1"
-                ):
+            for (table,) in self._rows("SELECT name FROM sqlite_schema WHERE type = 'table'"):
+                columns = (
+                    "batch, arrays, digest" if table == "snapshot" else "*"
+                )  # its key is always the same
+                for *values, stored in self._rows(f"SELECT {columns} FROM {table} ORDER BY 1"):
                     if row_digest(*values) != stored:
                         raise STUDY.damaged(
                             self.path, f"the checksum of {table} row {values[0]!r} does not match"
@@ -579,10 +455,10 @@ class StudyRecord(Closing):
         """Read what `record` needs to know of the batches before."""
         rows = self._rows("SELECT id, improved FROM candidates WHERE front = 1 ORDER BY id")
         members = self._select("WHERE front = 1 ORDER BY id")
-        self._kept = _Kept(
+        self._kept = KeptFront(
             ids=np.array([row[0] for row in rows], dtype=np.int64),
             improved=np.array([row[1] for row in rows], dtype=bool),
-            points=self._points(members),
+            points=front_points(members, self.objective, self.tasks),
         )
         best = self.best()
         if best is not None:
@@ -596,26 +472,10 @@ class StudyRecord(Closing):
 
     def _select(self, clause: str) -> list[Candidate]:
         found = []
-        for row in self._rows(f"SELECT {_CANDIDATE} FROM candidates {clause}"):
-            found.append(self._trusted(f"candidate {row[0]}", partial(self._candidate, row)))
+        for row in self._rows(f"SELECT {', '.join(COLUMNS)} FROM candidates {clause}"):
+            read = partial(candidate_of_row, row, self.tasks, self._clocks)
+            found.append(self._trusted(f"candidate {row[0]}", read))
         return found
-
-    def _candidate(self, row: tuple[Any, ...]) -> Candidate:
-        named = dict(zip(_CANDIDATE.split(", "), row, strict=True))
-        data = {
-            "accelerator": load(named["accelerator"]),
-            "mappings": load(named["mappings"])["mappings"],
-            "cost": {key: named[key] for key in ("latency_cycles", "energy_pj", "area_mm2", "source")}
-            | {"clock_mhz": load(named["accelerator"]).get("clock_mhz") if self._clocks else None},
-            "samples": named["samples"],
-            "objective": named["objective"],
-            "front": bool(named["front"]),
-        }
-        candidate = candidate_from_json(data, self.tasks)
-        found, expected = candidate.accelerator.config_hash, named["config_hash"]
-        if found != expected:
-            raise ValueError(f"its accelerator has hash {found}, not {expected}")
-        return candidate
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with STUDY.errors(self.path, "reading it"):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from baco.common.arrays import pack_arrays, unpack_arrays
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import Requirement, requirement
 from baco.exploration.candidate import Candidate, Cost
@@ -16,7 +17,6 @@ from baco.exploration.cost.infeasible import PREFIX, bounds
 from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms
 from baco.exploration.search.searcher import BatchResult, Searcher, SearchSetup
 from baco.exploration.space import DesignSpace
-from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
 from baco.workloads.network import Task
 from tests.explore.study_helpers import equal_states
 

@@ -13,7 +13,6 @@ from baco.compiler.network.quantise import quantise, sketch
 from baco.exploration.cost.rest import rest_costs, rest_in_space, rest_of_programs
 from baco.exploration.hardware import with_units
 from baco.exploration.importance import ImportanceEstimator
-from baco.exploration.measure.energy import counted_energy
 from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
@@ -22,6 +21,7 @@ from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
+from baco.sim.energy import counted_energy
 from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Workload

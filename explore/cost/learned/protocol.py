@@ -18,10 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from baco.common.arrays import Arrays, pack_arrays, unpack_arrays
 from baco.common.errors import InputError, Location
 from baco.common.files import atomic_write, read_input
 from baco.common.portable import Floats
-from baco.exploration.studies._snapshot import Arrays, pack_arrays, unpack_arrays
 
 __all__ = ["Arrays", "Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
 

@@ -14,8 +14,8 @@ from baco.bench.sets.sets import RANKED, samples, set_of_shape
 from baco.common.errors import InputError
 from baco.compiler.mapping.text import mapping_text
 from baco.compiler.schedules.text import layer_text, schedule_text
-from baco.exploration.measure.energy import counted_energy
 from baco.exploration.measure.layer import measure_layer, schedule_for
+from baco.sim.energy import counted_energy
 
 _LEAST_ROWS: dict[SetName, int] = {
     "micro": 300, "train": 1000, "test": 1000, "packed": 300, "packed-test": 200,

@@ -14,6 +14,7 @@ from baco.common.errors import InputError
 from baco.common.files import atomic_write
 from baco.common.locks import Claims
 from baco.exploration.executors.base import Need
+from baco.exploration.measure.measurement import Measurement
 from baco.sim.job import SimulationError
 
 
@@ -56,6 +57,27 @@ class Square:
         if self.log is not None:
             with open(self.log, "a", encoding="ascii") as file:
                 file.write(f"{what} {self.n}\n")
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A measurement of nothing, after a while; made twice, it is another one."""
+
+    n: int
+    wait: float
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"job {self.n}"
+
+    @property
+    def key(self) -> str:
+        return str(self.n)
+
+    def run(self) -> Measurement:
+        time.sleep(self.wait)
+        return Measurement("measured", cycles=1, energy_pj=1.0, seconds=time.time())
 
 
 class FolderShelf:

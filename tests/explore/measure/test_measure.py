@@ -27,13 +27,13 @@ from baco.compiler.schedules.schedule import (
     Schedule,
 )
 from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
-from baco.exploration.measure.energy import counted_energy
 from baco.exploration.measure.layer import first_difference, measure_layer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore, measurement_key
-from baco.exploration.measure.writer import last_writer
+from baco.sim.energy import counted_energy
 from baco.sim.job import Limits, MainMemory
 from baco.sim.trace import Log, LogEntry
+from baco.sim.trace.writer import last_writer
 from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import baco.exploration.measure.session as running
+from baco.common.arrays import unpack_arrays
 from baco.common.errors import BacoError, StorageError
 from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import write_study_report
-from baco.exploration.studies._snapshot import unpack_arrays
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
 from tests.explore import forgery

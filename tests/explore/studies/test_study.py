@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baco.common.arrays import pack_arrays, unpack_arrays
 from baco.common.errors import StorageError
 from baco.exploration._database import row_digest
 from baco.exploration.candidate import Candidate
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
-from baco.exploration.studies import study as study_module
-from baco.exploration.studies._snapshot import pack_arrays, unpack_arrays
+from baco.exploration.studies import kept
 from baco.exploration.studies.study import StudyRecord
 from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 
@@ -136,7 +136,7 @@ def test_thinning_covers_the_front() -> None:
 def test_a_large_front_is_thinned_alike_with_and_without_reopening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study_module, "FRONT_LIMIT", 5)
+    monkeypatch.setattr(kept, "FRONT_LIMIT", 5)
     names = Objective.parse("edp").front_metrics
     recorded = batches(40)
     straight = filled(tmp_path / "straight.sqlite", 40)
@@ -383,8 +383,8 @@ def test_damage_is_named(tmp_path: Path, damage: Callable[[Path], None], message
 def test_rows_with_a_right_checksum_and_wrong_content_are_named(tmp_path: Path) -> None:
     path = filled(tmp_path / "s.sqlite", 2)
     connection = sqlite3.connect(path)
-    names = study_module._CANDIDATE.split(", ")
-    row = list(connection.execute(f"SELECT {study_module._CANDIDATE} FROM candidates ORDER BY id").fetchone())
+    names = kept.COLUMNS
+    row = list(connection.execute(f"SELECT {', '.join(names)} FROM candidates ORDER BY id").fetchone())
     accelerator = json.loads(row[names.index("accelerator")])
     accelerator["dim"] = 2 * accelerator["dim"]
     row[names.index("accelerator")] = json.dumps(accelerator)

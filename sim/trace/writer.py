@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baco.accel.isa import decode
-from baco.sim.trace import Log, LogEntry
+from baco.sim.trace.log import Log, LogEntry
 
 __all__ = ["last_writer"]
 
