@@ -106,7 +106,7 @@ def kill_and_resume(tmp_path: Path, kills: int, layers: int) -> None:
 
 
 def test_killed_and_resumed(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, 2, 6)
+    kill_and_resume(tmp_path, 2, 4)
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_validation_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
-    runs = Runs(explored(tmp_path / "study", products(12), samples=30))
+    runs = Runs(explored(tmp_path / "study", products(6), samples=30))
     child = subprocess.Popen(
         [sys.executable, str(CHILD), str(runs.study), str(runs.log), "1"],
         stdout=subprocess.PIPE,

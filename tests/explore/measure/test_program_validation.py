@@ -30,6 +30,8 @@ from baco.workloads.problem import Problem
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import small_space
 
+pytestmark = pytest.mark.usefixtures("no_neighbours")
+
 NETWORK = "resnet18:image=32"
 SCHEMA = Path(__file__).parents[3] / "baco" / "exploration" / "report" / "summary.schema.json"
 

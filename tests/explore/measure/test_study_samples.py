@@ -24,6 +24,8 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Network
 from tests.explore.validate_helpers import small_space
 
+pytestmark = pytest.mark.usefixtures("no_neighbours")
+
 SCHEMA = Path(__file__).parents[3] / "baco" / "exploration" / "report" / "summary.schema.json"
 #: Far from standard normal numbers, which are what ranges are taken from without samples.
 SAMPLES = np.random.default_rng(5).uniform(0, 255, (3, 1, 3, 8, 8)).astype(np.float32)

@@ -37,6 +37,8 @@ from tests.explore.report_helpers import report_data as random_report
 from tests.explore.study_helpers import new_study
 from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
 
+pytestmark = pytest.mark.usefixtures("no_neighbours")
+
 EDP = Objective.parse("edp")
 
 

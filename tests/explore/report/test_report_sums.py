@@ -35,7 +35,7 @@ from tests.explore import report_helpers as helpers
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import fake_measuring, made_up, small_space
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("no_neighbours")]
 
 #: Sums of some hundred numbers, in whatever order.
 ROUNDING = 1e-12
@@ -68,8 +68,9 @@ def search(
     )
 
 
-def check(folder: Path) -> None:
-    found = deviations(folder)
+def check(folder: Path, *, script: bool = False) -> None:
+    """`script`: what the page draws and saves, too."""
+    found = deviations(folder, script=script)
     assert found
     assert {name: value for name, value in found.items() if value > ROUNDING} == {}
 
@@ -96,7 +97,7 @@ def copied(studies: Callable[[str], Path], network: str, folder: Path) -> None:
 @pytest.mark.parametrize("network", [IMAGE, TEXT])
 def test_predicted_parts_add_up(tmp_path: Path, studies: Callable[[str], Path], network: str) -> None:
     copied(studies, network, tmp_path)
-    check(tmp_path)
+    check(tmp_path, script=True)
     data = report_data(tmp_path / FILE_NAME)
     kinds = {(one.kind, one.on) for costs in data.costs if costs for one in costs.entries}
     assert (("group", "accelerator") if network == IMAGE else ("operator", "host")) in kinds
@@ -106,16 +107,19 @@ def test_predicted_parts_add_up(tmp_path: Path, studies: Callable[[str], Path], 
             assert one.runs > 0 or one.groups
 
 
-@pytest.mark.parametrize("objective", ["latency", "energy"])
-def test_other_objectives_add_up(tmp_path: Path, objective: str) -> None:
-    search(tmp_path, [IMAGE], objective)
-    check(tmp_path)
-
-
-@pytest.mark.parametrize("options", [{"cost_model": "reference"}, {"whole": False}, {"fusion": False}])
-def test_other_costs_add_up(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Of layers alone, by either model, and of programs without groups."""
-    search(tmp_path, [TEXT], **options)
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [
+        (IMAGE, {"objective": "energy"}),
+        pytest.param(IMAGE, {"objective": "latency"}, marks=pytest.mark.slow),
+        (TEXT, {"cost_model": "reference"}),
+        (TEXT, {"whole": False}),
+        (TEXT, {"fusion": False}),
+    ],
+)
+def test_other_objectives_and_costs_add_up(tmp_path: Path, network: str, options: dict[str, Any]) -> None:
+    """Of other metrics; of layers alone, by either model, and of programs without groups."""
+    search(tmp_path, [network], **options)
     check(tmp_path)
 
 
@@ -157,7 +161,7 @@ def test_measured_programs_add_up(
         search(tmp_path, ["resnet18:image=32", IMAGE], weights=[3.0, 0.5])
         check(tmp_path)
     validate_file(tmp_path / FILE_NAME, ValidationOptions(2, 0))
-    check(tmp_path)
+    check(tmp_path, script=True)
     data = report_data(tmp_path / FILE_NAME)
     costs = data.best_costs
     assert costs.measured is not None
