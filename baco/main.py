@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import importlib
 import io
 import os
 import sys
@@ -26,8 +27,29 @@ _NO_SPACE_OR_RIGHTS = {
 #: What is wrong with a name that a user gave, wherever it is first used.
 _BAD_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
 
-#: Commands whose functions cannot have their names.
-_NAMES = {"compile_": "compile", "run_program": "run"}
+#: Commands in the order that `baco --help` lists them in, each with the function that it is.
+COMMANDS = {
+    "explore": "baco.commands.explore:explore",
+    "validate": "baco.commands.validate:validate",
+    "compare": "baco.commands.compare:compare",
+    "evaluate": "baco.commands.evaluate:evaluate",
+    "networks": "baco.commands.networks:networks",
+    "fuse": "baco.commands.fuse:fuse",
+    "report": "baco.commands.report:report",
+    "init": "baco.commands.init:init",
+    "rtl": "baco.commands.rtl:rtl",
+    "isa": "baco.commands.isa:isa",
+    "export-chipyard": "baco.commands.export_chipyard:export_chipyard",
+    "compile": "baco.commands.compile:compile_",
+    "run": "baco.commands.run:run_program",
+    "opt": "baco.commands.opt:opt",
+    "simulate": "baco.commands.simulate:simulate",
+    "trace": "baco.commands.trace:trace",
+    "cosim": "baco.commands.cosim:cosim",
+    "mcp": "baco.commands.mcp:mcp",
+    "doctor": "baco.commands.doctor:doctor",
+    "completion": "baco.commands.completion:completion",
+}
 
 
 def main() -> None:
@@ -56,8 +78,6 @@ def run(program: str, arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     command = command_line([program, *arguments])
     if f"_{program.upper()}_COMPLETE" in os.environ:  # a shell asks, see `baco completion`
-        import importlib
-
         importlib.import_module("typer.completion").completion_init()
     with at_command_line():
         return _ended(program, arguments, command)
@@ -88,69 +108,21 @@ def _ended(program: str, arguments: list[str], command: str) -> int:
 @functools.cache
 def _app(program: str) -> Any:
     """What typer makes of all commands."""
-    from typer.main import get_command
+    from baco.cli.groups import command_named, group_of
+    from baco.commands.root import bench, model, root
 
-    from baco.cli.checked import CommandGroup
-    from baco.commands.bench.group import bench
-    from baco.commands.compare import compare
-    from baco.commands.compile import compile_
-    from baco.commands.completion import completion
-    from baco.commands.cosim import cosim
-    from baco.commands.doctor import doctor
-    from baco.commands.evaluate import evaluate
-    from baco.commands.explore import explore
-    from baco.commands.export_chipyard import export_chipyard
-    from baco.commands.fuse import fuse
-    from baco.commands.init import init
-    from baco.commands.isa import isa
-    from baco.commands.mcp import mcp
-    from baco.commands.model import model
-    from baco.commands.networks import networks
-    from baco.commands.opt import opt
-    from baco.commands.report import report
-    from baco.commands.root import root
-    from baco.commands.rtl import rtl
-    from baco.commands.run import run_program
-    from baco.commands.simulate import simulate
-    from baco.commands.trace import trace
-    from baco.commands.validate import validate
-
-    app = CommandGroup(
-        name=program,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
     if program == "explore":
-        app.command()(explore)
-        return get_command(app)
-    for command in (
-        explore,
-        validate,
-        compare,
-        evaluate,
-        networks,
-        fuse,
-        report,
-        init,
-        rtl,
-        isa,
-        export_chipyard,
-        compile_,
-        run_program,
-        opt,
-        simulate,
-        trace,
-        cosim,
-        mcp,
-        doctor,
-        completion,
-    ):
-        app.command(name=_NAMES.get(command.__name__))(command)
-    app.add_typer(bench, name="bench")
-    app.add_typer(model, name="model")
-    app.callback(invoke_without_command=True)(root)
-    return get_command(app)
+        return command_named(program, COMMANDS[program])
+    groups = {
+        "bench": lambda: group_of("bench", bench, lambda: _commands_of_bench().BENCH),
+        "model": lambda: group_of("model", model, lambda: _commands_of_bench().MODEL),
+    }
+    return group_of(program, root, lambda: COMMANDS | groups)
+
+
+def _commands_of_bench() -> Any:
+    """Tables of commands that only a checkout has."""
+    return importlib.import_module("baco.bench.commands")
 
 
 def _exit_code(error: Exception, command: str) -> int:

@@ -11,7 +11,15 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.bench.kernels import earlier_rows, measured_cycles, memories_of
+from baco.bench.kernels import (
+    PRODUCTS_MACHINE,
+    STAGES,
+    earlier_rows,
+    kernels,
+    kernels_page,
+    measured_cycles,
+    memories_of,
+)
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.compiler import row_functions
@@ -22,7 +30,7 @@ from baco.compiler.language.jit import BoundLaunch, Options, jit
 from baco.compiler.language.names import const
 from baco.compiler.language.primitives import PRIMITIVES
 
-__all__ = ["ATTENTION", "CAUSAL", "attention", "attention_page"]
+__all__ = ["ATTENTION", "CAUSAL", "all_kernels", "all_kernels_page", "attention", "attention_page"]
 
 #: Has units for functions of rows.
 _MACHINE = "gemmini-transformer"
@@ -31,6 +39,8 @@ _MACHINE = "gemmini-transformer"
 ATTENTION = ((8, 512, 64, 16), (12, 512, 64, 16), (12, 197, 64, 16), (8, 1024, 64, 8))
 #: The same where tokens see those before them and themselves.
 CAUSAL = ((8, 512, 64, 16),)
+#: Stages of `all_kernels` beside those of products.
+_OF_ATTENTION = {"attention": ATTENTION, "causal": CAUSAL}
 #: Of scores, of a step of a score in the softmax, of results.
 _SCALES = (0.002, 0.05, 0.02)
 
@@ -77,6 +87,41 @@ def attention(
         atomic_write(folder / "attention.json", json.dumps(list(rows.values()), indent=1) + "\n")
         atomic_write(folder / "attention.md", attention_page(list(rows.values())))
     return list(rows.values())
+
+
+def all_kernels(
+    *,
+    machine: str = PRODUCTS_MACHINE,
+    stages: Sequence[str] = (*STAGES, *_OF_ATTENTION),
+    out: Path = Path("baco-bench"),
+    watch: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules; and
+    attention, causal too, on a machine with units for functions of rows, against the time of its products alone.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+
+    Args:
+        machine (--accelerator): what products run on.
+        stages (--only): products, published, attention, causal; repeatable; by default all stages.
+        out: folder for kernels.* and attention.* (md, json).
+
+    Raises as `kernels` and `attention`.
+    """
+    of_products = [one for one in stages if one not in _OF_ATTENTION]
+    rows = kernels(machine=machine, stages=of_products, out=out, watch=watch) if of_products else []
+    if len(of_products) < len(stages):
+        whole, causal = (of if one in stages else () for one, of in _OF_ATTENTION.items())
+        rows += attention(whole, causal, out=out, watch=watch)
+    return rows
+
+
+def all_kernels_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Both pages."""
+    products = [one for one in rows if "product" in one]
+    others = [one for one in rows if "attention" in one]
+    pages = [kernels_page(products)] if products else []
+    return "\n".join([*pages, *([attention_page(others)] if others else [])])
 
 
 def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator, masked: bool) -> dict[str, Any]:

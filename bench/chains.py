@@ -7,10 +7,13 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
+from baco.bench.experiment import check_names
 from baco.common.errors import BacoError, InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.compiler.network.calibrate import random_inputs
@@ -59,18 +62,25 @@ def chain_network(name: str) -> Network:
 
 
 def chains(
-    names: Sequence[str],
+    names: Sequence[str] = (*PRODUCT_CHAINS, *CONVOLUTION_CHAINS),
     *,
     machine: str = _MACHINE,
-    seeds: int = 1,
-    out: Path,
+    seeds: Annotated[int, Interval(ge=1, le=100)] = 1,
+    out: Path = Path("baco-bench"),
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each chain: cycles and bytes of main memory as measured, as one unit and one by one, and as predicted.
+    """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted.
 
-    A chain that does not fit as one unit has `fused` None and the reason. Seeds change weights and inputs. Raises BacoError for a
-    result that is not what numpy's integers give, and what compiling and simulating raise.
+    Args:
+        names (--chain): repeatable: G1 to G12, C1 to C8; by default all.
+        machine (--accelerator): what they run on.
+        seeds: weights and inputs of each.
+        out: folder for chains.md and chains.json.
+
+    A chain that does not fit as one unit has `fused` None and the reason. Raises InputError for another name, BacoError for a result
+    that is not what numpy's integers give, and what compiling and simulating raise.
     """
+    check_names(names, (*PRODUCT_CHAINS, *CONVOLUTION_CHAINS), "chain", "chain")
     folder, accelerator = output_folder(out), load_accelerator(machine)
     rows = []
     for name in names:

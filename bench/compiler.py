@@ -27,7 +27,7 @@ from baco.compiler.styles import Operands, emit_layer, workspaces
 from baco.sim.engines.program import run_program
 from baco.sim.job import MainMemory, Simulation
 
-__all__ = ["MeasuredProgram", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
+__all__ = ["MeasuredProgram", "Row", "bench_compiler", "layer_program", "report_text"]
 
 Progress = Callable[[str], None]
 
@@ -96,16 +96,19 @@ def bench_compiler(
     sets: Sequence[str] = ("resnet50", "gemm"),
     *,
     only: str | None = None,
+    out: Path | None = None,
     memory: MainMemory | None = None,
     progress: Progress = lambda _: None,
 ) -> dict[str, Any]:
-    """Compile and run every layer of the sets twice: as the compiler chooses, and as Gemmini's default tiling says.
+    """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling.
 
     Args:
-        sets: names known to `baco.bench.layer_shapes`.
-        only: run layers whose name contains it.
-        memory: its timing; the default has the accelerator's bandwidth.
-        progress: gets a line for each layer.
+        accelerator: that is compiled for.
+        sets (--set): resnet50, gemm; repeatable; by default both.
+        only: layers whose name contains this text.
+        out: folder for compiler-quality.md and compiler-quality.json.
+
+    `memory` is its timing, by default with the accelerator's bandwidth; `progress` gets a line for each layer.
 
     Raises InputError for an unknown set or when nothing is left to run, BacoError when the two programs of a layer, or
     RTL and functional model, disagree, and whatever compiling and simulating raise.
@@ -121,7 +124,7 @@ def bench_compiler(
         against = f", {row.against:.3f} of the default tiling" if row.against else ""
         progress(f"{row.set} {row.layer}: {row.ours.cycles:,} cycles, {row.ratio:.3f} of the bound{against}")
     ratios = [row.against for row in rows if row.against]
-    return {
+    result = {
         "accelerator": accelerator.name,
         "config_hash": accelerator.config_hash,
         "tools": tools,
@@ -133,6 +136,12 @@ def bench_compiler(
             asdict(row) | {"bound": row.bound, "ratio": row.ratio, "against": row.against} for row in rows
         ],
     }
+    if out is not None:
+        folder = output_folder(out)
+        page = f"# Programs of the compiler on the RTL\n\n{report_text(result)}"
+        atomic_write(folder / "compiler-quality.md", page)
+        atomic_write(folder / "compiler-quality.json", json.dumps(result, indent=2, allow_nan=False) + "\n")
+    return result
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
@@ -292,12 +301,3 @@ def report_text(result: dict[str, Any]) -> str:
         )
     versions = ", ".join(f"{name} {version}" for name, version in result["tools"].items())
     return "\n".join([*lines, "", f"Tools: {versions}."]) + "\n"
-
-
-def write_report(result: dict[str, Any], folder: Path) -> None:
-    """Write `compiler-quality.md` and `compiler-quality.json`. Raises StorageError."""
-    output_folder(folder)
-    atomic_write(
-        folder / "compiler-quality.md", f"# Programs of the compiler on the RTL\n\n{report_text(result)}"
-    )
-    atomic_write(folder / "compiler-quality.json", json.dumps(result, indent=2, allow_nan=False) + "\n")

@@ -10,9 +10,10 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
 
 from baco.accel.config import Accelerator
 from baco.common.files import atomic_write, output_folder
@@ -49,13 +50,20 @@ def yolo_layer(number: int) -> Layer:
 
 def bench_directions(
     *,
-    seeds: int = 10,
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 10,
     layers: Sequence[int] = range(len(YOLO)),
     accelerator: Accelerator | None = None,
-    out: Path | None = None,
+    out: Path | None = Path("baco-bench"),
     watch: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Calls of each method until either quality, by layer and seed (None: not within 2,000); written after every seed."""
+    """Schedules by directions: evaluations that Q-learning needs, against all directions and random ones.
+
+    Args:
+        seeds: searches of each, with seeds 0, 1, ...
+        out: folder for directions.md and directions.json, written after every seed.
+
+    Returns calls of each method until either quality, by layer and seed (None: not within 2,000).
+    """
     machine = accelerator or Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
     spaces = {number: DirectionSpace(yolo_layer(number), machine) for number in layers}
     cycles = {

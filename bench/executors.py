@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic import PositiveInt
 
 from baco.bench.kills import KillResult, kill_runs
 from baco.bench.runs import RunKey, RunTask, SearchRun
@@ -51,29 +54,33 @@ _Measure = Callable[[dict[str, Any] | None], Iterable[dict[str, Any]]]
 
 
 def bench_executors(
-    out: str | Path,
+    out: str | Path = "baco-bench",
     executors: Sequence[str] = EXECUTORS,
     stages: Sequence[str] = STAGES,
     *,
-    tasks: int = 10_000,
-    kills: int = 50,
-    many: int = _MANY,
+    tasks: PositiveInt = 10_000,
+    kills: Annotated[int, Interval(ge=0, le=10_000)] = 50,
+    many: Annotated[int, Interval(ge=1, le=1024)] = _MANY,
     note: Note = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure executors. `executors.json` and `executors.md` in `out` are written after each stage, and keep what they have of
-    other stages and executors.
+    """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
 
     Args:
-        stages: some of `STAGES`.
+        executors (--executor): local, ray; repeatable; by default both.
+        stages (--only): short, many, searches, kills, recorded; repeatable; by default all stages.
         tasks: short tasks that two workers share.
         kills: of workers and drivers, for each executor, in studies of a few each; those that were kept before count.
-        many: workers of the simulated cluster.
-        note: told what begins, and how far kills are.
+        many: workers that sleep: a simulated cluster.
+        out: folder for executors.md and executors.json.
 
     Returns what is in `executors.json`: by stage, and in it by executor.
 
-    Raises InputError for other stages, where Ray is wanted and not installed, and for a file of results that is none.
+    Raises InputError for other stages and executors, where Ray is wanted and not installed, and for a file of results that is none.
     """
+    for name in executors:
+        ExecutorChoice(name)  # raises for others
     for stage in stages:
         if stage not in STAGES:
             raise InputError(f"there is no stage '{stage}'", hint=did_you_mean(stage, STAGES))

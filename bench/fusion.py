@@ -6,12 +6,17 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic import PositiveInt
 
 from baco.accel.presets import load_accelerator
+from baco.bench.buffers import buffers as buffer_rows
+from baco.bench.buffers import buffers_table
 from baco.bench.whole_programs import ProgramRow, program_cost
 from baco.common.files import atomic_write, output_folder
 from baco.exploration.measure.session import ValidationOptions, ValidationProgress, validate_file
@@ -30,23 +35,31 @@ _KINDS = {"alone": False, "fused": True}
 
 
 def fusion(
-    networks: Sequence[str],
+    networks: Sequence[str] = FUSION_NETWORKS,
     *,
-    samples: int,
-    seeds: int,
-    out: Path,
-    areas: Sequence[float] = (),
+    samples: PositiveInt = 2000,
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 3,
+    out: Path = Path("baco-bench"),
+    areas: Sequence[Annotated[float, Interval(ge=0.01)]] = (),
+    buffers: bool = False,
     progress: ValidationProgress | None = None,
+    watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Search for each network and seed, with groups and without; run the best predicted design of each as a whole program on the
-    RTL, every operator compared; a row a network and area.
+    """Searches with groups of operators and without, within the same area: their best designs on the RTL, every operator compared.
 
     Args:
-        areas: limits in mm²; that of the default machine where none is given.
+        networks (--network, -n): repeatable; by default four networks.
+        samples: budget of each search in design points.
+        seeds: searches of each, with seeds 0, 1, ...
+        out: folder for fusion.md and .json, studies and finished runs.
+        areas (--area, MM2): limit in mm²; repeatable; by default the area of gemmini-default.
+        buffers: instead, by prediction alone: where fusion pays and why not, by the size of scratchpad and accumulator.
 
     Studies are kept in `out`, with what was measured: an interrupted benchmark goes on where it was. Raises BacoError for a
     wrong result, and what searching, compiling and simulating raise.
     """
+    if buffers:
+        return buffer_rows(networks, out=out, watch=watch)
     folder = output_folder(out)
     usual = load_accelerator(_MACHINE).area_mm2
     rows = []
@@ -84,7 +97,9 @@ def fusion(
 
 
 def fusion_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The page: for each network and area the seed of the median gain, and all gains."""
+    """The page: for each network and area the seed of the median gain, and all gains; or that of buffers."""
+    if "gain" not in rows[0]:
+        return buffers_table(rows)
     lines = [
         "# Fusion: the best designs of searches with groups of operators and without",
         "",

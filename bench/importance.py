@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import PositiveInt
 
 from baco.bench.runs import RunKey, SearchRun, execute
 from baco.common.files import atomic_write, output_folder
@@ -59,19 +60,43 @@ class ImportanceRow:
     high: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class ImportanceBench:
+    """What `bench_importance` found, with `samples` for each run."""
+
+    rows: tuple[ImportanceRow, ...]
+    samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"shares": list(SHARES), "rows": [vars(row) for row in self.rows]}
+
+    def text(self) -> str:
+        """The table as a page in Markdown."""
+        return _page(self.rows, self.samples)
+
+
 def bench_importance(
     networks: Sequence[str] | None = None,
     models: Sequence[str] = MODELS,
-    samples: int = 500,
+    samples: PositiveInt = 500,
     seeds: Iterable[int] = range(8),
     out: str | Path = "baco-bench",
     progress: Callable[[str], None] = lambda _: None,
-) -> list[ImportanceRow]:
-    """Run both searches on every network with every seed and compare them.
+) -> ImportanceBench:
+    """The main searcher with effort by importance against the same with even effort, at shares of an equal budget.
 
     Both begin with the same mappings, so that they part where the first local search does. Finished runs are kept in
-    `out`/runs; writes `out`/importance.md and importance.json. Raises InputError for unknown
-    networks and models.
+    the output folder: an interrupted benchmark goes on where it was.
+
+    Args:
+        networks (--network, -n): repeatable; by default four with 20 different layers or more.
+        models (--cost-model): reference, instruction; repeatable; both by default.
+        samples: budget of each run in design points.
+        seeds: runs of each, with seeds 0, 1, ...
+        out: folder for importance.md and .json, and finished runs.
+
+    Raises InputError for unknown networks and models.
     """
     space = load_space(SPACE)
     chosen = [check_cost_model(model, space) for model in models]
@@ -91,9 +116,10 @@ def bench_importance(
         for name, one in logs.items():
             rows.append(_row(model, name, runs[name][0][0].tasks, [one]))
         rows.append(_row(model, "", 0, list(logs.values())))
-    atomic_write(folder / "importance.json", json.dumps(to_json(rows), indent=1) + "\n")
-    atomic_write(folder / "importance.md", importance_page(rows, samples))
-    return rows
+    result = ImportanceBench(tuple(rows), samples)
+    atomic_write(folder / "importance.json", json.dumps(result.to_dict(), indent=1) + "\n")
+    atomic_write(folder / "importance.md", result.text())
+    return result
 
 
 def _make(name: str, setup: SearchSetup) -> Searcher:
@@ -121,13 +147,7 @@ def _row(model: CostModelName, name: str, layers: int, logs: list[np.ndarray]) -
     )
 
 
-def to_json(rows: Sequence[ImportanceRow]) -> dict[str, Any]:
-    """Plain JSON."""
-    return {"shares": list(SHARES), "rows": [vars(row) for row in rows]}
-
-
-def importance_page(rows: Sequence[ImportanceRow], samples: int) -> str:
-    """The table as a page in Markdown."""
+def _page(rows: Sequence[ImportanceRow], samples: int) -> str:
     header = ["model", "network", "layers", "pairs", *(f"at {share:.0%}" for share in SHARES)]
     cells = [
         [

@@ -33,7 +33,7 @@ __all__ = ["PRODUCTS", "STAGES", "earlier_rows", "kernels", "kernels_page", "mea
 #: What can be measured of a product.
 STAGES = ("products", "published")
 
-_MACHINE = "gemmini-default"
+PRODUCTS_MACHINE = "gemmini-default"
 #: Rows, columns, depth: a square product, and pointwise convolutions of ResNet-50.
 PRODUCTS = (
     (512, 512, 512),
@@ -70,7 +70,7 @@ def kernels(
     shapes: Sequence[tuple[int, int, int]] = PRODUCTS,
     *,
     blocks: tuple[int, int, int] = _BLOCKS,
-    machine: str = _MACHINE,
+    machine: str = PRODUCTS_MACHINE,
     stages: Sequence[str] = STAGES,
     out: Path,
     watch: Callable[[str], None] = lambda _: None,

@@ -6,10 +6,11 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Interval
 
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.bench.sets.sample import STRATA
@@ -20,7 +21,7 @@ from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.exploration.cost.evaluate import spearman
 from baco.exploration.cost.reference import access_counts, latency_terms
 
-__all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text", "write_report"]
+__all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text"]
 
 #: What predicts, and how it is called in tables.
 MODELS = {
@@ -84,14 +85,20 @@ def predictions(data: Dataset) -> dict[str, Floats]:
     }
 
 
-def bench_latency(name: str | Path = "test", seconds: float = 2.0) -> dict[str, Any]:
-    """Accuracy of the latency models on a measured set, by stratum, style, dataflow and accelerator, and evaluations a second.
+def bench_latency(
+    name: str | Path = "test",
+    seconds: Annotated[float, Interval(ge=0.0, le=600.0)] = 2.0,
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias, by stratum, style,
+    dataflow and accelerator; and evaluations a second.
 
     Args:
-        name: of a measured set, or a file.
-        seconds: for which evaluations are timed, one thread; 0 not at all.
+        name (--set): measured set (test, train, micro) or file.
+        seconds: time to spend on each measurement of speed, on one thread; 0: none.
+        out: folder for latency-model.md and latency-model.json.
 
-    Raises InputError as `read_dataset`.
+    Raises InputError as `read_dataset`, StorageError.
     """
     data = read_dataset(name)
     found = predictions(data)
@@ -123,6 +130,10 @@ def bench_latency(name: str | Path = "test", seconds: float = 2.0) -> dict[str, 
         }
     if seconds > 0:
         result["evaluations_per_s"] = throughput(data, seconds)
+    if out is not None:
+        folder = output_folder(out)
+        atomic_write(folder / "latency-model.md", report_text(result))
+        atomic_write(folder / "latency-model.json", json.dumps(result, indent=1) + "\n")
     return result
 
 
@@ -207,12 +218,3 @@ def report_text(result: dict[str, Any]) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
-
-
-def write_report(result: dict[str, Any], folder: str | Path) -> list[Path]:
-    """Write `latency-model.md` and `.json`. Raises StorageError where that is not possible."""
-    folder = output_folder(folder)
-    paths = [folder / "latency-model.md", folder / "latency-model.json"]
-    atomic_write(paths[0], report_text(result))
-    atomic_write(paths[1], json.dumps(result, indent=1) + "\n")
-    return paths

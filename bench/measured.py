@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveInt
+
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
+from baco.common.numbers import cycles_number
 from baco.common.provenance import versions
 from baco.common.text import markdown_text
 from baco.exploration.executors.engine import LOCAL, ExecutorChoice
@@ -61,31 +64,36 @@ class LoopRow:
 
 
 def bench_loop(
-    networks: Sequence[str],
-    budget: float,
+    networks: Sequence[str] = NETWORKS,
+    cycles: str | float = "100M",
     *,
-    samples: int,
-    area_limit: float | None,
-    seed: int,
-    out: Path,
-    work: Path,
+    samples: PositiveInt = 5000,
+    area_limit: float | None = 1.3197,
+    seed: int = 0,
+    out: Path = Path("results"),
+    work: Path = Path("baco-out/loop"),
     engine: ExecutorChoice = LOCAL,
-    watch: Callable[[str], Watch] | None = None,
+    watch: Callable[[float], Watch] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run the comparison and write `measured-loop.md` and `measured-loop.json` into `out`.
+    """Measured searches against searches without measurements, at equal budgets of simulated cycles.
 
     Both searches begin with the same study. Without measurements its predicted best design counts, measured at the end;
     with them, what the budget leads to. Measuring the final designs whole is outside the budget for both.
 
     Args:
-        budget: simulated cycles a network; samples, area_limit, seed: of the searches.
-        work: folder of the studies; finished measurements there are not made again.
-        watch: progress of a network's measured search.
-        say: one line a network.
+        networks (--network, -n): repeatable; by default the four networks of the comparison.
+        cycles (CYCLES): budget of simulated cycles a network.
+        samples: budget of each search.
+        area_limit (MM2): largest area in mm².
+        seed: of the searches.
+        out: folder for measured-loop.md and measured-loop.json.
+        work: folder of the studies and their measurements; resumed when there.
 
-    Raises InfeasibleError where a network has no design that can be measured.
+    `watch` makes what shows a network's measured search, of its budget. Raises InfeasibleError where a network has no design that can
+    be measured.
     """
+    budget = cycles_number(cycles, "--cycles")
     rows = []
     for name in networks:
         space = load_space("gemmini")
@@ -108,7 +116,7 @@ def bench_loop(
                 budget,
                 engine=engine,
                 learned=learned,
-                watch=watch(name) if watch else None,
+                watch=watch(budget) if watch else None,
             )
             for learned in (False, True)
         )

@@ -8,18 +8,22 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Interval
 
 from baco.accel.energy import EnergyTable
 from baco.common.errors import InputError, did_you_mean
+from baco.common.units import values_text
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.exploration.cost.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from baco.exploration.cost.reference import access_counts, latency_terms, total_energy
 from baco.exploration.search.exact_factors import ExactMappings
 from baco.workloads.inputs.load import load_network
+
+__all__ = ["bench_model", "random_batch", "values_text"]
 
 #: Layers that the random mappings are of, and the machine whose array bounds their spatial factors.
 NETWORKS = ("resnet50", "bert_base")
@@ -33,8 +37,10 @@ _TRYING = 0.4
 DEVICES = ("auto", "cpu", "cuda")
 
 
-def bench_model(seconds: float = 3.0, device: str = "auto", seed: int = 0) -> dict[str, Any]:
-    """Evaluations per second in float64, forward and with gradient, of random mappings of mixed loop orders.
+def bench_model(
+    seconds: Annotated[float, Interval(ge=0.1, le=600.0)] = 3.0, device: str = "auto", seed: int = 0
+) -> dict[str, Any]:
+    """Evaluations per second of the cost model in float64, forward and with gradient, of random mappings of mixed loop orders.
 
     Args:
         seconds: time to spend on each of the two measurements, preparation excluded.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
+from pydantic import PositiveInt
 
 from baco.accel.presets import load_accelerator
 from baco.bench.exhaustive import enumerate_all
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
+from baco.common.units import values_text
 from baco.exploration.cost.bound import capacity_bound, compulsory_bound
 from baco.exploration.cost.certificate import certify
 from baco.exploration.cost.exact import LayerSolver
@@ -53,25 +56,26 @@ Note = Callable[[str], None]
 def bench_optimality(
     networks: Sequence[str] | None = None,
     space: str = "gemmini",
-    samples: int = 5000,
+    samples: PositiveInt = 5000,
     seed: int = 0,
-    tolerance: float = 0.005,
+    tolerance: Annotated[float, Interval(ge=0.0, le=1.0)] = 0.005,
     small: bool = True,
     out: Path | None = None,
     engine: ExecutorChoice = HERE,
     note: Note = lambda text: None,
 ) -> dict[str, Any]:
-    """Judge the main searcher.
+    """Prove how near the optimum of the space the designs found by the main searcher are.
+
+    Each network with each area limit, and each small layer, is a task.
 
     Args:
-        networks: names or layer files (`TABLE.csv:NAME`); five built-in ones when None.
-        space: a space's name or file; also taken with area limited to that of gemmini-default.
+        networks (--network, -n): name or layer file (FILE.csv:NAME); repeatable; five by default.
+        space: gemmini, reference or a file; also taken with area limited to that of gemmini-default.
         samples: budget of each search in design points.
-        tolerance: bounds are proven to be within this ratio of the best design known.
-        small: also compare search and solver with brute force on small layers.
-        out: a folder for `optimality.csv`.
-        engine: where searches and proofs run, each network with each area limit and each small layer a task.
-        note: called with a line for each that is done; how far they are, they say on standard error.
+        seed: of the searches.
+        tolerance: how near to the optimum bounds are proven (ratio).
+        small: also try all mappings of some small layers.
+        out: folder for optimality.csv.
 
     Returns:
         `networks`: a row for each network and area limit (bounds and EDP in µJ·cycles; `gap`: how far the EDP
@@ -119,6 +123,13 @@ def bench_optimality(
         "networks": rows,
         "small_layers": layers,
     }
+
+
+def optimality_text(result: Mapping[str, Any]) -> str:
+    """Every row, and what they come to, in lines."""
+    rows = [*result["networks"], *result["small_layers"]]
+    whole = {name: value for name, value in result.items() if name not in ("networks", "small_layers")}
+    return "\n\n".join(values_text(one) for one in (*rows, whole))
 
 
 def search_edp(tasks: Sequence[Task], space: DesignSpace, samples: int, seed: int) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects import func
 
 from baco.accel.config import Accelerator
+from baco.bench.experiment import check_names
 from baco.common.files import atomic_write, output_folder
 from baco.compiler.blocks.analysis import Analysis
 from baco.compiler.blocks.pipelining import pipelined_loads
@@ -118,13 +119,18 @@ ACCELERATOR = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
 def bench_pipelining(
     kernels: Sequence[str] | None = None,
     *,
-    out: Path,
+    out: Path = Path("baco-bench"),
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each kernel: cycles of the RTL and of the model by stages, and which the model takes.
+    """Kernels with loads one to four rounds ahead of loops on the RTL: cycles, and those that the model of stages predicts.
 
-    Writes `pipelining.json` and `pipelining.md`.
+    Args:
+        kernels (--kernel, NAME): repeatable; by default all.
+        out: folder for pipelining.md and pipelining.json.
+
+    A row a kernel, with the stages that the model takes. Raises InputError for another name.
     """
+    check_names(kernels or (), KERNELS, "kernel", "kernel")
     folder, rows = output_folder(out), []
     for name in kernels or KERNELS:
         launch = KERNELS[name]()

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveInt
+
 from baco.bench.curves import figure
 from baco.bench.runs import Make, RunKey, RunShelf, RunTask, SearchRun, setup_of
 from baco.common.errors import InputError, did_you_mean
@@ -123,27 +125,26 @@ def bench_search(
     networks: Sequence[str] | None = None,
     spaces: Sequence[str] | None = None,
     searchers: Sequence[str] | None = None,
-    samples: int = 5000,
+    samples: PositiveInt = 5000,
     seeds: Iterable[int] = range(5),
     out: str | Path = "baco-bench",
     engine: ExecutorChoice = HERE,
     progress: Progress | None = None,
 ) -> SearchBench:
-    """Run every searcher on every network in every space with every seed, and compare.
+    """Best EDP against samples and against seconds, for each searcher, at an equal budget.
 
     Each run has the same budget of problem-mapping evaluations (`samples` for every task; a gradient counts as
     three) and one thread. Finished runs are kept under `out`/runs and not repeated, so that an interrupted
     benchmark goes on where it was.
 
     Args:
-        networks: names or files; by default `NETWORKS`.
-        spaces: names or files; by default `SPACES`.
-        searchers: names; by default all.
-        samples: budget of a run in design points.
-        out: gets `runs/`, `search.csv` (a row a comparison), `curves.csv` (long format), `search.json` and
+        networks (--network, -n): repeatable; by default the five networks of the published comparison.
+        spaces (--space): repeatable; by default gemmini and reference.
+        searchers (--search): searchers to compare; repeatable; all by default.
+        samples: budget of each run in design points.
+        seeds: runs of each, with seeds 0, 1, ...
+        out: folder for `runs/`, `search.csv` (a row a comparison), `curves.csv` (long format), `search.json` and
             `search.png`/`.svg`.
-        engine: who runs them, by default this process; seconds are only comparable if cores are free.
-        progress: told about every finished run.
 
     Raises InputError for unknown names and bad files, before anything is run, and StorageError.
     """

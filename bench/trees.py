@@ -6,7 +6,10 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic import PositiveInt
 
 from baco.common.files import atomic_write, output_folder
 from baco.common.text import markdown_table
@@ -32,16 +35,24 @@ TREE_CHAINS = {
 
 
 def trees(
-    chains: Sequence[str],
+    chains: Sequence[str] = tuple(TREE_CHAINS),
     *,
     machines: Sequence[str] = TREE_MACHINES,
-    rounds: int,
-    seeds: int,
-    out: Path,
+    rounds: PositiveInt = 8,
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 3,
+    out: Path = Path("baco-bench"),
     watch: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """A row for each chain (a name of `TREE_CHAINS`, or sizes) and machine: cycles and words of main memory of every dataflow, by
-    seed. Raises as `compare_trees`."""
+    """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees.
+
+    Args:
+        chains (--chain): repeatable, as of `baco fuse`; by default nine.
+        rounds: generations of each search.
+        seeds: searches of each, with seeds 0, 1, ...
+        out: folder for trees.md and trees.json.
+
+    A row a chain and machine: cycles and words of main memory of every dataflow, by seed. Raises as `compare_trees`.
+    """
     folder = output_folder(out)
     rows: list[dict[str, Any]] = []
     for machine in machines:

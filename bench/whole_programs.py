@@ -7,7 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic import PositiveInt
 
 from baco.accel.presets import load_accelerator
 from baco.common.errors import BacoError
@@ -52,14 +55,20 @@ class ProgramRow:
 
 
 def whole_programs(
-    networks: Sequence[str],
+    networks: Sequence[str] = NETWORKS,
     *,
-    samples: int,
-    seeds: int,
-    out: Path,
+    samples: PositiveInt = 2000,
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 3,
+    out: Path = Path("baco-bench"),
     progress: ValidationProgress | None = None,
 ) -> list[dict[str, Any]]:
-    """Search for each network and seed, run whole programs on the RTL, every operator compared; a row a network.
+    """Whole programs on the RTL: the best designs in the area of gemmini-default against that machine and its tiling.
+
+    Args:
+        networks (--network, -n): repeatable; by default five networks.
+        samples: budget of each search in design points.
+        seeds: searches of each, with seeds 0, 1, ...
+        out: folder for whole-programs.md and .json, studies and finished runs.
 
     A row has the costs of `baseline` (the default machine, with the tiling of Gemmini's library), `mappings` (that machine
     under mappings searched for it), and of every seed's best predicted design. Studies are kept in `out`, with what was measured:

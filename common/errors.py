@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import linecache
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from baco.common.door import in_the_words_of_the_door
@@ -143,3 +143,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     more = f", and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
     allowed = "allowed: " + ", ".join(names[:_MOST_NAMES]) + more
     return f"did you mean '{by_folded[close[0]]}'? {allowed}" if close else allowed
+
+
+def only_with(owner: str, given: Mapping[str, object], *, hint: str | None = None) -> None:
+    """Raises InputError for the first option that is given and means nothing without `owner`.
+
+    Args:
+        owner: what the options go with, as a sentence ends (`--network`, `a kernel`).
+        given: by how an option is written on the command line, what it was given; None, False and empty lists for one that was not.
+    """
+    for option, value in given.items():
+        if value is not None and value is not False and value != [] and value != ():
+            raise InputError(f"{option} goes with {owner}", hint=hint or f"leave {option} out")

@@ -11,7 +11,15 @@ import re
 
 from baco.common.errors import InputError, Location
 
-__all__ = ["EXACT", "WHOLE", "any_base_number", "hexadecimal_number", "real_number", "whole_number"]
+__all__ = [
+    "EXACT",
+    "WHOLE",
+    "any_base_number",
+    "cycles_number",
+    "hexadecimal_number",
+    "real_number",
+    "whole_number",
+]
 
 #: Whole numbers up to here stay exact in float64, which costs are computed in.
 EXACT = 2**53
@@ -93,3 +101,20 @@ def _within(what: str, text: str, value: int, least: int, most: int, location: L
     if not least <= value <= most:
         raise InputError(f"{what} must be from {least} to {most}, not {text[:_QUOTED]}", location=location)
     return value
+
+
+def cycles_number(given: str | float, option: str) -> float:
+    """A number of cycles, `200M`, `1.5G` or `2e8`. Raises InputError."""
+    if not isinstance(given, str):
+        return float(given)
+    units = {"k": 1e3, "m": 1e6, "g": 1e9}
+    unit = units.get(given[-1:].lower(), 1.0)
+    try:
+        found = real_number("", given[:-1] if unit > 1 else given) * unit
+    except InputError:
+        found = math.inf
+    if found > EXACT:
+        raise InputError(
+            f"'{given}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
+        )
+    return found

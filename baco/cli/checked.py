@@ -13,18 +13,15 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["CommandGroup", "Count", "Seed", "only_with", "seed_option"]
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+__all__ = ["Count", "Help", "Seed", "checked", "told_arguments"]
 
 #: What every generator of random numbers takes as a seed.
 _LARGEST_SEED = 2**32 - 1
@@ -39,26 +36,7 @@ _SHARED: dict[str, tuple[list[str], str]] = {"json": ([], "Print the results as 
 _ENTRY = re.compile(r"    (?! )(\w+)(?: \(([^)]*)\))?: (.*)")
 
 
-def seed_option(meaning: str) -> Any:
-    """The option `--seed` of a command."""
-    return typer.Option("--seed", min=0, max=_LARGEST_SEED, help=meaning)
-
-
-def only_with(owner: str, given: Mapping[str, Any], *, hint: str | None = None) -> None:
-    """Raises InputError for the first option that is given and means nothing without `owner`.
-
-    Args:
-        owner: what the options go with, as a sentence ends (`--network`, `a kernel`).
-        given: by how an option is written, what it was given; None, False and empty lists for one that was not.
-    """
-    for option, value in given.items():
-        if value is not None and value is not False and value != [] and value != ():
-            from baco.common.errors import InputError
-
-            raise InputError(f"{option} goes with {owner}", hint=hint or f"leave {option} out")
-
-
-class _Help:
+class Help:
     """Help that shows texts as they are written, square brackets too, and flags without the name of a type."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -80,34 +58,10 @@ class _Help:
         return found
 
 
-class _Command(_Help, TyperCommand):
-    pass
-
-
-class _Group(_Help, TyperGroup):
-    pass
-
-
-class CommandGroup(typer.Typer):
-    """A group of commands none of which sees a number that is not finite or not exact, or a name that cannot be."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(cls=_Group, rich_markup_mode="rich", **options)
-
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
-        """As typer's."""
-        register = super().command(name, cls=_Command, **options)
-
-        def decorate(function: Function) -> Function:
-            register(_checked(function))
-            return function
-
-        return decorate
-
-
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as typer takes it for a command: no argument is a number that is not finite or not exact, or a name that cannot be."""
     hints = get_type_hints(function, include_extras=True)
-    about, told = _told(function)
+    about, told = told_arguments(function)
     groups: dict[str, Any] = {}
     options: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -115,7 +69,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
             more = [(one.name, one.default, own[one.name]) for one in fields(hints[name])]
-            meanings = _told(hints[name])[1]
+            meanings = told_arguments(hints[name])[1]
         else:
             more, meanings = [(name, parameter.default, hints[name])], {**_SHARED, **told}
         for key, default, hint in more:
@@ -142,7 +96,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _told(thing: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
+def told_arguments(thing: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
     """A docstring without its section of arguments, and what that says: (flags and name of the value, meaning) by name."""
     about, _, section = re.sub(r"\nAttributes:\n", "\nArgs:\n", inspect.getdoc(thing) or "").partition(
         "\nArgs:\n"

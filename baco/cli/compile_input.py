@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from baco.api.arrays import filled_buffers
 from baco.api.layers import schedule_for
 from baco.api.unit import Unit, layer_unit
-from baco.cli.checked import only_with
 from baco.cli.compile_request import Request, described_buffer
 from baco.cli.layer_input import layer_of
-from baco.common.errors import InputError
+from baco.common.errors import InputError, only_with
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -9,11 +9,10 @@ from typing import Any
 
 from baco.api.network_unit import NetworkRequest
 from baco.api.sources import accelerator as load_accelerator
-from baco.cli.checked import only_with
 from baco.cli.compile_options import DEFAULT_ACCELERATOR, NetworkOptions, ProgramOptions
 from baco.cli.layer_input import LayerOptions
 from baco.cli.lowering import observer
-from baco.common.errors import InputError, Location
+from baco.common.errors import InputError, Location, only_with
 from baco.compiler.network.plan import Plan
 
 __all__ = ["network_request", "only_networks"]

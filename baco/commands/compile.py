@@ -40,12 +40,11 @@ def compile_(
         check: The program compares its results itself and exits with 1 where they differ.
     """
     from baco.api.unit import lower_unit
-    from baco.cli.checked import only_with
     from baco.cli.compile_input import check_request, prepare
     from baco.cli.compile_request import timed
     from baco.cli.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
     from baco.cli.network_input import only_networks
-    from baco.common.errors import InputError, did_you_mean
+    from baco.common.errors import InputError, did_you_mean, only_with
     from baco.common.files import atomic_write
     from baco.common.text import one_line
     from baco.display.console import stderr

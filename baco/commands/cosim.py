@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import Seed, only_with
+from baco.cli.checked import Seed
 from baco.cli.compile_options import ACCELERATOR_HELP
 from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
+from baco.common.errors import only_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.cli.checked import Seed, only_with
+from baco.cli.checked import Seed
 from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
 from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
 from baco.cli.workload_data import Data
+from baco.common.errors import only_with
 
 if TYPE_CHECKING:
     from baco.api.preparation import PreparedSearch
@@ -104,6 +104,7 @@ def explore(
     """
     from baco.api.preparation import prepared_search
     from baco.cli.kernel_exploration import kernel_arguments
+    from baco.common.numbers import cycles_number
     from baco.display.console import command_of
     from baco.display.progress import waiting
 
@@ -114,7 +115,7 @@ def explore(
             "--validate or --measure",
             {"--executor": where.executor != "local", "--address": where.address, "--workers": where.workers},
         )
-    budget = None if measure is None else cycles_of(measure, "--measure")
+    budget = None if measure is None else cycles_number(measure, "--measure")
     if kernel is not None:
         _check_kernel_options(measure, validate, baseline=baseline)
     with waiting(f"reading {', '.join(network or []) or kernel or 'the space'}", not quiet):
@@ -223,24 +224,6 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
         except BacoError:
             live.withdraw()
             raise
-
-
-def cycles_of(text: str, option: str) -> float:
-    """A number of cycles, `200M` or `2e8`. Raises InputError."""
-    from baco.common.errors import InputError, Location
-    from baco.common.numbers import EXACT, real_number
-
-    units = {"k": 1e3, "m": 1e6, "g": 1e9}
-    unit = units.get(text[-1:].lower(), 1.0)
-    try:
-        found = real_number("", text[:-1] if unit > 1 else text) * unit
-    except InputError:
-        found = math.inf
-    if found > EXACT:
-        raise InputError(
-            f"'{text}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
-        )
-    return found
 
 
 def _measure(result: Result, budget: float, where: WorkerOptions, *, quiet: bool) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.checked import only_with
 from baco.cli.compile_options import DEFAULT_ACCELERATOR, Accelerator
 from baco.cli.completions import network_completions
+from baco.common.errors import only_with
 
 if TYPE_CHECKING:
     from baco.compiler.network.group_choice import Considered

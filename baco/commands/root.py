@@ -1,4 +1,4 @@
-"""`baco` without a command."""
+"""`baco`, and its groups, without a command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,20 @@ def root(
 
         sys.stdout.write(f"baco {versions().get('baco', '(not installed)')}\n")
         raise typer.Exit
-    show_help_if_alone(context)
+    _show_help_if_alone(context)
 
 
-def show_help_if_alone(context: typer.Context) -> None:
-    """Print the help of a group that was called without one of its commands."""
+def bench(context: typer.Context) -> None:
+    """Measure the cost model, the searchers and the simulation on this machine."""
+    _show_help_if_alone(context)
+
+
+def model(context: typer.Context) -> None:
+    """Learn from measurements what the analytical models miss."""
+    _show_help_if_alone(context)
+
+
+def _show_help_if_alone(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         # with rich, typer prints the help itself and returns nothing
         text = context.get_help()

@@ -10,11 +10,14 @@ Judged is by other layers than those fitted on: `cross_validate` fits on half of
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
+from pydantic import NonNegativeInt
 
 import baco.compiler.styles.macros
 from baco.accel.config import Accelerator
@@ -33,9 +36,17 @@ from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule,
 from baco.compiler.schedules.text import parse_layer, parse_schedule
 from baco.compiler.styles.macros.cycles import MacroConstants
 from baco.compiler.styles.macros.runs import CONSTANTS
-from baco.exploration.executors.engine import LOCAL
+from baco.exploration.executors.engine import HERE, LOCAL, ExecutorChoice
 
-__all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
+__all__ = [
+    "ProfileConstants",
+    "cross_validate",
+    "cross_validation_text",
+    "fit_profile",
+    "judged_timing",
+    "main",
+    "predict",
+]
 
 #: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.
 _HOST_PULL, _MACRO_PULL = 1.0, 0.01
@@ -138,6 +149,52 @@ def cross_validation_text(found: Sequence[TimingAccuracy]) -> str:
         bias = np.mean([one.bias for one in parts])
         lines.append(f"| {name} | {rank} | {np.mean(errors):.1%} | {max(errors):.1%} | {bias:+.1%} |")
     return "\n".join(lines)
+
+
+def judged_timing(
+    folder: Path,
+    accelerator: Accelerator,
+    *,
+    timing: str = "gemmini",
+    seeds: Annotated[int, Interval(ge=0, le=1000)] = 0,
+    worst: NonNegativeInt = 10,
+    engine: ExecutorChoice = HERE,
+    report: Callable[[str], None] = lambda _: None,
+) -> JudgedTiming:
+    """Cycles of programs by --timing against those measured on the original Gemmini's RTL.
+
+    Args:
+        folder (FOLDER): with random.csv, micro.csv and programs.tar.gz, as measured.
+        accelerator: the machine that was measured.
+        timing: whose cycles are counted.
+        seeds (--cross-validate, SEEDS): fit the analytical model's constants on the programs of half of the layers, judge it by the
+            others; so often.
+        worst: how many of the worst programs to list.
+
+    Raises as `bench_timing`.
+    """
+    found = bench_timing(folder, accelerator, timing=timing, engine=engine, report=report)
+    fitted = cross_validate(found.programs, accelerator.replace(timing="gemmini"), seeds=seeds)
+    return JudgedTiming(found, fitted, worst)
+
+
+@dataclass(frozen=True)
+class JudgedTiming:
+    """What `judged_timing` found, and how many of the worst programs are listed."""
+
+    timing: TimingAccuracy
+    cross_validated: list[TimingAccuracy]
+    worst: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        more = {"cross_validated": [one.to_dict()["predicted"] for one in self.cross_validated]}
+        return self.timing.to_dict() | (more if self.cross_validated else {})
+
+    def text(self) -> str:
+        """As Markdown tables."""
+        more = [cross_validation_text(self.cross_validated)] if self.cross_validated else []
+        return "\n".join([self.timing.text(self.worst), *more])
 
 
 def _of(programs: Sequence[TimedProgram], kind: type[Schedule]) -> list[TimedProgram]:

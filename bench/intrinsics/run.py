@@ -247,10 +247,16 @@ def bench_intrinsics(
     accelerator: str = MACHINE,
     *,
     kinds_only: bool = False,
-    out: Path,
+    out: Path = Path("baco-bench"),
     say: Say = lambda _: None,
 ) -> dict[str, Any]:
-    """The table of kinds and, unless `kinds_only`, the ranking of matchings; writes `intrinsics.json` and `intrinsics.md`."""
+    """Operators without a rule of their own on the RTL: cycles against a bound, and how well matchings are ranked.
+
+    Args:
+        accelerator: what they run on.
+        kinds_only: leave out the ranking of all matchings of small layers.
+        out: folder for intrinsics.md and intrinsics.json.
+    """
     folder, machine = output_folder(out), load_accelerator(accelerator)
     result = {
         "accelerator": machine.name,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import PositiveInt
 
 from baco.bench.paper import charts, report
 from baco.bench.paper.accuracy import predictions, score_table
@@ -78,6 +80,60 @@ class PaperOptions:
     def chosen_networks(self) -> tuple[str, ...]:
         """Networks to run."""
         return self.networks or (_QUICK_NETWORKS if self.quick else NETWORKS)
+
+
+def paper(
+    *,
+    parts: Sequence[str] = PARTS,
+    quick: bool = False,
+    networks: Sequence[str] = (),
+    models: Sequence[str] = ("reference", "instruction"),
+    dataset: str = "test",
+    per_kind: PositiveInt | None = None,
+    free_cases: PositiveInt = FREE_CASES,
+    measure: Sequence[str] = (),
+    studies: Sequence[Path] = (),
+    out: Path = Path("baco-paper"),
+    engine: ExecutorChoice = HERE,
+    note: Note = lambda _: None,
+) -> dict[str, Any]:
+    """Single operators, networks, DOSA at its own protocol, ablation, search efficiency and accuracy, beside the published.
+
+    Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
+    run goes on where it was.
+
+    Args:
+        parts (--only): operators, networks, descent, ablation, efficiency, accuracy; repeatable; all by default.
+        quick: few shapes, two networks, short searches: a look in minutes.
+        networks (--network, -n): of the network, descent and efficiency parts; the published six by default.
+        models (--cost-model): what predicts latencies of networks: reference, instruction; both by default.
+        dataset (--set): measured set of the accuracy part: a name or a file.
+        per_kind: operators of each kind at most; by default the published numbers.
+        free_cases: shapes of each kind searched in the space without bounds.
+        measure (NETWORK): also measure this network's designs on the RTL; repeatable.
+        studies (--study, DIR): a validated study whose measured designs join the network table.
+        out: folder for pages, numbers and figures.
+
+    Raises and returns as `bench_paper`.
+    """
+    options = PaperOptions(
+        tuple(parts),
+        quick,
+        tuple(networks),
+        tuple(models),  # type: ignore[arg-type]
+        dataset,
+        per_kind,
+        free_cases,
+        engine,
+        tuple(measure),
+        tuple(studies),
+    )
+    return bench_paper(out, options, note)
+
+
+def paper_text(result: Mapping[str, Any]) -> str:
+    """Which parts were made, in how long."""
+    return "\n".join(f"{name}: {part['seconds']:.0f} s" for name, part in result.items())
 
 
 def bench_paper(out: str | Path, options: PaperOptions, note: Note = lambda _: None) -> dict[str, Any]:

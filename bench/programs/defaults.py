@@ -7,10 +7,15 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Interval
+from pydantic import PositiveInt
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.cycle_bound import bound
+from baco.bench.experiment import check_names
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
 from baco.bench.search import geometric_mean
 from baco.bench.sets.collect import store_path
@@ -97,25 +102,29 @@ def bench_defaults(
     *,
     accelerator: str = "gemmini-default",
     kinds: Sequence[str] = KINDS,
-    limit: float = 600_000.0,
-    timed: float = 20_000_000.0,
-    every: int = 1,
-    out: Path,
+    limit: Annotated[float, Interval(ge=1)] = 600_000.0,
+    timed: Annotated[float, Interval(ge=0)] = 20_000_000.0,
+    every: PositiveInt = 1,
+    out: Path = Path("baco-bench"),
     store: Path | None = None,
     say: Say = lambda _: None,
 ) -> DefaultsBench:
-    """Measure the default tilings and the compiler's choice of every operator that does not take too long.
+    """The compiler's choice against Gemmini's default tilings, for the published operators: on the RTL, long ones by its timed model.
+
+    Finished measurements are kept and not repeated: an interrupted benchmark goes on where it was.
 
     Args:
-        kinds: of operators.
-        limit: predicted cycles of the compiler's choice on the RTL, at most.
-        timed: likewise of longer ones, which the engine `timed` runs; 0: none.
-        every: looks at every so-manieth operator of each kind only.
-        store: file of finished measurements, which are not repeated; by default that of `baco bench measurements`.
-        say: told how far it is.
+        accelerator: what they run on.
+        kinds (--kind): GEMM, GEMV, Conv1D, Conv2D; repeatable; by default all.
+        limit (CYCLES): on the RTL: predicted cycles of the compiler's choice, at most.
+        timed (CYCLES): by the timed model of the accelerator: longer ones, up to so many predicted cycles; 0: none.
+        every: take every so-manieth operator of each kind.
+        store: file of finished measurements; by default in the cache of simulators.
+        out: folder for defaults.md and defaults.json.
 
-    Raises BacoError where a program is wrong.
+    Raises InputError for another kind, BacoError where a program is wrong.
     """
+    check_names(kinds, KINDS, "kind of operator", "kind")
     folder, machine = output_folder(out), load_accelerator(accelerator)
     result = DefaultsBench(machine.name, limit, timed, every)
     selected: list[tuple[Shape, Schedule, CycleEngine]] = []

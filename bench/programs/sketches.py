@@ -14,11 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic import NonNegativeInt, PositiveInt
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.cycle_bound import bound
+from baco.bench.experiment import check_names
 from baco.bench.layer_shapes import layer_shapes
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
 from baco.bench.search import geometric_mean
@@ -104,29 +108,31 @@ def bench_sketches(
     *,
     accelerator: str = "gemmini-default",
     kinds: Sequence[str] = KINDS,
-    every: int = 1,
-    budget: int = 500,
-    seeds: int = 3,
-    compare: int = 6,
-    measure: int = 8,
-    limit: float = 300_000.0,
-    out: Path,
+    every: PositiveInt = 1,
+    budget: PositiveInt = 500,
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 3,
+    compare: NonNegativeInt = 6,
+    measure: NonNegativeInt = 8,
+    limit: Annotated[float, Interval(ge=1)] = 300_000.0,
+    out: Path = Path("baco-bench"),
     say: Say = lambda _: None,
 ) -> SketchBench:
-    """Search for every operator, compare ways to search, and measure.
+    """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings.
 
     Args:
-        kinds: of operators.
-        every: takes every so-manieth operator of each kind.
+        accelerator: what they run on.
+        kinds (--kind): GEMM, GEMV, Conv1D, Conv2D; repeatable; by default all.
+        every: take every so-manieth operator of each kind.
         budget: evaluations of each search.
-        seeds: searches of each in comparisons.
-        compare: every so-manieth of these operators is in the comparison of ways to search; 0: none.
-        measure: so many operators of each kind are measured.
-        limit: predicted cycles of the compiler's choice of these, at most.
-        say: told how far it is.
+        seeds: searches of each, with seeds 0, 1, ...
+        compare: compare ways to search on every so-manieth of the operators; 0: on none.
+        measure: operators of each kind that run on the RTL.
+        limit (CYCLES): predicted cycles of these, at most.
+        out: folder for sketches.md and sketches.json.
 
-    Raises BacoError where a measured program is wrong.
+    Raises InputError for another kind, BacoError where a measured program is wrong.
     """
+    check_names(kinds, KINDS, "kind of operator", "kind")
     folder, machine = output_folder(out), load_accelerator(accelerator)
     shapes = [
         shape

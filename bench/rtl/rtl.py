@@ -49,14 +49,16 @@ def bench_rtl(
     *,
     build: bool = True,
     facts: bool = True,
+    out: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure simulation speed, utilisation and build time for each array side, and the timing facts at dim 16.
+    """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's.
 
     Args:
-        build: build every simulator anew, in an empty cache, and time it; otherwise the user's cache is used.
-        facts: measure the single timing facts too.
-        progress: gets a line when something begins.
+        dims (--dim): side of the array; repeatable; by default 16 and 32.
+        build: build every simulator anew, in an empty cache, and time that; otherwise the user's cache is used.
+        facts: also measure single timing facts (at dim 16).
+        out: folder for rtl-timing.md and rtl-bench.json.
 
     Raises InputError for a side that is no benchmark, and whatever building and simulating raise.
     """
@@ -81,6 +83,8 @@ def bench_rtl(
                     lambda what: progress(f"timing: {what}"),
                 )
                 result["facts"] = [one.to_dict() for one in found]
+    if out is not None:
+        write_report(result, out)
     return result
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from baco.bench.sets.accelerators import SetName, accelerators_of
+from pydantic import PositiveInt
+
+from baco.bench.sets.accelerators import SETS, accelerators_of
 from baco.bench.sets.dataset import MeasuredRow, write_dataset
 from baco.bench.sets.sets import ROWS, Sample, samples
 from baco.common.cache import own_folder
+from baco.common.errors import InputError, did_you_mean
 from baco.common.files import output_folder
+from baco.common.units import values_text
 from baco.exploration.executors.base import Finished, gather
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.engine import LOCAL, ExecutorChoice
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
 from baco.sim.job import Limits
 
-__all__ = ["collect", "store_path"]
+__all__ = ["collect", "store_path", "values_text"]
 
 #: Rows between two writings of the file.
 _WRITE_EVERY = 50
@@ -31,27 +36,31 @@ def store_path() -> Path:
 
 
 def collect(
-    name: SetName,
+    which: str,
     *,
-    rows: int | None = None,
-    out: Path,
-    engine: ExecutorChoice = HERE,
+    out: Path = Path("baco-measurements"),
+    rows: PositiveInt | None = None,
+    engine: ExecutorChoice = LOCAL,
     store: Path | None = None,
-    say: Callable[[str], None] | None = None,
-) -> list[MeasuredRow]:
-    """Measure the first `rows` rows of a set, all by default, and write `out`/NAME.csv.gz and the accelerators.
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, int]:
+    """Measure a set of random or systematic mappings on the RTL; the sets under results/ were made by this command.
 
     What an earlier run has measured is not measured again, as long as neither the Verilog nor the compiler nor the
     simulator has changed. Failed rows are in the file, too, and are told at once.
 
     Args:
-        out: folder.
-        engine: who measures.
-        store: file of finished measurements; by default `store_path()`.
-        say: gets a line a row.
+        which (--set): micro, train, test, packed, packed-test or ranking.
+        out: folder for SET.csv.gz and accelerators.yaml.
+        rows: only the first rows of the set.
+        store: file of finished measurements; by default in the cache of simulators.
 
-    Raises as `baco.exploration.executors.base.gather`, and StorageError where files cannot be written.
+    Returns the number of rows, in all and by status. Raises InputError for another set, as
+    `baco.exploration.executors.base.gather`, and StorageError where files cannot be written.
     """
+    name = next((one for one in SETS if one == which), None)
+    if name is None:
+        raise InputError(f"there is no measured set '{which}'", hint=did_you_mean(which, SETS))
     wanted = ROWS.get(name, rows) if rows is None else rows
     done: dict[int, MeasuredRow] = {}
     drawn: dict[str, Sample] = {}
@@ -73,12 +82,11 @@ def collect(
             sample.index, sample.what, sample.accelerator, sample.layer, sample.mapping, measured
         )
         done[sample.index] = row
-        if say:
-            result = f"{measured.cycles:,} cycles, {row.stratum}" if row.stratum else measured.reason
-            say(
-                f"{finished} of {total}: {sample.accelerator.name} {row.layer} [{row.style}]"
-                f" {measured.status}, {result} ({measured.seconds:.1f} s)"
-            )
+        result = f"{measured.cycles:,} cycles, {row.stratum}" if row.stratum else measured.reason
+        say(
+            f"{finished} of {total}: {sample.accelerator.name} {row.layer} [{row.style}]"
+            f" {measured.status}, {result} ({measured.seconds:.1f} s)"
+        )
         if finished % _WRITE_EVERY == 0:
             write()
 
@@ -86,4 +94,4 @@ def collect(
     with MeasurementStore(store or store_path()) as measurements, engine.executor() as executor:
         gather(executor, jobs(), measurements, progress, total=wanted)
     write()
-    return [done[index] for index in sorted(done)]
+    return {"rows": len(done), **Counter(done[index].status for index in sorted(done))}

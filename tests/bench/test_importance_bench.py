@@ -36,8 +36,8 @@ def test_intervals_hold_the_mean_and_shrink_to_it() -> None:
 
 
 def test_both_searches_begin_alike_and_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def rows() -> list[bench.ImportanceRow]:
-        return bench.bench_importance(["deepbench_ocr"], ["reference"], 80, range(2), tmp_path)
+    def rows() -> tuple[bench.ImportanceRow, ...]:
+        return bench.bench_importance(["deepbench_ocr"], ["reference"], 80, range(2), tmp_path).rows
 
     first = rows()
     assert [row.network for row in first] == ["deepbench_ocr", ""]

@@ -16,7 +16,7 @@ from torch import Tensor
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.fit.explicit import fit, main, sample_of
-from baco.bench.latency import accuracy, bench_latency, report_text, write_report
+from baco.bench.latency import accuracy, bench_latency, report_text
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.compiler.choice.choose import choose
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
@@ -306,11 +306,10 @@ def test_accuracy_by_hand() -> None:
 
 
 def test_tables_of_a_set(tmp_path: Path) -> None:
-    result = bench_latency("micro", seconds=0)
+    result = bench_latency("micro", seconds=0, out=tmp_path)
     assert result["rows"] == len(read_dataset("micro"))
     assert sum(one["instruction"]["rows"] for one in result["by_stratum"].values()) == result["rows"]
     ours, trivial = result["models"]["instruction"], result["models"]["macs"]
     assert ours["mean_absolute_error"] < trivial["mean_absolute_error"]
-    markdown, data = write_report(result, tmp_path / "results")
-    assert markdown.read_text() == report_text(result)
-    assert json.loads(data.read_text())["models"] == result["models"]
+    assert (tmp_path / "latency-model.md").read_text() == report_text(result)
+    assert json.loads((tmp_path / "latency-model.json").read_text())["models"] == result["models"]

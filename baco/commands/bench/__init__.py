@@ -1,1 +1,0 @@
-"""Commands of `baco bench`, a file a subject; `group.py` puts them together."""
