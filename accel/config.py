@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -23,11 +23,12 @@ from pydantic import (
 from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyTable
+from baco.accel.parameters import ParameterRow, Reader
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.common.shown import shown_html
 
-__all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
+__all__ = ["MOVE_BYTES", "PARAMETERS", "SETTINGS", "TIMINGS", "Accelerator", "Features", "Timing"]
 
 #: Bytes of main memory in a row that one load or store moves on every accelerator, whatever its memory requests.
 MOVE_BYTES = 64
@@ -42,6 +43,30 @@ _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 #: What is named in files only where it is not as on published accelerators.
 _SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+#: Who reads what an array and its memories are.
+_ALL: tuple[Reader, ...] = ("program", "instruction", "reference")
+
+
+def _port(machine: Accelerator, bits: float) -> dict[str, Any]:
+    """A request must hold a transfer of a wider port."""
+    return {"dma_bits": int(bits), "dma_max_bytes": max(machine.dma_max_bytes, int(bits) // 8)}
+
+
+def _clock(machine: Accelerator, mhz: float) -> dict[str, Any]:
+    """A clock comes with its energy (`EnergyTable.at_clock`), and main memory keeps its GB/s at any."""
+    if mhz == machine.clock_mhz:
+        return {}
+    return {
+        "clock_mhz": float(mhz),
+        "energy": machine.energy.at_clock(mhz, machine.clock_mhz).model_dump(),
+        "dram_bytes_per_cycle": machine.memory_gb_s * 1e3 / mhz,
+    }
+
+
+def _bandwidth(machine: Accelerator, gb_s: float) -> dict[str, Any]:
+    return {"dram_bytes_per_cycle": gb_s * 1e3 / machine.clock_mhz}
 
 
 class Features(BaseModel):
@@ -121,38 +146,116 @@ class Accelerator(BaseModel, metaclass=_Checked):
         json_schema_extra={"pattern": f"^{_NAME}$"},
         description="label; has no influence on anything computed",
     )
-    dim: int = Field(ge=2, le=128, description="rows and columns of the array")
+    dim: Annotated[int, ParameterRow("array side", rtl="DIM", readers=_ALL, searched="size")] = Field(
+        ge=2, le=128, description="rows and columns of the array"
+    )
     dataflow: DataflowSetting = Field(
         "both", description="weight-stationary, output-stationary, or selectable by command"
     )
-    scratchpad_kib: int = Field(ge=1, le=1 << 20, description="scratchpad capacity, KiB")
-    accumulator_kib: int = Field(
-        ge=1, le=1 << 20, description="accumulator capacity, KiB, shared out evenly to the columns"
-    )
-    scratchpad_banks: int = Field(4, ge=1, le=64, description="scratchpad banks")
-    accumulator_banks: int = Field(2, ge=1, le=4, description="accumulator banks")
-    input_bits: Literal[8, 16, 32] = Field(8, description="bits of a signed input or weight element")
-    accumulator_bits: Literal[8, 16, 32] = Field(32, description="bits of a signed accumulator element")
-    partial_sum_bits: int = Field(
-        32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)"
-    )
-    tile_rows: int = Field(
+    tile_rows: Annotated[int, ParameterRow("rows of a tile", rtl="TILE_ROWS")] = Field(
         1, ge=1, le=128, description="rows and columns of elements between pipeline registers; divides dim"
     )
-    dma_bits: Literal[32, 64, 128, 256, 512] = Field(128, description="width of the memory port, bits")
-    dma_max_bytes: Literal[8, 16, 32, 64, 128] = Field(64, description="largest memory request, bytes")
-    dma_requests: int = Field(16, ge=1, le=256, description="memory requests in flight")
-    load_queue: int = Field(8, ge=1, le=64, description="commands queued before the load controller")
-    execute_queue: int = Field(8, ge=1, le=64, description="commands queued before the execute controller")
-    store_queue: int = Field(2, ge=1, le=64, description="commands queued before the store controller")
-    load_entries: int = Field(8, ge=1, le=64, description="reservation-station entries, loads")
-    execute_entries: int = Field(16, ge=1, le=64, description="reservation-station entries, execution")
-    store_entries: int = Field(4, ge=1, le=64, description="reservation-station entries, stores")
-    counters: int = Field(8, ge=0, le=64, description="performance counters; 0 removes them")
-    clock_mhz: float = Field(1000.0, gt=0, le=100_000, description="clock frequency, MHz")
-    dram_bytes_per_cycle: float = Field(
-        8.0, gt=0, le=65_536, description="DRAM bandwidth, bytes per accelerator cycle"
+    scratchpad_kib: Annotated[
+        int,
+        ParameterRow("scratchpad", "KiB", "SP_ROWS", "scratchpad_rows", readers=_ALL, searched="size"),
+    ] = Field(ge=1, le=1 << 20, description="scratchpad capacity, KiB")
+    scratchpad_banks: Annotated[
+        int, ParameterRow("scratchpad banks", rtl="SP_BANKS", searched="setting", order=8)
+    ] = Field(4, ge=1, le=64, description="scratchpad banks")
+    accumulator_kib: Annotated[
+        int,
+        ParameterRow("accumulator", "KiB", "ACC_ROWS", "accumulator_rows", readers=_ALL, searched="size"),
+    ] = Field(ge=1, le=1 << 20, description="accumulator capacity, KiB, shared out evenly to the columns")
+    accumulator_banks: Annotated[
+        int,
+        ParameterRow(
+            "accumulator banks",
+            rtl="ACC_BANKS",
+            readers=("program", "instruction"),
+            searched="setting",
+            order=9,
+            least=2,
+            why="predicted cycles leave out what a single bank holds up",
+            note="at least 2: predicted cycles leave out what a single one holds up, up to a quarter of a layer's",
+        ),
+    ] = Field(2, ge=1, le=4, description="accumulator banks")
+    input_bits: Annotated[Literal[8, 16, 32], ParameterRow("input", "bits", readers=_ALL)] = Field(
+        8, description="bits of a signed input or weight element"
     )
+    accumulator_bits: Annotated[Literal[8, 16, 32], ParameterRow("sum", "bits", readers=_ALL)] = Field(
+        32, description="bits of a signed accumulator element"
+    )
+    partial_sum_bits: Annotated[
+        int, ParameterRow("partial sum", "bits", "PSUM_BITS", readers=("program", "instruction"))
+    ] = Field(32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)")
+    dma_bits: Annotated[
+        Literal[32, 64, 128, 256, 512],
+        ParameterRow("memory port", "bits", "DMA_BITS", searched="setting", order=0, changes=_port),
+    ] = Field(128, description="width of the memory port, bits")
+    dma_max_bytes: Annotated[
+        Literal[8, 16, 32, 64, 128],
+        ParameterRow("memory request", "bytes", "DMA_MAX_BYTES", readers=("program", "instruction")),
+    ] = Field(64, description="largest memory request, bytes")
+    dma_requests: Annotated[
+        int, ParameterRow("memory requests in flight", rtl="DMA_REQUESTS", searched="setting", order=1)
+    ] = Field(16, ge=1, le=256, description="memory requests in flight")
+    load_queue: Annotated[
+        int, ParameterRow("queue of loads", "commands", "LOAD_QUEUE", searched="setting", order=5)
+    ] = Field(8, ge=1, le=64, description="commands queued before the load controller")
+    execute_queue: Annotated[
+        int, ParameterRow("queue of execution", "commands", "EX_QUEUE", searched="setting", order=6)
+    ] = Field(8, ge=1, le=64, description="commands queued before the execute controller")
+    store_queue: Annotated[
+        int, ParameterRow("queue of stores", "commands", "STORE_QUEUE", searched="setting", order=7)
+    ] = Field(2, ge=1, le=64, description="commands queued before the store controller")
+    load_entries: Annotated[
+        int,
+        ParameterRow("reservation station, loads", "entries", "LOAD_ENTRIES", searched="setting", order=2),
+    ] = Field(8, ge=1, le=64, description="reservation-station entries, loads")
+    execute_entries: Annotated[
+        int,
+        ParameterRow("reservation station, execution", "entries", "EX_ENTRIES", searched="setting", order=3),
+    ] = Field(16, ge=1, le=64, description="reservation-station entries, execution")
+    store_entries: Annotated[
+        int,
+        ParameterRow("reservation station, stores", "entries", "STORE_ENTRIES", searched="setting", order=4),
+    ] = Field(4, ge=1, le=64, description="reservation-station entries, stores")
+    counters: Annotated[int, ParameterRow("performance counters", rtl="COUNTERS", readers=())] = Field(
+        8, ge=0, le=64, description="performance counters; 0 removes them"
+    )
+    clock_mhz: Annotated[
+        float,
+        ParameterRow(
+            "clock",
+            "MHz",
+            readers=("instruction", "reference"),
+            searched="setting",
+            order=11,
+            changes=_clock,
+            factor=1.25,
+            note="supply and energy follow it (docs/models.md), and objectives count nanoseconds instead of cycles",
+        ),
+    ] = Field(1000.0, gt=0, le=100_000, description="clock frequency, MHz")
+    dram_bytes_per_cycle: Annotated[
+        float,
+        ParameterRow(
+            "memory bandwidth",
+            "GB/s",
+            readers=("instruction", "reference"),
+            searched="setting",
+            setting="memory_gb_s",
+            order=10,
+            least=0,
+            changes=_bandwidth,
+            together=(
+                ("dma_bits",),
+                ("dma_bits", "dma_requests"),
+                ("clock_mhz",),
+                ("dma_requests",),
+            ),
+            note="memory_mm2_per_gb_s and energy.memory_mw_per_gb_s say what it costs",
+        ),
+    ] = Field(8.0, gt=0, le=65_536, description="DRAM bandwidth, bytes per accelerator cycle")
     memory_mm2_per_gb_s: float = Field(
         0.0,
         ge=0,
@@ -378,6 +481,27 @@ class Accelerator(BaseModel, metaclass=_Checked):
         except ValidationError as error:
             raise _field_error(error) from None
 
+    def with_setting(self, name: str, value: float) -> Accelerator:
+        """A validated copy with another value of a setting, a key of `SETTINGS`, and of what follows it. Raises InputError."""
+        field, row = SETTINGS[name]
+        return self.replace(**(row.changes(self, value) if row.changes is not None else {field: value}))
+
+    @property
+    def as_coded(self) -> Accelerator:
+        """The one accelerator that stands for all for which programs do the same beside their layers: what these do not depend on has
+        its default."""
+        silent = (
+            name
+            for name, field in type(self).model_fields.items()
+            if name not in ("features", "timing")
+            and "program" not in PARAMETERS.get(name, _NO_HARDWARE).readers
+            and not field.is_required()
+        )
+        fields = type(self).model_fields
+        return self.model_copy(
+            update={name: fields[name].get_default(call_default_factory=True) for name in silent}
+        )
+
     def to_yaml(self) -> str:
         """The configuration as a commented file that `from_yaml` reads back to an equal object."""
         lines = [f"# Accelerator configuration, hash {self.config_hash} (baco)"]
@@ -393,6 +517,23 @@ class Accelerator(BaseModel, metaclass=_Checked):
         # by name: what finds a base stands above this file
         found: Accelerator = importlib.import_module("baco.accel.presets").load_accelerator(Path(path))
         return found
+
+
+#: The table of hardware parameters: rows by field, in the order of fields.
+PARAMETERS: dict[str, ParameterRow] = {
+    name: row
+    for name, field in Accelerator.model_fields.items()
+    for row in field.metadata
+    if isinstance(row, ParameterRow)
+}
+#: What a space may choose beside sizes, in the order of search: field and row by the name in its file.
+SETTINGS: dict[str, tuple[str, ParameterRow]] = {
+    row.setting or name: (name, row)
+    for name, row in sorted(PARAMETERS.items(), key=lambda pair: pair[1].order)
+    if row.searched == "setting"
+}
+#: Of fields that are no hardware: names, and what costs nothing but silicon and energy.
+_NO_HARDWARE = ParameterRow("", readers=())
 
 
 @cache

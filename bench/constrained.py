@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from baco.exploration.constraints import Constraints, power_mw
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints, power_mw
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload

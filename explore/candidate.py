@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from baco.accel.config import Accelerator
 from baco.common.shown import shown_html
 from baco.common.units import si
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration._json import Amount, Count
-from baco.exploration.hardware import named_units
+from baco.exploration.space.points import named_units
 from baco.workloads.network import Task
 
 Source = Literal["predicted", "measured"]
@@ -164,3 +166,37 @@ class BatchSummary:
     best_objective: float | None
     phase: str
     details: dict[str, float] = field(default_factory=dict)
+
+
+class Beside(Protocol):
+    """What programs do beside their tasks: the part of `baco.exploration.rest.RestOfPrograms` that is asked for here."""
+
+    def counts(self, tasks: Sequence[Task], accelerator: Accelerator) -> list[float]: ...
+
+    def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]: ...
+
+
+def network_costs(
+    tasks: Sequence[Task],
+    runs: Iterable[tuple[float, float]],
+    accelerator: Accelerator,
+    rest: Beside | None,
+) -> dict[str, Cost]:
+    """Cost of one run of each network of a design, by name.
+
+    Args:
+        runs: cycles and energy (pJ) of one run of each task.
+        rest: what programs do beside the tasks; None where only the tasks count.
+    """
+    parts: dict[str, list[tuple[float, float]]] = {}
+    counts = rest.counts(tasks, accelerator) if rest is not None else [task.count for task in tasks]
+    for task, count, (cycles, energy) in zip(tasks, counts, runs, strict=True):
+        times = count / task.weight
+        parts.setdefault(task.network, []).append((times * cycles, times * energy))
+    found = {}
+    for name, own in parts.items():
+        if rest is not None:
+            own.append(rest.total(name, accelerator))
+        cycles, energy = (math.fsum(column) for column in zip(*own, strict=True))
+        found[name] = Cost(cycles, energy, accelerator.area_mm2)
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from baco.accel.config import Accelerator, Features
+from baco.accel.config import PARAMETERS, Accelerator, Features
 from baco.accel.dataflows import DATAFLOWS
 from baco.accel.legality.document import verilog_constants
 from baco.accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros
@@ -33,26 +33,8 @@ TOP = "baco_accelerator"
 ADDRESS_BITS = 40
 #: Width of a command's number inside the accelerator: at most 64 entries of each class.
 _ID_BITS = 6
-#: Parameters of the top module by the field of the configuration that they take their value from.
-_PARAMETERS = {
-    "dim": "DIM",
-    "tile_rows": "TILE_ROWS",
-    "scratchpad_rows": "SP_ROWS",
-    "scratchpad_banks": "SP_BANKS",
-    "accumulator_rows": "ACC_ROWS",
-    "accumulator_banks": "ACC_BANKS",
-    "partial_sum_bits": "PSUM_BITS",
-    "dma_bits": "DMA_BITS",
-    "dma_max_bytes": "DMA_MAX_BYTES",
-    "dma_requests": "DMA_REQUESTS",
-    "load_queue": "LOAD_QUEUE",
-    "execute_queue": "EX_QUEUE",
-    "store_queue": "STORE_QUEUE",
-    "load_entries": "LOAD_ENTRIES",
-    "execute_entries": "EX_ENTRIES",
-    "store_entries": "STORE_ENTRIES",
-    "counters": "COUNTERS",
-}
+#: Parameters of the top module by the field or property of the configuration that they take their value from.
+_PARAMETERS = {row.rtl_value or field: row.rtl for field, row in PARAMETERS.items() if row.rtl}
 #: Macro names of the optional features where they are not `BACO_` and the field's name.
 _MACRO_NAMES = {
     "depthwise_convs": "BACO_DEPTHWISE",

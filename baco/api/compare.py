@@ -10,7 +10,7 @@ from baco.api.argument_types import checked
 from baco.api.result import Result
 from baco.api.study import load_study
 from baco.common.errors import InputError
-from baco.exploration.hardware import units_of
+from baco.exploration.space.points import units_of
 
 if TYPE_CHECKING:
     import pandas as pd

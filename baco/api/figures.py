@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from baco.common.errors import InputError, did_you_mean
 from baco.common.text import one_line
-from baco.exploration.hardware import named_units
 from baco.exploration.objective import METRICS, metric
 from baco.exploration.report.axes import MetricAxis, metric_axis
 from baco.exploration.report.notable import knee_index
 from baco.exploration.report.resources import RESOURCES
+from baco.exploration.space.points import named_units
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from baco.common.text import html_text
-from baco.exploration.hardware import named_units
 from baco.exploration.report.notable import front_indices, knee_index
 from baco.exploration.report.units import scientific, share, si, significant
+from baco.exploration.space.points import named_units
 
 if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate

@@ -204,7 +204,7 @@ class ExploredKernel:
 
         Raises InputError for a space that has none.
         """
-        from baco.exploration.hardware import with_units
+        from baco.exploration.space.points import with_units
 
         space = space.at(space.chosen)
         if not self.is_unit:

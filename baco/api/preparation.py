@@ -400,7 +400,7 @@ def _samples(data: WorkloadData | None, mix: Workload, kernel: Kernel | None) ->
 def _space(
     space: str | Path | Mapping[str, Any] | Space | DesignSpace, constraints: Mapping[str, float]
 ) -> DesignSpace:
-    from baco.exploration.shortfall import check_feasible
+    from baco.exploration.space.shortfall import check_feasible
 
     found = design_space(space)
     for name, bound in constraints.items():

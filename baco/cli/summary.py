@@ -8,7 +8,7 @@ from baco.api.result import Result
 from baco.common.text import one_line
 from baco.display.console import amount, duration, stdout
 from baco.exploration.candidate import Candidate
-from baco.exploration.hardware import named_units
+from baco.exploration.space.points import named_units
 
 _HOW = {
     "budget": "budget used",

@@ -39,10 +39,10 @@ from baco.exploration.measure.design import Design
 from baco.exploration.measure.planning import baseline_design, design_of_candidate, design_of_schedules
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
-from baco.exploration.reference_machine import reference_machine, reference_space
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.reference_machine import reference_machine, reference_space
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Task, Workload

@@ -37,10 +37,10 @@ from baco.exploration.cost.certificate import certify
 from baco.exploration.cost.reference import access_counts, latency_terms, total_energy
 from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.objective import Objective
-from baco.exploration.reference_machine import reference_space
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.reference_machine import reference_space
 from baco.workloads.network import Task
 
 BASELINES = ("eyeriss", "nvdla-small", "nvdla-large")

@@ -16,9 +16,9 @@ import numpy as np
 
 from baco.common.errors import InfeasibleError
 from baco.exploration.candidate import BatchSummary
-from baco.exploration.constraints import UNITS, Constraints
 from baco.exploration.cost.limits import LeastCosts
-from baco.exploration.shortfall import Shortfall
+from baco.exploration.space.constraints import UNITS, Constraints
+from baco.exploration.space.shortfall import Shortfall
 
 PREFIX = "nearest."
 #: Values of constraints by path: (reached, bound).
@@ -43,23 +43,12 @@ def nearest_details(values: Values) -> dict[str, float]:
     return {PREFIX + path: float(value) for path, (value, _) in values.items()}
 
 
-def bounds(constraints: Constraints) -> dict[str, float]:
-    """All bounds that are set, by path."""
-    found = {path: bound for path in UNITS if (bound := getattr(constraints, path)) is not None}
-    for network, limits in constraints.networks.items():
-        for metric in ("latency_cycles", "energy_uj"):
-            bound = getattr(limits, metric)
-            if bound is not None:
-                found[f"networks.{network}.{metric}"] = bound
-    return found
-
-
 def least_violation(constraints: Constraints, details: Mapping[str, float]) -> float:
     """Largest relative excess over a bound of the nearest design, as a batch tells it; -1 when it tells of none."""
     return violation(
         {
             path: (details[PREFIX + path], bound)
-            for path, bound in bounds(constraints).items()
+            for path, bound in constraints.bounds.items()
             if PREFIX + path in details
         }
     )
@@ -139,7 +128,7 @@ class Patience:
     def __init__(self, constraints: Constraints, tasks: int, *, hopeless: bool) -> None:
         self.least = math.inf
         self.nearest: dict[str, float] = {}
-        self._limits = bounds(constraints) if constraints.any_on_mappings else {}
+        self._limits = constraints.bounds if constraints.any_on_mappings else {}
         self._tasks, self.hopeless = tasks, hopeless
         self._since = 0
         self._over = False
@@ -216,7 +205,7 @@ def infeasible_error(
         proof: that there is none.
         feasible: bounds to suggest, by path; None for those that the nearest design satisfies.
     """
-    limits = bounds(constraints)
+    limits = constraints.bounds
     searched = f"in {evaluations:,} evaluations"
     if not limits:
         return InfeasibleError(
@@ -263,7 +252,7 @@ def no_accelerator_error(
     Args:
         feasible: bounds to suggest, by path, of all that have to give way.
     """
-    limits = bounds(constraints)
+    limits = constraints.bounds
     others = ", ".join(
         f"{path} <= {_amount(limits[path], path)}" for path in feasible if path not in short.feasible
     )

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from baco.accel.dataflows import DATAFLOWS, Dataflow, check_executable
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.layers.layer import Layer
-from baco.exploration.hardware import HardwarePoints
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 

@@ -19,9 +19,9 @@ from baco.exploration.cost.host import host_costs
 from baco.exploration.cost.predicted import side_machines
 from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Doing, silent
-from baco.exploration.reference_machine import reference_machine
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.reference_machine import reference_machine
 from baco.workloads.network import Network, Workload
 
 __all__ = ["ProgramsBeside", "rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
@@ -80,12 +80,12 @@ class ProgramsBeside:
     def __init__(self, networks: Sequence[Network]) -> None:
         self._networks = {one.name: one for one in networks}
         self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
-        self._lowered: dict[tuple[object, ...], LoweredNetwork] = {}
-        self._predicted: dict[tuple[object, ...], tuple[OperatorCost, ...]] = {}
+        self._lowered: dict[tuple[str, int, Accelerator], LoweredNetwork] = {}
+        self._predicted: dict[tuple[str, Accelerator], tuple[OperatorCost, ...]] = {}
 
     def costs(self, name: str, machine: Accelerator) -> tuple[OperatorCost, ...]:
         """Of the operators of a network that are no layers."""
-        asked = (name, _code_key(machine), *_timing_key(machine))
+        asked = name, machine.replace(name="any")
         if asked not in self._predicted:
             parts = self.parts(name)
             if not parts:
@@ -109,22 +109,10 @@ class ProgramsBeside:
     def _lowering(
         self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
     ) -> LoweredNetwork:
-        key = (name, part, *_code_key(machine))
-        if key not in self._lowered:
-            self._lowered[key] = lower_network(network, machine, no_schedule)
-        return self._lowered[key]
-
-
-def _code_key(machine: Accelerator) -> tuple[object, ...]:
-    """What the code beside layers depends on among sizes, units and settings."""
-    sizes = machine.dim, machine.accumulator_kib, machine.scratchpad_kib, machine.accumulator_banks
-    return (*sizes, machine.features.row_functions, machine.dma_max_bytes)
-
-
-def _timing_key(machine: Accelerator) -> tuple[object, ...]:
-    """What cycles and energy of that code depend on besides."""
-    port = machine.dma_bits, machine.dma_requests, machine.load_entries
-    return (*port, machine.dram_bytes_per_cycle, machine.clock_mhz)
+        coded = machine.as_coded  # what is kept is a matter of nothing else
+        if (name, part, coded) not in self._lowered:
+            self._lowered[name, part, coded] = lower_network(network, coded, no_schedule)
+        return self._lowered[name, part, coded]
 
 
 def rest_of_programs(

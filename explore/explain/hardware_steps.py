@@ -7,46 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from baco.accel.config import Accelerator
+from baco.accel.config import PARAMETERS as TABLE
+from baco.accel.config import SETTINGS, Accelerator
 from baco.accel.energy import SUPPLY_CLOCKS
 from baco.common import portable
 from baco.common.errors import InputError
 from baco.exploration.candidate import CostModelName
-from baco.exploration.constraints import Constraints
-from baco.exploration.hardware import with_units
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.file import SIZES
+from baco.exploration.space.points import with_units
 
 __all__ = ["PARAMETERS", "SIZES", "HardwareStep", "Way", "hardware_steps", "only"]
 
 Way = Literal["down", "up"]
 
+#: Settings, those first that all models know.
+_SETTINGS = sorted(SETTINGS, key=lambda name: "reference" not in SETTINGS[name][1].readers)
 #: Parameters and what people call them, with the unit of their values.
 PARAMETERS: dict[str, tuple[str, str]] = {
-    "dim": ("array side", ""),
-    "scratchpad_kib": ("scratchpad", "KiB"),
-    "accumulator_kib": ("accumulator", "KiB"),
+    **{name: (TABLE[name].label, TABLE[name].unit) for name in SIZES},
     "row_functions": ("row functions", ""),
-    "memory_gb_s": ("memory bandwidth", "GB/s"),
-    "clock_mhz": ("clock", "MHz"),
-    "dma_bits": ("memory port", "bits"),
-    "dma_requests": ("memory requests in flight", ""),
-    "scratchpad_banks": ("scratchpad banks", ""),
-    "accumulator_banks": ("accumulator banks", ""),
-    "load_entries": ("reservation station, loads", "entries"),
-    "execute_entries": ("reservation station, execution", "entries"),
-    "store_entries": ("reservation station, stores", "entries"),
-    "load_queue": ("queue of loads", "commands"),
-    "execute_queue": ("queue of execution", "commands"),
-    "store_queue": ("queue of stores", "commands"),
+    **{name: (SETTINGS[name][1].label, SETTINGS[name][1].unit) for name in _SETTINGS},
 }
-SIZES = ("dim", "scratchpad_kib", "accumulator_kib")
-#: What the reference model knows beside the sizes.
-_REFERENCE = ("memory_gb_s", "clock_mhz")
-#: A step changes a value by this factor at least, and one beyond the values of a space by the other; of clocks, which are near
-#: the fastest that their supply is known for, by less.
-_LEAST, _FACTOR, _CLOCK_FACTOR = 1.1 - 1e-9, 2.0, 1.25
-#: With fewer, predicted cycles leave out what a single bank holds up.
-_LEAST_BANKS = 2
+#: A step changes a value by this factor at least, and sizes beyond the values of a space by the other.
+_LEAST, _FACTOR = 1.1 - 1e-9, 2.0
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,7 @@ def hardware_steps(
         elif name == "row_functions":
             if cost_model == "instruction":
                 found.append(_units_step(accelerator, space))
-        elif cost_model == "instruction" or name in _REFERENCE:
+        elif cost_model in SETTINGS[name][1].readers:
             found += [_setting_step(accelerator, space, name, way) for way in ("down", "up")]
     return found
 
@@ -219,7 +204,7 @@ def _setting_step(accelerator: Accelerator, space: DesignSpace, name: str, way: 
     value = _next(values, before, way)
     inside = value is not None
     if value is None:
-        factor = _CLOCK_FACTOR if name == "clock_mhz" else _FACTOR
+        factor = SETTINGS[name][1].factor
         value = before * factor if way == "up" else before / factor
     if value == int(value):
         value = int(value)
@@ -227,7 +212,7 @@ def _setting_step(accelerator: Accelerator, space: DesignSpace, name: str, way: 
     there: Any = None
     if not reason:
         try:
-            there = _with_setting(accelerator, space, name, value)
+            there = accelerator.with_setting(name, value)
         except InputError as error:
             reason = error.message
     if there is not None and space.rules == "gemmini" and not len(only(space, there).rule_points()):
@@ -240,14 +225,5 @@ def _beyond(name: str, value: float) -> str:
     low, high = SUPPLY_CLOCKS
     if name == "clock_mhz" and not low <= value <= high:
         return f"no supply is known for it: published ones are for {low:g} to {high:g} MHz"
-    if name == "accumulator_banks" and value < _LEAST_BANKS:
-        return "predicted cycles leave out what a single bank holds up"
-    if name != "memory_gb_s" and value < 1:
-        return "it is the least"
-    return ""
-
-
-def _with_setting(accelerator: Accelerator, space: DesignSpace, name: str, value: float) -> Accelerator:
-    """The accelerator with another setting, as a space that searches it would make it (`DesignSpace.at`)."""
-    one = dataclasses.replace(space, base=accelerator, settings=((name, (value,)),))  # type: ignore[arg-type]
-    return one.at((0,)).base
+    row = SETTINGS[name][1]
+    return row.why if value < row.least else ""

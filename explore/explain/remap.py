@@ -21,8 +21,7 @@ from baco.common.errors import InfeasibleError
 from baco.common.portable import Bools, Ints
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.exploration.candidate import Candidate, Cost, CostModelName
-from baco.exploration.constraints import Constraints, network_costs
+from baco.exploration.candidate import Candidate, Cost, CostModelName, network_costs
 from baco.exploration.cost.genome import FLOW, FLOWS, WIDTH, Genomes, from_mapping, macro_side
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.explain.beside import BesideLayers
@@ -39,6 +38,7 @@ from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.search.seeds import plain_mappings
 from baco.exploration.search.selector import Elite, Selector
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints
 from baco.workloads.network import Task, Workload
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.errors import InfeasibleError, InputError, Location
-from baco.exploration.candidate import Cost
-from baco.exploration.constraints import network_costs
+from baco.exploration.candidate import Cost, network_costs
 from baco.exploration.executors.base import Finished, gather
 from baco.exploration.executors.engine import LOCAL, ExecutorChoice
 from baco.exploration.measure.alternatives import Alternative, MachineAlternatives

@@ -31,8 +31,8 @@ from baco.exploration.measure.layer import schedule_for
 from baco.exploration.measure.program_job import ProgramJob
 from baco.exploration.measure.store import measurement_key
 from baco.exploration.objective import Objective
-from baco.exploration.reference_machine import reference_machine
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.reference_machine import reference_machine
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.workloads.inputs.load import load_again
 from baco.workloads.inputs.samples import SampleFile

@@ -37,7 +37,7 @@ from baco.exploration.measure.planning import (
 )
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.measure.written import write_best
-from baco.exploration.reference_machine import reference_machine, reference_space
+from baco.exploration.space.reference_machine import reference_machine, reference_space
 from baco.exploration.studies._store import STUDY
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.samples import WorkloadData, check_samples, keep_samples, kept_samples

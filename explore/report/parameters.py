@@ -9,21 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.accel.config import Accelerator
-from baco.exploration.hardware import units_of
+from baco.accel.config import PARAMETERS, Accelerator
 from baco.exploration.report.data import ReportData
+from baco.exploration.space.points import units_of
 
 __all__ = ["HardwareParameter", "Importance", "hardware_parameters", "parameter_importance"]
 
-#: Short names of the parameters that every space has; the others are called as their field.
-_LABELS = {
-    "dim": "array side, PEs",
-    "scratchpad_kib": "scratchpad, KiB",
-    "accumulator_kib": "accumulator, KiB",
-    "clock_mhz": "clock, MHz",
-    "dma_bits": "memory port, bits",
-    "dram_bytes_per_cycle": "DRAM, bytes/cycle",
-}
 #: Accelerators for each column of the additive model, at least.
 _ROWS_A_COLUMN = 3
 
@@ -33,7 +24,7 @@ class HardwareParameter:
     """One that takes several values among the designs.
 
     Attributes:
-        key: field of the accelerator, or `units`.
+        key: field of the accelerator or its setting, or `units`.
         label: for people, with its unit.
         description: as the accelerator's configuration has it.
         values: of each candidate.
@@ -73,13 +64,12 @@ def hardware_parameters(data: ReportData) -> list[HardwareParameter]:
     machines = [one.accelerator for one in data.candidates]
     found = []
     for key, field in Accelerator.model_fields.items():
-        values = [getattr(machine, key) for machine in machines]
+        row = PARAMETERS.get(key)
+        asked = row.setting or key if row else key
+        values = [getattr(machine, asked) for machine in machines]
         if key != "name" and isinstance(values[0], int | float | str):
-            found.append(
-                HardwareParameter(
-                    key, _LABELS.get(key, key.replace("_", " ")), field.description or "", values
-                )
-            )
+            label = ", ".join(filter(None, (row.label, row.unit))) if row else key.replace("_", " ")
+            found.append(HardwareParameter(asked, label, field.description or "", values))
     units = [units_of(machine).replace("_", " ") for machine in machines]
     found.append(HardwareParameter("units", "units", "units for functions of rows", units))
     return [one for one in found if len(set(one.values)) > 1]

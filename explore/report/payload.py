@@ -13,7 +13,6 @@ from baco.exploration._json import to_json
 from baco.exploration.breakdown import COMPONENTS, CostEntry, DesignCosts
 from baco.exploration.candidate import BatchSummary, Cost
 from baco.exploration.cost.detail import LayerDetail
-from baco.exploration.hardware import units_of
 from baco.exploration.objective import FunctionMetric, metric
 from baco.exploration.report.bottlenecks import bottlenecks
 from baco.exploration.report.data import Baseline, ReportData, cost_block
@@ -32,6 +31,7 @@ from baco.exploration.report.summary import (
 from baco.exploration.report.tables import number
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant
 from baco.exploration.serialize import problem_to_json
+from baco.exploration.space.points import units_of
 from baco.workloads.problem import DIMS
 
 __all__ = ["history", "packed_payload", "payload"]

@@ -13,8 +13,7 @@ from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
 from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries, operator_entries
-from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
-from baco.exploration.constraints import network_costs
+from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, network_costs
 from baco.exploration.cost.bound import capacity_bound
 from baco.exploration.cost.detail import layer_details, schedule_details
 from baco.exploration.cost.host import host_costs
@@ -31,11 +30,11 @@ from baco.exploration.measure.planning import baseline_schedules
 from baco.exploration.measure.session import measured_designs
 from baco.exploration.objective import Objective
 from baco.exploration.records import ProvenanceRecord
-from baco.exploration.reference_machine import reference_machine
 from baco.exploration.report import Baseline, CostBound, ReportData, SearchRecord, write_report
 from baco.exploration.report.measured_costs import with_measurements
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.reference_machine import reference_machine
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Task, Workload
 

@@ -11,8 +11,6 @@ from baco.common.text import json_text
 from baco.exploration._json import to_json
 from baco.exploration.breakdown import CostEntry
 from baco.exploration.candidate import Candidate
-from baco.exploration.constraints import UNITS
-from baco.exploration.hardware import units_of
 from baco.exploration.objective import metric_label
 from baco.exploration.report.bottlenecks import Bottleneck, bottlenecks, limit_of
 from baco.exploration.report.data import ReportData, cost_block
@@ -23,6 +21,8 @@ from baco.exploration.report.validation import validation_block, validation_sent
 from baco.exploration.report.why import explanation
 from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
+from baco.exploration.space.constraints import UNITS
+from baco.exploration.space.points import units_of
 from baco.workloads.network import Network, Task
 
 #: Raised when the meaning of a field changes; fields may be added without.

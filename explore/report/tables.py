@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from baco.accel.config import Accelerator
+from baco.accel.config import PARAMETERS, Accelerator
 from baco.common.table import csv_text
 from baco.common.text import unfit
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
 from baco.exploration.candidate import LayerCost
-from baco.exploration.hardware import units_of
 from baco.exploration.report.data import ReportData
 from baco.exploration.report.summary import task_block
+from baco.exploration.space.points import units_of
 from baco.workloads.network import Task
 from baco.workloads.problem import DIMS
 
@@ -171,10 +171,7 @@ def candidates_table(data: ReportData) -> pa.Table:
         "predicted_energy_uj": pa.array([cost.energy_uj for cost in predicted], pa.float64()),
         "config_hash": pa.array([accelerator.config_hash for accelerator in accelerators]),
     }
-    for name in (
-        *("name", "dim", "dataflow", "scratchpad_kib", "accumulator_kib", "scratchpad_banks"),
-        *("accumulator_banks", "dma_bits", "clock_mhz", "dram_bytes_per_cycle"),
-    ):
+    for name in ("name", "dataflow", *PARAMETERS):
         columns[f"accelerator.{name}"] = pa.array([getattr(a, name) for a in accelerators])
     columns["accelerator.units"] = pa.array([units_of(a) for a in accelerators])
     columns["mappings"] = pa.array(data.mapping_texts, pa.list_(pa.string()))

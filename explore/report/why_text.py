@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from baco.exploration.constraints import UNITS
 from baco.exploration.explain.hardware_steps import PARAMETERS, HardwareStep
 from baco.exploration.explain.steps import Neighbour, Neighbours
 from baco.exploration.explain.trade_offs import TradeOff
 from baco.exploration.objective import metric_word
 from baco.exploration.report.units import share, significant
+from baco.exploration.space.constraints import UNITS
 
 __all__ = [
     "against_words",

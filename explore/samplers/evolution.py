@@ -27,7 +27,6 @@ from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
 from baco.compiler.styles.explicit.code import explicit_workspaces
 from baco.compiler.styles.macros.loop_ws import sums_wait
 from baco.compiler.styles.realise import flat_layer, mapping_of, realise
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost.genome import FLOWS, WIDTH, Genomes, from_mapping, to_mapping
 from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.objective import Objective
@@ -36,6 +35,7 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.proposals import Proposals
 from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.space import load_space
+from baco.exploration.space.constraints import Constraints
 from baco.workloads.network import Task
 
 __all__ = ["POPULATION", "Begin", "EvolutionSampler", "Found", "LayerSearch", "best_measured"]

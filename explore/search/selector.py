@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from baco.common import portable
 from baco.common.portable import Floats
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost.genome import to_mapping
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
 from baco.exploration.search.archive import ACCUMULATOR, SCRATCHPAD, SIDE, Archive
 from baco.exploration.search.focus import Focus
 from baco.exploration.search.points import Hardware
+from baco.exploration.space.constraints import Constraints
 
 #: Weighings of energy against latency that a scan tries, relative to each point's own latency/energy ratio.
 WEIGHINGS = np.array([1e-5, 0.05, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 20.0, 1e5])

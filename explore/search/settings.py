@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from baco.accel.config import SETTINGS
 from baco.common import portable
 from baco.common.portable import Ints
 from baco.exploration.candidate import Candidate
@@ -31,14 +32,11 @@ __all__ = ["SettingsSearch"]
 _FIRST, _LATER = 60, 2.0
 #: What an objective must be better by, in its logarithm, to be worth a move.
 _BETTER = 1e-4
-#: Settings that are changed together, by steps: a memory of another speed with the port and the requests that fill it, and with
-#: the clock that makes use of it.
-_TOGETHER = (
-    {"memory_gb_s": 1, "dma_bits": 1},
-    {"memory_gb_s": 1, "dma_bits": 1, "dma_requests": 1},
-    {"memory_gb_s": 1, "clock_mhz": 1},
-    {"memory_gb_s": 1, "dma_requests": 1},
-)
+#: Settings that are changed together, by a step each: a memory of another speed with the port and the requests that fill it, and
+#: with the clock that makes use of it.
+_TOGETHER = [
+    dict.fromkeys((name, *others), 1) for name, (_, row) in SETTINGS.items() for others in row.together
+]
 #: Neighbours that are looked at in one step of a search.
 _AT_ONCE = 8
 

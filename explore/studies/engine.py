@@ -42,8 +42,8 @@ from baco.exploration.search.searcher import (
     SearchSetup,
     check_budget,
 )
-from baco.exploration.shortfall import Shortfall, shortfall
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.shortfall import Shortfall, shortfall
 from baco.exploration.studies.interruption import StopRequest
 from baco.exploration.studies.preparation import describe_setup, made_now, opened_study, programs_beside
 from baco.exploration.studies.study import FILE_NAME, StudyRecord

@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from baco.exploration.constraints import Constraints
-from baco.exploration.cost.infeasible import PREFIX, bounds, suggested
+from baco.exploration.cost.infeasible import PREFIX, suggested
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
+from baco.exploration.space.constraints import Constraints
 
 __all__ = ["tried_bounds", "with_bounds"]
 
@@ -37,7 +37,7 @@ def tried_bounds(
     """
     found = dict(first or {})
     for number in range(_TRIALS):
-        reached = suggested(bounds(with_bounds(setup.space.constraints, found)), nearest)
+        reached = suggested(with_bounds(setup.space.constraints, found).bounds, nearest)
         if not reached and (number or not found):
             break
         found |= reached

@@ -12,11 +12,11 @@ from baco.common.arrays import pack_arrays, unpack_arrays
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import Requirement, requirement
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.constraints import Constraints
-from baco.exploration.cost.infeasible import PREFIX, bounds
+from baco.exploration.cost.infeasible import PREFIX
 from baco.exploration.cost.reference import access_counts, energy_terms, latency_terms
 from baco.exploration.search.searcher import BatchResult, Searcher, SearchSetup
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints
 from baco.workloads.network import Task
 from tests.explore.study_helpers import equal_states
 
@@ -222,7 +222,7 @@ def check_constraints(make: Make, setup: SearchSetup, recompute: Recompute) -> N
     assert not any(result.candidates for result in results)
     assert results[-1].done
     details = results[-1].details
-    nearest = {path: details[PREFIX + path] for path in bounds(impossible)}
+    nearest = {path: details[PREFIX + path] for path in impossible.bounds}
     # What it reached must be above the bound, and not absurdly far from what is possible.
     assert impossible.latency_cycles is not None
     # An array of the largest side, always full, would need this long.

@@ -15,13 +15,13 @@ import numpy as np
 
 from baco.accel.presets import load_accelerator
 from baco.exploration.candidate import BatchSummary, Candidate
-from baco.exploration.constraints import Constraints
 from baco.exploration.objective import Objective
 from baco.exploration.records import ProvenanceRecord
 from baco.exploration.samplers import searchers
 from baco.exploration.search import finish, gradient, tiling_finish
 from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints
 from baco.exploration.studies.preparation import describe_setup
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload

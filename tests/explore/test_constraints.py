@@ -4,7 +4,7 @@ import pytest
 
 from baco.common.errors import InputError, Location
 from baco.exploration.candidate import Cost
-from baco.exploration.constraints import Constraints, NetworkConstraints, power_mw
+from baco.exploration.space.constraints import Constraints, NetworkConstraints, power_mw
 
 COST = Cost(latency_cycles=2e6, energy_pj=4e9, area_mm2=1.5)  # 4 mJ in 2 ms at 1 GHz
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baco.accel.config import SETTINGS
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import quantise, sketch
-from baco.exploration.cost.rest import rest_costs, rest_in_space, rest_of_programs
-from baco.exploration.hardware import with_units
+from baco.exploration.cost.rest import ProgramsBeside, rest_costs, rest_in_space, rest_of_programs
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.objective import Objective
@@ -19,6 +19,7 @@ from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import network_totals
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import load_space
+from baco.exploration.space.points import with_units
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
 from baco.sim.energy import counted_energy
@@ -28,6 +29,8 @@ from baco.workloads.network import Network, Workload
 
 DEFAULT = load_accelerator("gemmini-default")
 SMALL = "bert_base:seq=16"
+#: Values of settings of which 1 is none.
+OTHERS = {"dma_bits": 32, "clock_mhz": 500}
 
 
 def workload(*names: str) -> Workload:
@@ -204,3 +207,34 @@ def test_memories_that_hold_no_rows_leave_row_functions_to_the_host() -> None:
             assert cycles[index, place] == pytest.approx(alone.total(name, machine)[0], rel=1e-12)
             kinds.add((machine.dim, name, round(cycles[index, place])))
     assert len(kinds) >= 6
+
+
+def test_what_is_kept_of_programs_is_never_another_accelerators() -> None:
+    """Whatever two accelerators differ in: asked about one after the other, each gets what it costs by itself."""
+    network = load_network("gpt2:seq=16")
+    machine = with_units(DEFAULT, True)
+    tables = {"dram_pj": 7.0, "instruction_pj": 3.0}
+    others = [
+        *(
+            machine.with_setting(name, max(row.least, 1))
+            for name, (_, row) in SETTINGS.items()
+            if name not in OTHERS
+        ),
+        *(machine.with_setting(name, value) for name, value in OTHERS.items()),
+        *(
+            machine.replace(energy={**machine.energy.model_dump(), name: value})
+            for name, value in tables.items()
+        ),
+        machine.replace(tile_rows=4),
+        machine.replace(timing="gemmini"),
+        machine.replace(dma_max_bytes=32),
+        machine.replace(scratchpad_kib=64),
+        machine.replace(features={**machine.features.model_dump(), "read_small_width": False}),
+        DEFAULT,
+    ]
+    kept = ProgramsBeside([network])
+    first = kept.costs(network.name, machine)
+    found = [kept.costs(network.name, one) for one in others]
+    assert found == [ProgramsBeside([network]).costs(network.name, one) for one in others]
+    assert sum(one != first for one in found) > 8
+    assert kept.costs(network.name, machine.replace(name="other")) == first

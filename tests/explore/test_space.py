@@ -11,9 +11,9 @@ import pytest
 
 from baco.common.errors import BacoError, InfeasibleError, InputError
 from baco.common.yaml import load_yaml, parse_yaml
-from baco.exploration.shortfall import check_feasible
 from baco.exploration.space import SPACES_FOLDER, DesignSpace, load_space, read_space, space_names
-from baco.exploration.space_file import SCHEMA_PATH, space_json_schema
+from baco.exploration.space.schema import SCHEMA_PATH, space_json_schema
+from baco.exploration.space.shortfall import check_feasible
 
 SMALL = """\
 dim: [4, 8]
@@ -369,7 +369,7 @@ def test_tile_rows_limit_the_sides() -> None:
 
 def test_schema_is_the_committed_one_and_accepts_the_named_spaces() -> None:
     schema = space_json_schema()
-    assert json.loads(SCHEMA_PATH.read_text()) == schema, "run `python -m baco.exploration.space_file`"
+    assert json.loads(SCHEMA_PATH.read_text()) == schema, "run `python -m baco.exploration.space.schema`"
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     for name in space_names():

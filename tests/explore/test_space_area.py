@@ -13,11 +13,11 @@ from baco.accel.area import area_mm2
 from baco.accel.config import Accelerator, Features
 from baco.accel.dataflows import Dataflow
 from baco.common.errors import InfeasibleError
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost.certificate import _Grid
 from baco.exploration.search.hardware_choice import HardwareChoice
-from baco.exploration.shortfall import check_feasible
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.shortfall import check_feasible
 
 #: Changes to gemmini-default, and whether an accelerator is larger with them.
 LARGER = [

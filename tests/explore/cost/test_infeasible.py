@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from baco.common.errors import InfeasibleError
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost import infeasible
 from baco.exploration.cost.choice import default_cost_model
 from baco.exploration.cost.infeasible import impossible
@@ -22,8 +21,9 @@ from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import summary
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
-from baco.exploration.shortfall import check_feasible
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.shortfall import check_feasible
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.preparation import units_may_pay
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
@@ -93,9 +93,9 @@ def test_an_impossible_wish_is_answered_with_bounds_that_are_feasible(tmp_path: 
         last, nearest = study.summaries()[-1], study.nearest()
     assert last.evaluations < 3 * infeasible._HOPELESS * len(SMALL.tasks), "an answer in seconds"
     # every bound that the nearest design breaks is named with what it reaches, and so is what would do
-    values = {path: last.details[infeasible.PREFIX + path] for path in infeasible.bounds(space.constraints)}
+    values = {path: last.details[infeasible.PREFIX + path] for path in space.constraints.bounds}
     assert nearest
-    for path, bound in infeasible.bounds(space.constraints).items():
+    for path, bound in space.constraints.bounds.items():
         assert (path in hint) or values[path] <= bound
     # put in, the bounds of the hint succeed
     assert first_design(granted(space, hint), SMALL, 200) <= 200

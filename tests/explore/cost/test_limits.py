@@ -17,7 +17,6 @@ from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.text import parse_layer
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost import limits
 from baco.exploration.cost.genome import ProblemSet, count
 from baco.exploration.cost.infeasible import impossible
@@ -26,7 +25,6 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.proof import BOUND, PHASE
 from baco.exploration.cost.reference import energy_terms, latency_terms
 from baco.exploration.cost.tiles import Point
-from baco.exploration.hardware import HardwarePoints
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import METRICS, Objective, metric
 from baco.exploration.report.study_report import _bounds as shown_bounds
@@ -35,6 +33,7 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints
 from baco.workloads.inputs.load import load_network, network_names
 from baco.workloads.network import Task, Workload
 from baco.workloads.problem import Problem
@@ -79,11 +78,7 @@ def own(
 ) -> tuple[float, float]:
     """Least energy and cycles of one run of a problem on one accelerator."""
     found = limits_of((Task("net", problem, 1.0),), space, None if layer is None else [layer])
-    point_ = HardwarePoints(
-        np.array([point.dim]),
-        *(np.array([v]) for v in (point.accumulator_kib, point.scratchpad_kib, 0.0)),
-        units=np.array([False]),
-    )
+    point_ = space.points(*([size] for size in (point.dim, point.accumulator_kib, point.scratchpad_kib)))
     energy, cycles = found.at(point_)
     return float(energy[0, 0]), float(cycles[0, 0])
 

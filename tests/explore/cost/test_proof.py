@@ -8,7 +8,6 @@ import pytest
 from baco.accel.presets import load_accelerator
 from baco.bench.exhaustive import enumerate_all
 from baco.exploration.candidate import Candidate
-from baco.exploration.constraints import Constraints, power_mw
 from baco.exploration.cost.bound import capacity_bound
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.cost.proof import BOUND, PHASE, TOLERANCE
@@ -16,6 +15,7 @@ from baco.exploration.cost.tiles import Point
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints, power_mw
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload

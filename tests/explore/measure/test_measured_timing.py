@@ -13,8 +13,8 @@ from baco.compiler.latency import schedule_cycles
 from baco.compiler.schedules.text import parse_layer, parse_schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.measure.store import measurement_key
-from baco.exploration.reference_machine import reference_machine
 from baco.exploration.space import load_space
+from baco.exploration.space.reference_machine import reference_machine
 
 OURS = load_accelerator("gemmini-default")
 ORIGINAL = OURS.replace(timing="gemmini")

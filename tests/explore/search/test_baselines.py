@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco.exploration.constraints import Constraints, NetworkConstraints
 from baco.exploration.cost.genome import DRAM_ORDERS, to_mapping
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.objective import Objective
@@ -22,6 +21,7 @@ from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, ExactMapping
 from baco.exploration.search.hardware_choice import HardwareChoice
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints, NetworkConstraints
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.search.test_searchers import GEMMINI, REFERENCE

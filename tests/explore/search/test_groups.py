@@ -16,7 +16,6 @@ from baco.compiler.network.program import network_code
 from baco.compiler.network.quantise import sketch
 from baco.compiler.network.steps import StepCost
 from baco.exploration._json import Json
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.program import program_cost
 from baco.exploration.fused import FusedPrograms, Fusion
@@ -28,6 +27,7 @@ from baco.exploration.report.summary import network_totals
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.group_gains import PossibleGroup, taken_groups
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.exploration.studies.study import StudyRecord

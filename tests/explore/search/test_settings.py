@@ -14,7 +14,6 @@ from baco.common.errors import InputError
 from baco.common.portable import Floats
 from baco.common.yaml import parse_yaml
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.cost.rest import rest_by_settings, rest_of_programs
@@ -26,6 +25,7 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space, read_space
+from baco.exploration.space.constraints import Constraints
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.inputs.load import load_network

@@ -15,10 +15,8 @@ import baco.exploration.cost.rest as rest_module
 from baco.common.errors import InputError
 from baco.compiler.network.steps import StepCost
 from baco.exploration.candidate import BatchSummary, Candidate, Cost
-from baco.exploration.constraints import Constraints
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
-from baco.exploration.hardware import units_of
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.operators import OperatorCost
@@ -33,6 +31,8 @@ from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.points import units_of
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload

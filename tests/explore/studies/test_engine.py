@@ -16,13 +16,13 @@ import pytest
 from baco.common.door import at_command_line
 from baco.common.errors import InfeasibleError, InputError, StoppedError, StorageError
 from baco.exploration.candidate import BatchSummary
-from baco.exploration.constraints import Constraints, NetworkConstraints
 from baco.exploration.cost.infeasible import infeasible_error, nearest_details, violation
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
 from baco.exploration.samplers import searchers
 from baco.exploration.search.searcher import BatchResult
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints, NetworkConstraints
 from baco.exploration.studies import engine, preparation
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord

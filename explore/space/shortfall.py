@@ -9,8 +9,8 @@ import numpy as np
 from baco.common.errors import InfeasibleError, Location
 from baco.common.portable import Bools
 from baco.common.units import significant
-from baco.exploration.constraints import UNITS
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import UNITS
 
 __all__ = ["Shortfall", "check_feasible", "shortfall"]
 

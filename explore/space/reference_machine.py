@@ -6,9 +6,9 @@ import dataclasses
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.exploration.constraints import Constraints
-from baco.exploration.hardware import with_units
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.points import with_units
 
 __all__ = ["reference_machine", "reference_space"]
 

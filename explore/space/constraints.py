@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Protocol
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from baco.accel.config import Accelerator
 from baco.common.errors import InputError, Location, did_you_mean
-from baco.exploration.candidate import Cost
-from baco.workloads.network import Task
 
 Bound = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -25,12 +22,20 @@ UNITS = {
 }
 
 
-class Beside(Protocol):
-    """What programs do beside their tasks: the part of `baco.exploration.rest.RestOfPrograms` that is asked for here."""
+class Costs(Protocol):
+    """What a design costs, or many: numbers, numpy arrays or torch tensors of one shape each (`baco.exploration.candidate.Cost`)."""
 
-    def counts(self, tasks: Sequence[Task], accelerator: Accelerator) -> list[float]: ...
+    @property
+    def latency_cycles(self) -> Any: ...
 
-    def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]: ...
+    @property
+    def energy_pj(self) -> Any: ...
+
+    @property
+    def energy_uj(self) -> Any: ...
+
+    @property
+    def area_mm2(self) -> Any: ...
 
 
 class NetworkConstraints(BaseModel):
@@ -68,10 +73,24 @@ class Constraints(BaseModel):
         own = (self.power_mw, self.latency_cycles, self.energy_uj)
         return any(bound is not None for bound in own) or bool(self.networks)
 
+    @property
+    def bounds(self) -> dict[str, float]:
+        """All bounds that are set, by path (`networks.resnet50.energy_uj`)."""
+        found = {name: bound for name in UNITS if (bound := getattr(self, name)) is not None}
+        for network, own in self.networks.items():
+            named = own.model_dump(exclude_none=True)
+            found |= {f"networks.{network}.{name}": bound for name, bound in named.items()}
+        return found
+
     def values(
-        self, cost: Cost, *, sram_kib: float, clock_mhz: float, networks: Mapping[str, Cost] | None = None
-    ) -> dict[str, tuple[float, float]]:
-        """Of every bound that is set, (value reached, bound), by its path (`networks.resnet50.energy_uj`).
+        self,
+        cost: Costs,
+        *,
+        sram_kib: Any,
+        clock_mhz: float,
+        networks: Mapping[str, Costs] | None = None,
+    ) -> dict[str, tuple[Any, float]]:
+        """Of every bound that is set, (value reached, bound), by its path: of one design, or arrays of many.
 
         Args:
             cost: of the whole workload.
@@ -82,25 +101,20 @@ class Constraints(BaseModel):
         reached = {
             "area_mm2": cost.area_mm2,
             "sram_kib": sram_kib,
-            "power_mw": power_mw(cost, clock_mhz),
             "latency_cycles": cost.latency_cycles,
             "energy_uj": cost.energy_uj,
         }
-        found = {n: (v, b) for n, v in reached.items() if (b := getattr(self, n)) is not None}
-        for network, bounds in self.networks.items():
-            one = (networks or {}).get(network)
-            if one is None:
-                continue
-            for metric, value in (("latency_cycles", one.latency_cycles), ("energy_uj", one.energy_uj)):
-                bound = getattr(bounds, metric)
-                if bound is not None:
-                    found[f"networks.{network}.{metric}"] = (value, bound)
-        return found
+        if self.power_mw is not None:
+            reached["power_mw"] = power_mw(cost, clock_mhz)
+        for network, one in (networks or {}).items():
+            for name in NetworkConstraints.model_fields:
+                reached[f"networks.{network}.{name}"] = getattr(one, name)
+        return {path: (reached[path], bound) for path, bound in self.bounds.items() if path in reached}
 
     def violations(
-        self, cost: Cost, *, sram_kib: float, clock_mhz: float, networks: Mapping[str, Cost] | None = None
+        self, cost: Costs, *, sram_kib: float, clock_mhz: float, networks: Mapping[str, Costs] | None = None
     ) -> dict[str, float]:
-        """Relative excess (value / bound − 1) of every bound that is broken; empty when feasible."""
+        """Relative excess (value / bound − 1) of every bound that a design breaks; empty when it is feasible."""
         values = self.values(cost, sram_kib=sram_kib, clock_mhz=clock_mhz, networks=networks)
         return {name: value / bound - 1 for name, (value, bound) in values.items() if value > bound}
 
@@ -116,32 +130,12 @@ class Constraints(BaseModel):
                 )
 
 
-def power_mw(cost: Cost, clock_mhz: float) -> float:
-    """Average power: pJ per cycle × MHz is µW."""
-    return cost.energy_pj / cost.latency_cycles * clock_mhz * 1e-3 if cost.latency_cycles > 0 else 0.0
-
-
-def network_costs(
-    tasks: Sequence[Task],
-    runs: Iterable[tuple[float, float]],
-    accelerator: Accelerator,
-    rest: Beside | None,
-) -> dict[str, Cost]:
-    """Cost of one run of each network of a design, by name.
-
-    Args:
-        runs: cycles and energy (pJ) of one run of each task.
-        rest: what programs do beside the tasks; None where only the tasks count.
-    """
-    parts: dict[str, list[tuple[float, float]]] = {}
-    counts = rest.counts(tasks, accelerator) if rest is not None else [task.count for task in tasks]
-    for task, count, (cycles, energy) in zip(tasks, counts, runs, strict=True):
-        times = count / task.weight
-        parts.setdefault(task.network, []).append((times * cycles, times * energy))
-    found = {}
-    for name, own in parts.items():
-        if rest is not None:
-            own.append(rest.total(name, accelerator))
-        cycles, energy = (math.fsum(column) for column in zip(*own, strict=True))
-        found[name] = Cost(cycles, energy, accelerator.area_mm2)
-    return found
+def power_mw(cost: Costs, clock_mhz: float) -> Any:
+    """Average power: pJ per cycle × MHz is µW. Of arrays that of each; infinite where a latency is."""
+    energy, latency = cost.energy_pj, cost.latency_cycles
+    if isinstance(latency, np.ndarray):
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isfinite(latency), energy / latency, np.inf) * clock_mhz * 1e-3
+    if isinstance(latency, float | int) and latency <= 0:
+        return 0.0
+    return energy / latency * clock_mhz * 1e-3

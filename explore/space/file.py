@@ -1,29 +1,25 @@
-"""The design space file: what its YAML may say. `explore/space.py` gives it meaning."""
+"""The design space file: what its YAML may say. `explore/space/reading.py` gives it meaning."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from baco.accel.config import Accelerator
+from baco.accel.config import PARAMETERS, SETTINGS, Accelerator
 from baco.accel.dataflows import Dataflow, offered
-from baco.common.files import atomic_write
 from baco.common.yaml import Name
-from baco.exploration.constraints import Constraints
+from baco.exploration.space.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
 Units = Literal["none", "row_functions"]
 
-SCHEMA_PATH = Path(__file__).parent / "spaces" / "space.schema.json"
 #: Largest capacity that can be asked for; 64 MiB on chip is far beyond any.
 MAX_KIB = 1 << 16
+#: What every space chooses, by its key in the file.
+SIZES = tuple(name for name, row in PARAMETERS.items() if row.searched == "size")
 #: Accelerator fields that the space itself decides.
-SEARCHED = ("dim", "scratchpad_kib", "accumulator_kib", "dataflow")
-#: Accelerator field that each setting decides, where it is not the one of its name.
-SETTING_FIELDS = {"memory_gb_s": "dram_bytes_per_cycle"}
+SEARCHED = (*SIZES, "dataflow")
 
 
 class SearchRange(BaseModel):
@@ -72,37 +68,31 @@ class SideRange(SearchRange):
     max: int = Field(ge=2, le=128)
 
 
-def _setting(description: str) -> Any:
-    return Field(None, description=description)
-
-
 Values = Annotated[list[Annotated[int, Field(ge=1, le=MAX_KIB)]], Field(min_length=1, max_length=64)]
 
 
-class Settings(BaseModel):
+class _Settings(BaseModel):
     """What is chosen of an accelerator beside its sizes, dataflows and units: a list or a range each; what is left out is as
     base and fixed say. Searches begin with the values nearest to these."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dma_bits: Values | SearchRange | None = _setting("Width of the memory port, bits.")
-    dma_requests: Values | SearchRange | None = _setting("Memory requests in flight.")
-    load_entries: Values | SearchRange | None = _setting("Reservation-station entries, loads.")
-    execute_entries: Values | SearchRange | None = _setting("Reservation-station entries, execution.")
-    store_entries: Values | SearchRange | None = _setting("Reservation-station entries, stores.")
-    load_queue: Values | SearchRange | None = _setting("Commands queued before the load controller.")
-    execute_queue: Values | SearchRange | None = _setting("Commands queued before the execute controller.")
-    store_queue: Values | SearchRange | None = _setting("Commands queued before the store controller.")
-    scratchpad_banks: Values | SearchRange | None = _setting("Scratchpad banks.")
-    accumulator_banks: Values | SearchRange | None = _setting(
-        "Accumulator banks, at least 2: the model of cycles does not know what a single one holds up."
-    )
-    memory_gb_s: Values | SearchRange | None = _setting(
-        "Bandwidth of main memory, GB/s; memory_mm2_per_gb_s and energy.memory_mw_per_gb_s say what it costs."
-    )
-    clock_mhz: Values | SearchRange | None = _setting(
-        "Clock, MHz. Supply and energy follow it (docs/models.md), and objectives count nanoseconds instead of cycles."
-    )
+
+def _described(name: str) -> str:
+    """What a file's author should know of a setting."""
+    field, row = SETTINGS[name]
+    words = row.label if row.setting else Accelerator.model_fields[field].description or ""
+    said = words if not row.setting else f"{words}, {row.unit}"
+    return f"{said[:1].upper()}{said[1:]}{f'; {row.note}' if row.note else ''}."
+
+
+#: A field for every row of the table of hardware parameters that is a setting (`baco.accel.config.SETTINGS`).
+Settings: type[_Settings] = create_model(
+    "Settings",
+    __base__=_Settings,
+    __doc__=_Settings.__doc__,
+    **{name: (Values | SearchRange | None, Field(None, description=_described(name))) for name in SETTINGS},  # type: ignore[call-overload]
+)
 
 
 class WeightedNetwork(BaseModel):
@@ -149,7 +139,7 @@ class SpaceFile(BaseModel):
         description="Units for non-linear functions: none; row_functions (softmax, layer norm, GELU and others on the way "
         "out of the array); both: the search chooses, by what whole programs cost. By default as base and fixed say.",
     )
-    settings: Settings = Field(
+    settings: Settings = Field(  # type: ignore[valid-type]
         default_factory=Settings,
         description="Further fields of the accelerator that are searched; with the instruction-aware model alone.",
     )
@@ -162,29 +152,3 @@ class SpaceFile(BaseModel):
     networks: Annotated[list[WeightedNetwork], Field(max_length=100)] = Field(
         default_factory=list, description="The workload, unless --network is given: one accelerator for all."
     )
-
-
-def space_json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of the space file, for editors; committed at `SCHEMA_PATH`."""
-    schema = SpaceFile.model_json_schema()
-    accelerator = Accelerator.model_json_schema()
-    definitions: dict[str, Any] = schema.setdefault("$defs", {})
-    definitions.update(accelerator.pop("$defs", {}))
-    properties = {k: v for k, v in accelerator["properties"].items() if k not in (*SEARCHED, "name")}
-    fixed = schema["properties"]["fixed"]
-    schema["properties"]["fixed"] = {
-        "type": "object",
-        "description": fixed["description"],
-        "properties": properties,
-        "additionalProperties": False,
-    }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def main() -> None:
-    """Write the committed copy of the schema: `python -m baco.exploration.space_file`."""
-    atomic_write(SCHEMA_PATH, json.dumps(space_json_schema(), indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
