@@ -75,7 +75,7 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
     Returns:
         Terms by name, each a number or of the shape of `dim`.
     """
-    c, on = configuration, configuration.features
+    c = configuration
     psum = c.partial_sum_bits
     tiles = dim / c.tile_rows
     # an element has what its dataflow needs, whatever runs along the rows, or what both need and a selection
@@ -120,6 +120,13 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
         "counters": c.counters,
         "counters built": float(c.counters > 0),
     }
+    return found | _of_features(c, dim, lanes, found["slice"])
+
+
+def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str, Any]:
+    """Terms of what a configuration may leave out; lanes and bits of a slice (`piece`) as in `terms`."""
+    on = c.features
+    found: dict[str, Any] = {}
     built = {
         name: float(getattr(on, name))
         for name in ("loop_ws", "loop_conv", "mvin_scale_acc", "first_layer", "write_to_scratchpad")
@@ -139,7 +146,7 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
     found["preload_d"] = float(on.preload_d or c.dataflow == "both")
     rows = float(on.row_functions)
     found |= {"row_functions": rows, "row_functions dim": rows * dim, "row_functions lanes": rows * lanes}
-    found["row_functions slice"] = rows * found["slice"]
+    found["row_functions slice"] = rows * piece
     normal = float(on.normalizations)
     found |= {
         "normalizations": normal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ from baco.workloads.graph import Graph
 from baco.workloads.network import Tensor
 from baco.workloads.problem import Problem
 from baco.workloads.semantics import Parameter, Semantics
-from baco.workloads.shapes import Pair, broadcast, transposed_phases, transposed_size, window_count
+from baco.workloads.shapes import Pair, Phase, broadcast, transposed_phases, transposed_size, window_count
 
 #: An activation, a parameter, or the shape of one without a value.
 Operand = Tensor | Parameter | tuple[int, ...]
@@ -148,44 +149,31 @@ class TensorBuilder(Graph):
         combined = list(product(*axes))
         parts = []
         for number, phases in enumerate(combined):
-            part = name if len(combined) == 1 else f"{name}.phase{number}"
-            height = (
-                {}
-                if rank == 1
-                else {
-                    "S": phases[0].taps,
-                    "Q": phases[0].outputs,
-                    "dilation_h": phases[0].dilation,
-                }
-            )
-            problem = self._problem(
-                part,
-                R=phases[-1].taps,
-                P=phases[-1].outputs,
-                dilation_w=phases[-1].dilation,
-                K=channels // groups,
-                **height,
-                **common,
-            )
-            part_shape = (batch, channels, *(phase.outputs for phase in phases))
-            residues: tuple[int, ...] | None = tuple(phase.residue for phase in phases)
-            if len(combined) == 1:
-                part_shape, residues = shape, None
+            one = len(combined) == 1
+            part = name if one else f"{name}.phase{number}"
+            problem = self._problem(part, K=channels // groups, **_phase_bounds(phases), **common)
+            part_shape = shape if one else (batch, channels, *(phase.outputs for phase in phases))
+            residues = None if one else tuple(phase.residue for phase in phases)
             meaning = _meaning("conv_transpose", (x, weight, shift), {**attributes, "phase": residues})
             parts.append(self._add(part, kind, (x,), part_shape, problem, 0 if number else weights, meaning))
         if not parts:
             raise self.error("no output of this transposed convolution reads any input", name)
         if len(parts) == 1:
             return parts[0]
-        # Phases are written interleaved, by address strides.
-        meaning = Semantics(
-            "interleave",
-            (*parts, shift),
-            {
-                "residues": [tuple(phase.residue for phase in phases) for phases in combined],
-                "stride": strides,
-            },
-        )
+        return self._interleaved(name, parts, shift, combined, strides, shape)
+
+    def _interleaved(
+        self,
+        name: str,
+        parts: Sequence[Tensor],
+        shift: Parameter | None,
+        phases: Sequence[tuple[Phase, ...]],
+        strides: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> Tensor:
+        """Phases of an output are written interleaved, by address strides."""
+        residues = [tuple(phase.residue for phase in one) for one in phases]
+        meaning = Semantics("interleave", (*parts, shift), {"residues": residues, "stride": strides})
         return self._add(f"{name}.interleave", "concat", tuple(parts), shape, semantics=meaning)
 
     def linear(
@@ -260,6 +248,16 @@ class TensorBuilder(Graph):
         y = self._add(name, "layer", (x,), shape, problem, problem.weight_words)
         self._repeat = outer
         return y
+
+
+def _phase_bounds(phases: tuple[Phase, ...]) -> dict[str, int]:
+    """Bounds of the convolution that makes the outputs of a phase of each axis."""
+    last = phases[-1]
+    bounds = {"R": last.taps, "P": last.outputs, "dilation_w": last.dilation}
+    if len(phases) > 1:
+        first = phases[0]
+        bounds |= {"S": first.taps, "Q": first.outputs, "dilation_h": first.dilation}
+    return bounds
 
 
 def _meaning(

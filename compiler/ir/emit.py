@@ -87,9 +87,8 @@ class Emitter:
         self._builder = Builder(InsertPoint.at_end(block))
 
     def finish(self) -> ModuleOp:
-        """End the function, which is verified; the module. Nothing may be written afterwards."""
+        """End the function; the module, which is checked when it is lowered. Nothing may be written afterwards."""
         self.insert(func.ReturnOp())
-        self._function.verify()
         return self.module
 
     def onward(self, numbers: Sequence[Number]) -> list[Number]:
@@ -99,10 +98,9 @@ class Emitter:
         name = f"{self._function.sym_name.data}_onward"
         self.call(name, passed)
         self.insert(func.ReturnOp())
-        before, block = self._function, Block(arg_types=[i64] * len(passed))
+        block = Block(arg_types=[i64] * len(passed))
         self._function = func.FuncOp(name, FunctionType.from_lists([i64] * len(passed), []), Region(block))
         self.module.body.block.add_op(self._function)
-        before.verify()
         self._entry, self._builder = block, Builder(InsertPoint.at_end(block))
         there = dict(zip(passed, block.args, strict=True))
         return [one if isinstance(one, int) else there[one] for one in numbers]

@@ -111,8 +111,7 @@ class Commands:
 def count_commands(tiling: Tiling) -> Commands:
     """Counts of a batch, in all groups."""
     t, layer = tiling, tiling.layer
-    one = torch.ones_like(t.bounds[0])
-    groups = layer.problem.groups * one
+    groups = layer.problem.groups * torch.ones_like(t.bounds[0])
     dim, up = t.hardware.dim, t.rounding
     by_dim = up.chunks(dim)
 
@@ -131,6 +130,7 @@ def count_commands(tiling: Tiling) -> Commands:
     chunks, runs, runs_differ = _runs(t)
     steps = groups * columns * window * depth_blocks
     passes = steps * chunks
+    all_runs = torch.where(t.os, passes, steps * runs)
     chains = groups * columns * chunks * _chains(t)
     weight_blocks = torch.where(t.os, chains, steps * pixel_tiles)
     pixels = t.bounds[P] * t.bounds[Q] * t.bounds[N]
@@ -138,7 +138,6 @@ def count_commands(tiling: Tiling) -> Commands:
     around = groups * columns * torch.where(t.os, chunks, pixel_tiles)
     # a block of weights takes the array's side to shift in; an output-stationary pass takes it whatever it holds
     ws_waves = weight_blocks * torch.maximum(pixels / pixel_tiles, dim)
-    waves = torch.where(t.os, passes * dim, ws_waves)
 
     # ---- loads of the scratchpad
     weight_fills, weight_loads, weight_spans, weight_rows, weight_runs = _weights(t, groups)
@@ -158,15 +157,13 @@ def count_commands(tiling: Tiling) -> Commands:
         tiles=tiles * leaves,
         passes=passes,
         weight_blocks=weight_blocks,
-        runs=torch.where(t.os, passes, steps * runs),
-        uneven_runs=torch.where(
-            runs_differ, torch.where(t.os, passes, steps * runs), torch.zeros_like(passes)
-        ),
+        runs=all_runs,
+        uneven_runs=torch.where(runs_differ, all_runs, torch.zeros_like(passes)),
         tile_columns=groups * columns * pixel_tiles * reduction_blocks,
         window_rows=around * t.bounds[S] * t.steps[R] * t.steps[C],
         window_positions=around * window * t.steps[C],
         os_chunks=groups * columns * chunks * reduction_blocks,
-        waves=waves,
+        waves=torch.where(t.os, passes * dim, ws_waves),
         weight_loads=weight_loads,
         input_loads=inputs[0],
         zero_loads=inputs[1],

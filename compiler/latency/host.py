@@ -140,149 +140,189 @@ def _stores_of_a_tile(c: Commands) -> Tensor:
 
 def host_features(t: Tiling, c: Commands) -> list[Tensor]:
     """Counts (B,) by `HOST_FEATURES`, scaled for how much a program has to keep in registers."""
-    zero = torch.zeros_like(c.visits)
-    one = zero + 1
-    layer = t.layer
-    copies_w, copies_i = (copies > LOOP for copies in t.copies[:2])
-    loops = (t.rank < 1000.0).sum(0).to(one.dtype) + (layer.problem.groups > 1)
-    inner = [t.rounding.up(t.block[d] / t.tile[d]) for d in (K, P, Q, N)]
-    all_loops = loops + sum((count >= LOOP).to(one.dtype) for count in inner)
-    block_edge = {d: uneven(t.bounds[d], t.block[d]) for d in (R, S, C, K, P, Q, N)}
-    tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in (K, P, Q, N)}
-    pixel_edges = tile_edge[P] + tile_edge[Q] + tile_edge[N]
-    edges = sum(block_edge.values(), zero) + sum(tile_edge.values(), zero)
-    weight_edges = block_edge[R] + block_edge[S] + block_edge[C] + block_edge[K]
-    input_edges = edges - block_edge[K] - tile_edge[K] - pixel_edges
+    issued = _Issued(t, c)
+    scale = tensors.power(issued.alive(), _POWER)
+    counts = [*issued.visits(), *issued.fills(), *issued.operands(), *issued.sums(), *issued.passes()]
+    return [one * scale for one in counts]
 
-    # what a full block and tile take, to tell which moves are issued at once (`explicit.py`)
-    entries = t.hardware.execute_entries
-    passes, in_block, held = c.passes / c.visits, c.visits / c.blocks, c.visits / c.tiles
-    inputs = c.input_loads + c.zero_loads
-    few_loads = torch.floor(t.hardware.load_entries / 2)
-    leaves = 1 + c.sum_stores / c.stores.clamp_min(1e-9)
-    moves = _stores_of_a_tile(c)
-    brief_block, brief_tile = passes * in_block <= entries, passes * held <= entries
-    weights_paced = copies_w & ~(brief_block | (c.weight_loads / c.weight_fills <= few_loads))
-    inputs_paced = copies_i & ~(brief_block | (inputs / c.input_fills <= few_loads))
-    spills = c.sum_stores > 0
-    kinds = layer.bias + layer.residual + spills.to(one.dtype)
-    ahead = opens_ahead(t, c)
-    stores_paced = paces_stores(t, c)
-    open_paced = ahead & (stores_paced | ~(brief_tile | (moves <= few_loads)))
-    opening = c.bias_loads + c.residual_loads + c.sum_loads
-    stores = c.stores + c.sum_stores
-    opens = torch.where(kinds > 0, c.tiles, zero)
-    problem = layer.problem
-    reach_h = (t.bounds[Q] - 1) * problem.stride_h + (t.bounds[S] - 1) * problem.dilation_h
-    reach_w = (t.bounds[P] - 1) * problem.stride_w + (t.bounds[R] - 1) * problem.dilation_w
-    padded = sum(
-        side.to(one.dtype)
-        for side in (
-            layer.top > 0,
-            layer.left > 0,
-            reach_h - layer.top >= layer.height,
-            reach_w - layer.left >= layer.width,
-        )
-    )
-    # where blocks of an image differ in what is beyond its sides
-    clipped = {
-        P: ((layer.left > 0) | (reach_w - layer.left >= layer.width)) & (t.steps[P] > LOOP),
-        Q: ((layer.top > 0) | (reach_h - layer.top >= layer.height)) & (t.steps[Q] > LOOP),
-    }
-    gaps = ((t.row_window > 1) & (t.block[S] > 1)) | (t.block[S] < t.row_result)
-    paced_fills = torch.where(weights_paced, c.weight_fills, zero) + torch.where(
-        inputs_paced, c.input_fills, zero
-    )
 
-    def where(condition: Tensor, count: Tensor) -> Tensor:
-        return torch.where(condition, count, zero)
+class _Issued:
+    """What the code of a batch goes through, counts (B,) in the order of `HOST_FEATURES`."""
 
-    def paced(
-        count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int
+    def __init__(self, t: Tiling, c: Commands) -> None:
+        self.t, self.c, self.zero = t, c, torch.zeros_like(c.visits)
+        dtype = self.zero.dtype
+        self.loops = (t.rank < 1000.0).sum(0).to(dtype) + (t.layer.problem.groups > 1)
+        inner = [t.rounding.up(t.block[d] / t.tile[d]) for d in (K, P, Q, N)]
+        self.all_loops = self.loops + sum((count >= LOOP).to(dtype) for count in inner)
+        self.block_edge = {d: uneven(t.bounds[d], t.block[d]) for d in (R, S, C, K, P, Q, N)}
+        self.tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in (K, P, Q, N)}
+        block, tile = self.block_edge, self.tile_edge
+        self.pixel_edges = tile[P] + tile[Q] + tile[N]
+        edges = sum(block.values(), self.zero) + sum(tile.values(), self.zero)
+        self.weight_edges = block[R] + block[S] + block[C] + block[K]
+        self.input_edges = edges - block[K] - tile[K] - self.pixel_edges
+        self.inputs = c.input_loads + c.zero_loads
+        self.spills = c.sum_stores > 0
+        self.kinds = t.layer.bias + t.layer.residual + self.spills.to(dtype)
+        self.copies_w, self.copies_i = (copies > LOOP for copies in t.copies[:2])
+        self._pace()
+        self._reach()
+
+    def _pace(self) -> None:
+        """Which moves go between passes: all but those that a full block and tile issue at once (`explicit.py`)."""
+        t, c = self.t, self.c
+        entries = t.hardware.execute_entries
+        passes, in_block, held = c.passes / c.visits, c.visits / c.blocks, c.visits / c.tiles
+        few_loads = torch.floor(t.hardware.load_entries / 2)
+        brief_block, brief_tile = passes * in_block <= entries, passes * held <= entries
+        few_weights = c.weight_loads / c.weight_fills <= few_loads
+        self.weights_paced = self.copies_w & ~(brief_block | few_weights)
+        self.inputs_paced = self.copies_i & ~(brief_block | (self.inputs / c.input_fills <= few_loads))
+        self.ahead = opens_ahead(t, c)
+        self.stores_paced = paces_stores(t, c)
+        few_moves = _stores_of_a_tile(c) <= few_loads
+        self.open_paced = self.ahead & (self.stores_paced | ~(brief_tile | few_moves))
+        all_paced = (self.weights_paced, self.inputs_paced, self.open_paced, self.stores_paced)
+        self.jobs = sum((one.to(self.zero.dtype) for one in all_paced), self.zero)
+
+    def _reach(self) -> None:
+        """How many sides of the image windows reach beyond, and where blocks of an image differ in that."""
+        t, layer, problem = self.t, self.t.layer, self.t.layer.problem
+        reach_h = (t.bounds[Q] - 1) * problem.stride_h + (t.bounds[S] - 1) * problem.dilation_h
+        reach_w = (t.bounds[P] - 1) * problem.stride_w + (t.bounds[R] - 1) * problem.dilation_w
+        below, right = reach_h - layer.top >= layer.height, reach_w - layer.left >= layer.width
+        self.padded = sum(side.to(self.zero.dtype) for side in (layer.top > 0, layer.left > 0, below, right))
+        self.clipped = {
+            P: ((layer.left > 0) | right) & (t.steps[P] > LOOP),
+            Q: ((layer.top > 0) | below) & (t.steps[Q] > LOOP),
+        }
+
+    def alive(self) -> Tensor:
+        """What a program has to keep in registers."""
+        alive = _ALWAYS + _LOOP * self.all_loops + _JOB * self.jobs
+        for weights, uneven_sizes in ((_BLOCK_EDGES, self.block_edge), (_TILE_EDGES, self.tile_edge)):
+            for d, weight in weights.items():
+                alive = alive + weight * uneven_sizes[d]
+        return alive
+
+    # ---------------------------------------------------------------- in the order of HOST_FEATURES
+
+    def visits(self) -> list[Tensor]:
+        """The program, visits of tiles, blocks, and tiles that leave and open."""
+        c, tile_edge = self.c, self.tile_edge
+        opens = torch.where(self.kinds > 0, c.tiles, self.zero)
+        return [
+            self.zero + 1,
+            c.visits,
+            c.visits * self.all_loops,
+            *(c.visits * tile_edge[d] for d in (K, P, Q)),
+            *(c.visits * self.block_edge[d] for d in (R, S, C, K, P, Q)),
+            self._where(self.spills, c.visits),
+            c.blocks,
+            c.blocks * self.loops,
+            c.tiles,
+            *(c.tiles * tile_edge[d] for d in (K, P, Q)),
+            self._where(self.stores_paced, c.tiles),
+            self._where(self.stores_paced, c.tiles * self.all_loops),
+            self._where(~self.ahead, opens),
+            self._where(self.ahead, opens),
+        ]
+
+    def fills(self) -> list[Tensor]:
+        """Blocks of operands that are loaded."""
+        c = self.c
+        return [
+            c.weight_fills + c.input_fills,
+            c.weight_fills * self.weight_edges + c.input_fills * self.input_edges,
+            c.input_fills * self.padded,
+            self._where(self.copies_w, c.weight_fills) + self._where(self.copies_i, c.input_fills),
+            self._where(self.weights_paced, c.weight_fills) + self._where(self.inputs_paced, c.input_fills),
+        ]
+
+    def operands(self) -> list[Tensor]:
+        """Loads of weights, of inputs, and of zeros."""
+        t, c, inputs, edges, clipped = self.t, self.c, self.inputs, self.input_edges, self.clipped
+        gaps = ((t.row_window > 1) & (t.block[S] > 1)) | (t.block[S] < t.row_result)
+        turns, turns_edge = self._paced(inputs, c.input_runs, edges, self.inputs_paced, LOADS_TOGETHER)
+        return [
+            *self._moved(
+                c.weight_loads, c.weight_runs, self.weight_edges, self.weights_paced, LOADS_TOGETHER
+            ),
+            inputs,
+            c.input_runs,
+            c.input_runs * edges,
+            inputs * self.padded,
+            c.input_runs * self.padded,
+            self._where(self.copies_i, inputs * self.padded),
+            self._where(clipped[P], inputs),
+            self._where(clipped[Q], inputs),
+            self._where(gaps, inputs * t.block[S]),
+            turns,
+            turns_edge,
+            self._where(clipped[P], turns),
+            self._where(clipped[Q], turns),
+            c.zero_loads,
+        ]
+
+    def sums(self) -> list[Tensor]:
+        """Moves that open tiles, and stores."""
+        c = self.c
+        stores = c.stores + c.sum_stores
+        once = stores / (1 + c.sum_stores / c.stores.clamp_min(1e-9))
+        edges = self.pixel_edges + self.tile_edge[K]
+        counts: list[Tensor] = []
+        opening = c.bias_loads + c.residual_loads + c.sum_loads
+        for count, apart in ((opening, self.open_paced), (stores, self.stores_paced)):
+            runs = c.result_runs * count / once
+            *of_runs, turns, turns_edge = self._moved(count, runs, edges, apart, RESULTS_TOGETHER)
+            counts += [*of_runs, count * self.tile_edge[P], turns, turns_edge]
+        return counts
+
+    def passes(self) -> list[Tensor]:
+        """The loops over passes of both dataflows."""
+        t, c, block_edge, where = self.t, self.c, self.block_edge, self._where
+        ws = ~t.os
+        # tiles have more or fewer runs at the edge, and all of them alike
+        uneven_outside = (self.pixel_edges > 0) & (c.uneven_runs == 0)
+        window = where(t.block[S] >= LOOP, c.window_rows) + where(t.block[R] >= LOOP, c.window_positions)
+        beats = torch.where(c.runs > c.weight_blocks, c.runs, c.passes)
+        beats = torch.where(ws & by_blocks(c), c.weight_blocks, beats)
+        return [
+            where(ws, c.tile_columns),
+            where(ws, window),
+            where(ws, c.weight_blocks),
+            where(ws, c.weight_blocks * block_edge[C]),
+            where(ws & (self.kinds == self.spills.to(self.zero.dtype)), c.weight_blocks),
+            where(ws & uneven_outside, c.weight_blocks),
+            where(ws & (c.runs > c.weight_blocks), c.runs),
+            where(ws & uneven_outside, c.runs),
+            where(self.jobs > 0, beats),
+            beats * self.jobs,
+            where(ws, c.runs),
+            where(ws, c.uneven_runs),
+            where(ws, c.runs * self.tile_edge[P]),
+            where(ws, c.passes),
+            where(t.os, c.os_chunks),
+            where(t.os, window),
+            where(t.os, c.passes),
+            where(t.os, c.passes * (block_edge[C] + block_edge[R] + block_edge[S]).clamp_max(1.0)),
+            where(t.os, c.weight_blocks),
+        ]
+
+    # ---------------------------------------------------------------- pieces
+
+    def _where(self, condition: Tensor, count: Tensor) -> Tensor:
+        return torch.where(condition, count, self.zero)
+
+    def _paced(
+        self, count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int
     ) -> tuple[Tensor, Tensor]:
         # steps at a turn are of one run
-        turns = where(apart, torch.maximum(runs, count / together))
+        turns = self._where(apart, torch.maximum(runs, count / together))
         return turns, turns * edge
 
-    def moved(count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int) -> tuple[Tensor, ...]:
-        return count, runs, runs * edge, *paced(count, runs, edge, apart, together)
-
-    def results(count: Tensor, apart: Tensor) -> tuple[Tensor, ...]:
-        runs = c.result_runs * count / once
-        *of_runs, turns, turns_edge = moved(count, runs, result_edges, apart, RESULTS_TOGETHER)
-        return (*of_runs, count * tile_edge[P], turns, turns_edge)
-
-    input_turns, _ = paced(inputs, c.input_runs, input_edges, inputs_paced, LOADS_TOGETHER)
-    result_edges = pixel_edges + tile_edge[K]
-    once = (c.stores + c.sum_stores) / leaves
-    ws = ~t.os
-    # tiles have more or fewer runs at the edge, and all of them alike
-    uneven_outside = (pixel_edges > 0) & (c.uneven_runs == 0)
-    columns = c.tile_columns
-    steps_s, steps_r = c.window_rows, c.window_positions
-    jobs = sum((one.to(zero.dtype) for one in (weights_paced, inputs_paced, open_paced, stores_paced)), zero)
-    beats = torch.where(c.runs > c.weight_blocks, c.runs, c.passes)
-    beats = torch.where(ws & by_blocks(c), c.weight_blocks, beats)
-    alive = _ALWAYS + _LOOP * all_loops + _JOB * jobs
-    for weights, uneven_sizes in ((_BLOCK_EDGES, block_edge), (_TILE_EDGES, tile_edge)):
-        for d, weight in weights.items():
-            alive = alive + weight * uneven_sizes[d]
-    counts = [
-        one,
-        c.visits,
-        c.visits * all_loops,
-        *(c.visits * tile_edge[d] for d in (K, P, Q)),
-        *(c.visits * block_edge[d] for d in (R, S, C, K, P, Q)),
-        where(spills, c.visits),
-        c.blocks,
-        c.blocks * loops,
-        c.tiles,
-        *(c.tiles * tile_edge[d] for d in (K, P, Q)),
-        where(stores_paced, c.tiles),
-        where(stores_paced, c.tiles * all_loops),
-        where(~ahead, opens),
-        where(ahead, opens),
-        c.weight_fills + c.input_fills,
-        c.weight_fills * weight_edges + c.input_fills * input_edges,
-        c.input_fills * padded,
-        where(copies_w, c.weight_fills) + where(copies_i, c.input_fills),
-        paced_fills,
-        *moved(c.weight_loads, c.weight_runs, weight_edges, weights_paced, LOADS_TOGETHER),
-        inputs,
-        c.input_runs,
-        c.input_runs * input_edges,
-        inputs * padded,
-        c.input_runs * padded,
-        where(copies_i, inputs * padded),
-        where(clipped[P], inputs),
-        where(clipped[Q], inputs),
-        where(gaps, inputs * t.block[S]),
-        input_turns,
-        input_turns * input_edges,
-        where(clipped[P], input_turns),
-        where(clipped[Q], input_turns),
-        c.zero_loads,
-        *results(opening, open_paced),
-        *results(stores, stores_paced),
-        where(ws, columns),
-        where(ws, where(t.block[S] >= LOOP, steps_s) + where(t.block[R] >= LOOP, steps_r)),
-        where(ws, c.weight_blocks),
-        where(ws, c.weight_blocks * block_edge[C]),
-        where(ws & (kinds == spills.to(one.dtype)), c.weight_blocks),
-        where(ws & uneven_outside, c.weight_blocks),
-        where(ws & (c.runs > c.weight_blocks), c.runs),
-        where(ws & uneven_outside, c.runs),
-        where(jobs > 0, beats),
-        beats * jobs,
-        where(ws, c.runs),
-        where(ws, c.uneven_runs),
-        where(ws, c.runs * tile_edge[P]),
-        where(ws, c.passes),
-        where(t.os, c.os_chunks),
-        where(t.os, where(t.block[S] >= LOOP, steps_s) + where(t.block[R] >= LOOP, steps_r)),
-        where(t.os, c.passes),
-        where(t.os, c.passes * (block_edge[C] + block_edge[R] + block_edge[S]).clamp_max(1.0)),
-        where(t.os, c.weight_blocks),
-    ]
-    scale = tensors.power(alive, _POWER)
-    return [one * scale for one in counts]
+    def _moved(
+        self, count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int
+    ) -> tuple[Tensor, ...]:
+        return count, runs, runs * edge, *self._paced(count, runs, edge, apart, together)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -243,33 +243,32 @@ def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
     return most * tensors.power(1.0 + tensors.power(share, power), 1 / power)
 
 
-def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
-    """What the commands of a batch keep busy."""
+@dataclass(frozen=True)
+class _Traffic:
+    """What the moves of a batch bring and take away."""
+
+    weights: RowTransfer
+    inputs: RowTransfer
+    results: RowTransfer
+    sums_out: RowTransfer
+    sums_in: RowTransfer
+    bias: RowTransfer
+    residual: RowTransfer
+
+    @property
+    def opening(self) -> RowTransfer:
+        """What a tile of results begins with."""
+        return self.bias + self.residual + self.sums_in
+
+    @property
+    def stored(self) -> RowTransfer:
+        """What of it leaves."""
+        return self.results + self.sums_out
+
+
+def _traffic(t: Tiling, c: Commands, again: Tensor) -> _Traffic:
+    """`again`: how often sums leave beside results."""
     layer, hw = t.layer, t.hardware
-    features = host_features(t, c)
-    costs = {name: one * fitted.host[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
-    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
-    opened_early = opens_ahead(t, c)
-    zero = torch.zeros_like(c.visits)
-
-    def late(early: Tensor, value: Tensor) -> Tensor:
-        return torch.where(early, zero, value)
-
-    host = functools.reduce(torch.add, costs.values())
-
-    def cost_of(*kinds: str) -> Tensor:
-        return functools.reduce(
-            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
-        )
-
-    def paced_cost(kind: str) -> Tensor:
-        return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
-
-    window = cost_of("column", "window", "weight", "beat")
-    paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
-    host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
-    host_stores = late(copies_o, cost_of("stores")) + late(opened_early, cost_of("opening"))
-
     k_aligned = lowest_bit(t.block[3])
     weights = read(
         c.weight_spans, c.weight_bytes, layer.weight_pitch,
@@ -286,7 +285,6 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     results = write(
         c.result_spans, c.result_spans * c.result_columns * size, (out_aligned * size).clamp_max(64.0), hw
     )
-    again = c.sum_stores / c.stores.clamp_min(1e-9)
     sum_bytes = c.result_rows * again * c.result_columns * 4
     sums_out = write(c.result_rows * again, sum_bytes, (out_aligned * 4).clamp_max(64.0), hw)
     sums_in = read(
@@ -298,23 +296,70 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
         c.result_rows * layer.residual, c.result_rows * layer.residual * c.result_columns,
         layer.output_pitch, out_aligned, hw,
     )  # fmt: skip
+    return _Traffic(weights, inputs, results, sums_out, sums_in, bias, residual)
+
+
+def _paced(hw: HardwareBatch, moved: RowTransfer) -> Tensor:
+    """Cycles by the width of the channel and of the port."""
+    return torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
+
+
+def _read_cycles(hw: HardwareBatch, moved: RowTransfer, rows: Tensor) -> Tensor:
+    waiting = moved.requests * (hw.profile.latency / hw.requests)
+    return torch.maximum(torch.maximum(_paced(hw, moved), waiting), torch.maximum(rows, moved.requests))
+
+
+def _memory_cycles(t: Tiling, c: Commands, traffic: _Traffic, again: Tensor) -> tuple[Tensor, ...]:
+    """Of loads of weights, of inputs, of what opens tiles, and of stores."""
+    layer, hw = t.layer, t.hardware
     opening_rows = c.result_rows * (layer.bias + layer.residual + again)
+    store_rows = c.result_rows * (1 + again) * hw.profile.store_pace
+    found = (
+        _read_cycles(hw, traffic.weights, c.weight_rows),
+        _read_cycles(hw, traffic.inputs, c.input_rows),
+        _read_cycles(hw, traffic.opening, opening_rows),
+        torch.maximum(_paced(hw, traffic.stored), store_rows),
+    )
+    return cache_cycles(t, c, *found) if hw.profile.cached else found
 
-    def cycles(moved: RowTransfer, rows: Tensor) -> Tensor:
-        pace = torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
-        waiting = moved.requests * (hw.profile.latency / hw.requests)
-        return torch.maximum(torch.maximum(pace, waiting), torch.maximum(rows, moved.requests))
 
-    def written(moved: RowTransfer, rows: Tensor) -> Tensor:
-        return torch.maximum(torch.maximum(moved.bytes / hw.bandwidth, moved.beats), rows)
+def _host_costs(t: Tiling, c: Commands, fitted: Constants) -> tuple[Callable[..., Tensor], Tensor, Tensor]:
+    """Of the host core: cycles by the kinds of features that are asked for, of all, and of moves between passes."""
+    features = host_features(t, c)
+    costs = {name: one * fitted.host[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
+    zero = torch.zeros_like(c.visits)
 
-    weight_cycles, input_cycles = cycles(weights, c.weight_rows), cycles(inputs, c.input_rows)
-    opening_cycles = cycles(bias + residual + sums_in, opening_rows)
-    store_cycles = written(results + sums_out, c.result_rows * (1 + again) * hw.profile.store_pace)
-    if hw.profile.cached:
-        weight_cycles, input_cycles, opening_cycles, store_cycles = cache_cycles(
-            t, c, weight_cycles, input_cycles, opening_cycles, store_cycles
+    def cost_of(*kinds: str) -> Tensor:
+        return functools.reduce(
+            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
         )
+
+    def paced_cost(kind: str) -> Tensor:
+        return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
+
+    paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
+    return cost_of, functools.reduce(torch.add, costs.values()), paced
+
+
+def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
+    """What the commands of a batch keep busy."""
+    hw, zero = t.hardware, torch.zeros_like(c.visits)
+    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    opened_early = opens_ahead(t, c)
+
+    def late(early: Tensor, value: Tensor) -> Tensor:
+        return torch.where(early, zero, value)
+
+    cost_of, host, paced = _host_costs(t, c, fitted)
+    window = cost_of("column", "window", "weight", "beat")
+    host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
+    host_stores = late(copies_o, cost_of("stores")) + late(opened_early, cost_of("opening"))
+
+    again = c.sum_stores / c.stores.clamp_min(1e-9)
+    traffic = _traffic(t, c, again)
+    weights, inputs, bias, residual = traffic.weights, traffic.inputs, traffic.bias, traffic.residual
+    results, sums_out, sums_in = traffic.results, traffic.sums_out, traffic.sums_in
+    weight_cycles, input_cycles, opening_cycles, store_cycles = _memory_cycles(t, c, traffic, again)
     loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
     # Results that leave all at once do so before the next tile's first pass: where that tile's loads wait for the array, stores
     # take their part of the channel meanwhile, and nothing is left of them to go beside passes.

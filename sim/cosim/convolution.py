@@ -74,6 +74,57 @@ def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | N
     kind = r.choice(_KINDS)
     if (kind in _TRAINING and not f.training_convs) or (kind == "depthwise" and not f.depthwise_convs):
         return None
+    drawn = _draw_shape(r, kind, dim)
+    if drawn is None:
+        return None
+    shape, inner_rows, inner_cols = drawn
+    if not _fits(kind, shape, inner_rows, inner_cols, accelerator):
+        return None
+    batch, ichs, ochs, kernel, orows, ocols = (
+        shape[name] for name in ("batch", "ichs", "ochs", "kernel", "orows", "ocols")
+    )
+    pixels = min(kernel, dim // ichs, r.randint(1, 3)) if kind == "first_layer" and ichs <= dim else 1
+    in_channels, out_channels = ichs + r.randrange(4), ochs + r.randrange(4)
+    in_row_dim, in_col_dim = inner_rows + r.randrange(2), inner_cols + r.randrange(2)
+    out_row_dim, out_col_dim = orows + r.randrange(2), ocols + r.randrange(2)
+    in_stride = in_channels + r.randrange(3)
+    weight_stride, out_stride = (out_channels + r.randrange(3) for _ in range(2))
+    pool = _draw_pool(r, orows, ocols, pooled=int(kind == "pooled" and f.max_pool))
+    if pool is None:
+        return None
+    input_3120, output_1203 = int(kind == "input_3120"), int(kind == "output_1203")
+    return ConvolutionTile(
+        **shape,
+        **pool,
+        in_row_dim=in_row_dim,
+        in_col_dim=in_col_dim,
+        out_row_dim=out_row_dim,
+        out_col_dim=out_col_dim,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        in_stride=in_stride,
+        weight_stride=weight_stride,
+        out_stride=out_stride,
+        pixels=pixels,
+        wrot180=int(kind == "rotated"),
+        trans_output_1203=output_1203,
+        trans_weight_1203=int(kind == "weight_1203"),
+        trans_weight_0132=int(kind == "weight_0132"),
+        trans_input_3120=input_3120,
+        depthwise=int(kind == "depthwise"),
+        store_stride=batch * out_channels if output_1203 else out_stride,
+        input_bytes=batch * in_row_dim * in_col_dim * in_stride * (ichs if input_3120 else 1) + dim,
+        weight_bytes=kernel * kernel * max(in_channels, ichs) * max(weight_stride, out_channels) + 4 * dim,
+        output_bytes=batch
+        * (out_row_dim + pool["pool_out_row_dim"])
+        * (out_col_dim + pool["pool_out_col_dim"])
+        * max(out_stride, out_channels)
+        + ochs,
+    )
+
+
+def _draw_shape(r: random.Random, kind: str, dim: int) -> tuple[dict[str, int], int, int] | None:
+    """Fields of sizes and padding, and rows and columns of the stored image; None where there is no image."""
     down, dilated = int(kind == "downsample"), int(kind == "dilated")
     kernel = 1 if down else r.randint(1, 3)
     stride = 2 if down else 1 if dilated else r.randint(1, 2)
@@ -93,29 +144,37 @@ def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | N
     rows, cols = orows * stride + reach - 1, ocols * stride + reach - 1
     if rows - upad - dpad < 1 or cols - lpad - rpad < 1:
         return None
+    fields = {
+        "batch": batch, "ichs": ichs, "ochs": ochs, "kernel": kernel, "kernel_dilation": dilation, "stride": stride,
+        "orows": orows, "ocols": ocols, "upad": upad, "dpad": dpad, "lpad": lpad, "rpad": rpad, "downsample": down,
+        "dilated": dilated,
+    }  # fmt: skip
+    return fields, _undilated(rows - upad - dpad, dilated), _undilated(cols - lpad - rpad, dilated)
 
-    def undilated(n: int) -> int:
-        return (n + 1) // 2 if dilated else n
 
-    inner_rows, inner_cols = undilated(rows - upad - dpad), undilated(cols - lpad - rpad)
-    height = inner_rows + undilated(upad) + undilated(dpad)
-    width = inner_cols + undilated(lpad) + undilated(rpad)
-    input_3120, weight_0132 = int(kind == "input_3120"), int(kind == "weight_0132")
+def _undilated(n: int, dilated: int) -> int:
+    return (n + 1) // 2 if dilated else n
+
+
+def _fits(
+    kind: str, shape: dict[str, int], inner_rows: int, inner_cols: int, accelerator: Accelerator
+) -> bool:
+    """Whether half of both local memories holds a tile."""
+    dim, dilated, down = accelerator.dim, shape["dilated"], shape["downsample"]
+    batch, ichs, ochs, kernel = (shape[name] for name in ("batch", "ichs", "ochs", "kernel"))
+    height = inner_rows + _undilated(shape["upad"], dilated) + _undilated(shape["dpad"], dilated)
+    width = inner_cols + _undilated(shape["lpad"], dilated) + _undilated(shape["rpad"], dilated)
     image = (height >> down) * (width >> down)
-    input_blocks = _ceil(batch, dim) * ichs if input_3120 else _ceil(ichs, dim) * batch
-    weight_rows = kernel * kernel * (_ceil(ichs, dim) * ochs if weight_0132 else _ceil(ochs, dim) * ichs)
-    if input_blocks * image + weight_rows > accelerator.scratchpad_rows // 2:
-        return None
-    if _ceil(ochs, dim) * batch * orows * ocols > accelerator.accumulator_rows // 2:
-        return None
+    input_blocks = _ceil(batch, dim) * ichs if kind == "input_3120" else _ceil(ichs, dim) * batch
+    weights = _ceil(ichs, dim) * ochs if kind == "weight_0132" else _ceil(ochs, dim) * ichs
+    if input_blocks * image + kernel * kernel * weights > accelerator.scratchpad_rows // 2:
+        return False
+    results = _ceil(ochs, dim) * batch * shape["orows"] * shape["ocols"]
+    return results <= accelerator.accumulator_rows // 2
 
-    pixels = min(kernel, dim // ichs, r.randint(1, 3)) if kind == "first_layer" and ichs <= dim else 1
-    in_channels, out_channels = ichs + r.randrange(4), ochs + r.randrange(4)
-    in_row_dim, in_col_dim = inner_rows + r.randrange(2), inner_cols + r.randrange(2)
-    out_row_dim, out_col_dim = orows + r.randrange(2), ocols + r.randrange(2)
-    in_stride = in_channels + r.randrange(3)
-    weight_stride, out_stride = (out_channels + r.randrange(3) for _ in range(2))
-    pooled = int(kind == "pooled" and f.max_pool)
+
+def _draw_pool(r: random.Random, orows: int, ocols: int, *, pooled: int) -> dict[str, int] | None:
+    """Fields of a pooling, which are drawn where there is none, too; None where nothing is left of the results."""
     pool_size, pool_stride = r.randint(1, 3), r.randint(1, 3)
     pupad, plpad = r.randint(0, pool_size - 1), r.randint(0, pool_size - 1)
     porows = (orows + pupad - pool_size) // pool_stride + 1 + r.randint(0, 1)
@@ -123,57 +182,11 @@ def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | N
     if pooled and (porows < 1 or pocols < 1):
         return None
     porows, pocols = max(porows, 1), max(pocols, 1)
-    pool_rows, pool_cols = porows + r.randrange(2), pocols + r.randrange(2)
-    output_1203 = int(kind == "output_1203")
-    return ConvolutionTile(
-        batch=batch,
-        ichs=ichs,
-        ochs=ochs,
-        kernel=kernel,
-        kernel_dilation=dilation,
-        stride=stride,
-        orows=orows,
-        ocols=ocols,
-        upad=upad,
-        dpad=dpad,
-        lpad=lpad,
-        rpad=rpad,
-        in_row_dim=in_row_dim,
-        in_col_dim=in_col_dim,
-        out_row_dim=out_row_dim,
-        out_col_dim=out_col_dim,
-        in_channels=in_channels,
-        out_channels=out_channels,
-        in_stride=in_stride,
-        weight_stride=weight_stride,
-        out_stride=out_stride,
-        pooled=pooled,
-        pool_size=pool_size,
-        pool_stride=pool_stride,
-        pupad=pupad,
-        plpad=plpad,
-        porows=porows,
-        pocols=pocols,
-        pool_out_row_dim=pool_rows,
-        pool_out_col_dim=pool_cols,
-        pixels=pixels,
-        wrot180=int(kind == "rotated"),
-        trans_output_1203=output_1203,
-        trans_weight_1203=int(kind == "weight_1203"),
-        trans_weight_0132=weight_0132,
-        trans_input_3120=input_3120,
-        depthwise=int(kind == "depthwise"),
-        downsample=down,
-        dilated=dilated,
-        store_stride=batch * out_channels if output_1203 else out_stride,
-        input_bytes=batch * in_row_dim * in_col_dim * in_stride * (ichs if input_3120 else 1) + dim,
-        weight_bytes=kernel * kernel * max(in_channels, ichs) * max(weight_stride, out_channels) + 4 * dim,
-        output_bytes=batch
-        * (out_row_dim + pool_rows)
-        * (out_col_dim + pool_cols)
-        * max(out_stride, out_channels)
-        + ochs,
-    )
+    return {
+        "pooled": pooled, "pool_size": pool_size, "pool_stride": pool_stride, "pupad": pupad, "plpad": plpad,
+        "porows": porows, "pocols": pocols, "pool_out_row_dim": porows + r.randrange(2),
+        "pool_out_col_dim": pocols + r.randrange(2),
+    }  # fmt: skip
 
 
 def _ceil(n: int, m: int) -> int:

@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.accel.isa import GARBAGE
 from baco.compiler.ir.emit import Cell, Emitter, Number, parts
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.adding import Adding, AdditionOperands
@@ -26,6 +25,7 @@ from baco.compiler.styles.fused.strip_moves import (
     block_columns,
     clear,
 )
+from baco.compiler.styles.fused.strip_passes import PassedRows, RowPasses
 from baco.compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
 from baco.compiler.styles.fused.strip_plans import Plans, TurnPlan
 from baco.compiler.styles.fused.strips import (
@@ -113,10 +113,7 @@ class _Writer:
         self.memory = place_strips(chain, schedule, accelerator)
         self.wide = wide_load(accelerator)
         self.turn: Cell | None = None
-        self.reads: tuple[Cell, Cell]
-        self.limit: Cell
-        #: Where the sums of a pass go.
-        self.into: Cell
+        self.rows: RowPasses
         #: Image rows that come in a round, how many are asked for at once, and how often while a block of results is made.
         self.arriving: Arriving | None = None
         self.share = self.times = 1
@@ -178,9 +175,7 @@ class _Writer:
             added, output = self.operands.addition, self.operands.output
             self.adding = Adding(e, chain, self.memory, self.dim, added, output)
         self.turn = e.variable(0)
-        self.reads = e.variable(0), e.variable(0)
-        self.limit = e.variable(0)
-        self.into = e.variable(0)
+        self.rows = RowPasses(e, self.dim)
         self.plans = Plans(e, chain, self.schedule, self.memory.images)
         with e.loop(first.N, hint="image") as number:
             with e.when(e.compare("sgt", number, 0)):
@@ -295,6 +290,11 @@ class _Writer:
             if p.stride_w > 1:
                 self._configure_stride(p.stride_w)
 
+        def onward(block: Number) -> None:
+            open_block(e.add(block, 1))
+            if adding is not None:
+                adding.ahead(extent, block)
+
         weights.strip()
         open_block(0)
         if adding is not None:
@@ -308,23 +308,8 @@ class _Writer:
                 else:
                     sums = in_turn(block, *spots[:2])
                 weights.enter(block, again)
-
-                def half(block: Number) -> None:
-                    """What was to leave has been sent; the next block's biases may come where it was."""
-                    leaving.finish()
-                    with e.when(e.compare("eq", block, 0), rarely=True):
-                        for other in self.leaving:
-                            if other is not leaving:
-                                other.finish()
-                        self._configure_store(index)
-                    with e.when(e.compare("eq", block, -(-results // dim) - 1), rarely=True):
-                        ahead()
-                    open_block(e.add(block, 1))
-                    if adding is not None:
-                        adding.ahead(extent, block)
-                    self._arrive(index)
-
-                self._sum(index, layer, turn, sums, block, columns, partial(half, block))
+                half = partial(self._half, index, block, ahead, onward)
+                self._sum(index, layer, turn, sums, block, columns, half)
                 if adding is None:
                     leaving.start(self.operands.output, extent, sums, block, turn.writes)
                 else:
@@ -337,6 +322,23 @@ class _Writer:
             blocks = -(-results // dim)
             add(blocks - 1)
             assigned.set(spots[blocks % 2])
+
+    def _half(
+        self, index: int, block: Number, ahead: Callable[[], None], onward: Callable[[Number], None]
+    ) -> None:
+        """Half of a block's products are issued: what was to leave has been sent. `ahead` writes what is read for the next turn,
+        behind the last block, `onward` what the next block begins with, which may come where the one that left was."""
+        e, p = self.e, self.chain.layers[index].problem
+        self.leaving[index].finish()
+        with e.when(e.compare("eq", block, 0), rarely=True):
+            for number, other in enumerate(self.leaving):
+                if number != index:
+                    other.finish()
+            self._configure_store(index)
+        with e.when(e.compare("eq", block, -(-p.K * p.groups // self.dim) - 1), rarely=True):
+            ahead()
+        onward(block)
+        self._arrive(index)
 
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
@@ -370,7 +372,7 @@ class _Writer:
         each = sum(times for _, _, times in deep)  # blocks of weights at one place of the window
         middle = max(1, p.S * p.R * each // 2)
         weights, start = self.weights[index], self.weights[index].block(block)
-        self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
+        self.rows.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
         # of a window of one place the code is there once: the middle is looked for while the program runs, as in loops
         places = [(r, 1) for r in range(p.R)] if is_unrolled(layer) else [(0, p.R)]
         for s in range(p.S):
@@ -387,17 +389,14 @@ class _Writer:
                         for low, high in itertools.pairwise(ends):
                             with e.loop(high - low, hint="depth") as n:
                                 depth = e.add(n, low, above)
-                                self._passes(
-                                    layer,
-                                    image,
-                                    turn,
-                                    e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
-                                    (inner, columns),
-                                    (s, r, block if depthwise else depth),
-                                    behind if before + above + low < middle else None,
+                                rows = e.add(start, place, 0 if depthwise else e.mul(depth, dim))
+                                window = s, r, block if depthwise else depth
+                                passed = PassedRows(
+                                    self.rows, layer, image, turn, rows, inner, columns, window
                                 )
+                                passed.write(behind if before + above + low < middle else None)
                                 if not layer.bias:
-                                    self.into.set(e.local(sums, accumulator=True, accumulate=True))
+                                    self.rows.into.set(e.local(sums, accumulator=True, accumulate=True))
                                 if looked_for and before < middle <= before + count * each:
                                     done = e.add(e.mul(e.sub(r, left), each), depth, before + 1)
                                     with e.when(e.compare("eq", done, middle), rarely=True):
@@ -437,99 +436,3 @@ class _Writer:
             with e.when(e.compare("eq", block, 0), rarely=True):
                 for which in others:
                     step(which)
-
-    def _passes(
-        self,
-        layer: Layer,
-        image: Image,
-        turn: TurnPlan,
-        weights: Number,
-        size: tuple[int, int],
-        window: tuple[int, Number, Number],
-        behind: Callable[[Number], None] | None,
-    ) -> None:
-        """All rows through one block of weights, at one place of the window; `behind` writes what comes behind a row."""
-        e, dim, p = self.e, self.dim, layer.problem
-        (inner, columns), (s, r, block), rows = size, window, turn.rows
-        # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
-        y, place = self.reads
-        sums = self.into.get()
-        above = max(0, layer.padding[0] - s)
-        below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
-        begin = e.add(image.start, e.mul(block, image.pitch), r)
-        top = e.add(e.mul(turn.first, p.stride_h), s - layer.padding[0])
-        y.set(top)
-        place.set(e.add(begin, turn.reads[s]))
-        # where the piece of the ring ends in which that row lies
-        edge, end = e.add(begin, image.edge), e.add(begin, image.ring)
-        if image.gap:
-            self.limit.set(e.select(e.compare("slt", place.get(), edge), edge, end))
-
-        def ends(q: Number) -> tuple[Number, Number]:
-            """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
-            source: Number = place.get()
-            if above > (0 if isinstance(q, int) else p.stride_h):  # others but the first row may be
-                source = e.unless(e.compare("slt", y.get(), 0), e.add(r, image.zeros), source)
-            if below:
-                source = e.unless(e.compare("sge", y.get(), image.height), e.add(r, image.zeros), source)
-            return source, e.add(sums, e.mul(q, p.P))
-
-        def on() -> None:
-            """To the next row: additions alone, since the host core has as little time for a row as the array."""
-            y.set(e.add(y.get(), p.stride_h))
-            step = p.stride_h % image.slots * image.slot
-            if not step:
-                return
-            after = e.add(place.get(), step)
-            if not image.gap:
-                place.set(e.unless(e.compare("sge", after, end), e.sub(after, image.ring), after))
-                return
-            place.set(after)
-            limit = self.limit.get()
-            with e.when(e.compare("sge", after, limit), rarely=True):
-                first = e.compare("eq", limit, edge)
-                place.set(e.add(after, e.select(first, image.gap, -image.ring)))
-                self.limit.set(e.select(first, end, edge))
-
-        # the few pixels that are over come first: a pass of few rows before new weights would wait for these
-        over = p.P % dim
-        runs = [(over, 0, 1)] * (over > 0) + [(dim, over, p.P // dim)] * (dim <= p.P)
-
-        def rest(left: Number, target: Number, begin: int) -> None:
-            """The passes of a row of results from the `begin`-th on."""
-            for number, (pixels, before, times) in enumerate(runs):
-                low = begin if number == 0 else 0
-                with e.loop(max(0, times - low), hint="pixel") as m:
-                    x = e.add(e.mul(e.add(m, low), dim), before)
-                    one(e.add(left, e.mul(x, p.stride_w)), e.add(target, x), pixels, new=False)
-
-        def one(left: Number, target: Number, pixels: int, *, new: bool) -> None:
-            e.command(
-                "preload",
-                bd=weights if new else GARBAGE,
-                bd_rows=inner if new else dim,
-                bd_cols=columns if new else dim,
-                c=target,
-                c_rows=pixels,
-                c_cols=columns,
-            )
-            e.command(
-                "compute_preloaded" if new else "compute_accumulated",
-                a=left,
-                a_rows=pixels,
-                a_cols=inner,
-                bd=GARBAGE,
-                bd_rows=pixels,
-                bd_cols=columns,
-            )
-
-        left, target = ends(0)
-        one(left, target, runs[0][0], new=True)
-        rest(left, target, 1)
-        if behind is not None:
-            behind(0)
-        with e.loop(rows, 1, hint="row") as q:
-            on()
-            rest(*ends(q), 0)
-            if behind is not None:
-                behind(q)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from baco.compiler.analysis.arrays import Arrays, Values
 from baco.compiler.analysis.traffic import MachineRates, Moved, loaded, store_bytes, stored
+from baco.compiler.styles.macros.product_cycles import ProductLayer, ProductTile, product_macro
 from baco.compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
@@ -46,156 +47,6 @@ __all__ = [
 
 #: How much of an entry of the reservation station a load of zeros keeps from others.
 _ZEROS = 0.25
-
-
-# -------------------------------------------------------------------- LOOP_WS
-
-
-@dataclass(frozen=True)
-class ProductLayer:
-    """A matrix product of `groups` groups: rows x depth times depth x columns."""
-
-    rows: Values
-    columns: Values
-    depth: Values
-    groups: Values
-    bias: Values
-    residual: Values
-    raw: Values
-    transposed: Values
-    input_pitch: Values
-    weight_pitch: Values
-    output_pitch: Values
-
-
-@dataclass(frozen=True)
-class ProductTile:
-    """A full tile, at most the product, and the loops over tiles.
-
-    Attributes:
-        columns_outside: whether the loop over columns runs outside that over rows.
-        depth_outside: how many of these two run inside the one over the depth.
-        keep_a, keep_b: whether an operand stays in the scratchpad where the loops let it.
-    """
-
-    rows: Values
-    columns: Values
-    depth: Values
-    columns_outside: Values
-    depth_outside: Values
-    keep_a: Values
-    keep_b: Values
-
-
-def product_macro(
-    a: Arrays,
-    machine: MachineRates,
-    layer: ProductLayer,
-    tile: ProductTile,
-    constants: MacroConstants | None = None,
-) -> MacroCycles:
-    """Cycles of LOOP_WS over all groups; constants are by default those of the machine's timing."""
-    dim, constants = machine.dim, constants or CONSTANTS[machine.timing]
-    short = shortest_pass(a, machine, constants)
-
-    def block(rows: Values) -> Values:
-        return block_cycles(a, machine, rows, a.up(rows / dim), short)
-
-    def in_blocks(size: Values) -> Values:
-        return a.up(size / dim)
-
-    per_block, trips_i = parts(a, layer.rows, tile.rows, block)
-    blocks_i, _ = parts(a, layer.rows, tile.rows, in_blocks)
-    blocks_j, trips_j = parts(a, layer.columns, tile.columns, in_blocks)
-    blocks_k, trips_k = parts(a, layer.depth, tile.depth, in_blocks)
-
-    # how often each operand is loaded: what fits twice between its uses stays (`baco.compiler.styles.macros.reuse`)
-    j_outside = tile.columns_outside > 0.5
-    one = layer.rows * 0.0 + 1.0
-    k_in_j = a.where(j_outside, tile.depth_outside < 1.5, tile.depth_outside < 0.5)
-    k_in_i = a.where(j_outside, tile.depth_outside < 0.5, tile.depth_outside < 1.5)
-    between_a = a.where(j_outside, trips_i, one) * a.where(k_in_j, trips_k, one)
-    between_b = a.where(j_outside, one, trips_j) * a.where(k_in_i, trips_k, one)
-    times_a = a.where((tile.keep_a > 0.5) & (between_a < 2.5), one, trips_j)
-    times_b = a.where((tile.keep_b > 0.5) & (between_b < 2.5), one, trips_i)
-    turned = layer.transposed > 0.5
-    weight_rows = a.where(turned, layer.columns, layer.depth)
-    weight_columns = a.where(turned, layer.depth, layer.columns)
-    weight_tile = a.where(turned, tile.depth, tile.columns)
-    load_a = tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch)
-    load_a = loaded(a, machine, load_a, times_a, layer.rows, layer.depth, layer.input_pitch, tile.depth)
-    load_b = tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch)
-    load_b = loaded(a, machine, load_b, times_b, weight_rows, weight_columns, layer.weight_pitch, weight_tile)
-
-    # a loop over the depth with others inside leaves sums in main memory, and brings them back
-    inside = a.where(j_outside, trips_i, trips_j)
-    spills = (trips_k > 1.5) & (
-        ((tile.depth_outside > 0.5) & (inside > 1.5))
-        | ((tile.depth_outside > 1.5) & (trips_i * trips_j > 1.5))
-    )
-    again = a.where(spills, trips_k - 1.0, 0.0 * one)
-    sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.columns)
-    bias_bytes = layer.bias * blocks_i * layer.columns * 4.0
-    addends = Moved(bias_bytes / machine.bandwidth, layer.bias * layer.rows * blocks_j, bias_bytes)
-    addends = addends + (
-        tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch) * layer.residual
-    )
-    addends = addends + (
-        tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
-    )
-
-    def bytes_stored(pitch: Values, element: Values, piece: Values) -> Values:
-        total, _ = parts(
-            a, layer.columns, tile.columns,
-            lambda n: store_bytes(a, machine, layer.rows, n, pitch, piece=piece, element=element),
-        )  # fmt: skip
-        return total
-
-    piece = a.where(layer.raw > 0.5, dim, a.larger(machine.request, dim))
-    size = 1.0 + 3.0 * layer.raw
-    written = bytes_stored(layer.output_pitch, size, piece) + bytes_stored(sums_pitch, 4.0, dim) * again
-    # wide rows of sums take the port several cycles
-    results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
-    store_rows = a.larger(
-        layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
-    )
-    store_rows = stored(
-        a, machine, store_rows, layer.rows, layer.columns, layer.output_pitch,
-        piece=a.smaller(piece, tile.columns), element=size,
-    )  # fmt: skip
-
-    runs = trips_i * trips_j * trips_k
-    outer = trips_i * trips_j * (1.0 + again)
-    wide = a.larger(machine.request, dim)
-    first = a.smaller(dim, tile.rows) * a.smaller(wide, tile.depth)
-    first = first + a.smaller(dim, tile.depth) * a.smaller(wide, tile.columns)
-    fences = a.where(tile.depth_outside > 1.5, one, a.where(j_outside, trips_j, trips_i)) * trips_k
-    return overlapped(
-        a,
-        machine,
-        MacroWork(
-            groups=layer.groups,
-            runs=runs,
-            outer=outer,
-            compute=per_block * blocks_j * blocks_k / runs,
-            loads=load_b * (1.0 / runs),
-            kept=load_a * (1.0 / runs),
-            addends=addends * (1.0 / outer),
-            written=written / outer,
-            store_rows=store_rows / outer,
-            # A goes on to be loaded beside the passes where the depth takes several loads
-            loading=a.where(tile.depth > wide, one, times_a / trips_j),
-            first=first / a.smaller(machine.bandwidth, machine.beat),
-            tail=0.0 * one,
-            fences=a.where(spills, fences, 0.0 * one),
-            drains=True,
-        ),
-        join=(constants.join_ws, constants.power_ws),
-        change=0.0,
-        host=constants.host_ws,
-        slot=constants.slot_ws,
-        constants=constants,
-    )
 
 
 # -------------------------------------------------------------------- LOOP_CONV_WS
@@ -289,13 +140,6 @@ def conv_macro(
     outer, runs = spatial * trips_k, spatial * trips_k * sums
 
     fewer = 1.0 + tile.downsample
-    behind_across = (
-        (layer.results_across - 1.0) * layer.stride_across
-        + (layer.kernel_columns - 1.0) * layer.dilation_across
-        + 1.0
-        - layer.left
-        - layer.width
-    )
     # a block of weights meets all results of a tile, at most `dim` of a line in a pass
     results, passes = layer.images * rows * columns / spatial, layer.images * rows * chunks / spatial
     # the next block enters the array beside the last passes, which is hidden unless they are short
@@ -304,42 +148,8 @@ def conv_macro(
     block = block_cycles(a, machine, results + switch, passes, shortest_pass(a, machine, constants))
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
-    down = (layer.stride_down, layer.dilation_down)
-    across = (layer.stride_across, layer.dilation_across)
-    heights, inside_down = _window(
-        a, (rows, trips_q, layer.results_down), (layer.kernel_rows, tile.kernel_rows, trips_s), down, layer.top, layer.height
-    )  # fmt: skip
-    widths, inside_across = _window(
-        a, (columns, trips_p, layer.results_across), (layer.kernel_columns, tile.kernel_columns, trips_r), across,
-        layer.left, layer.width,
-    )  # fmt: skip
-    pixels = layer.images * inside_down * inside_across / (fewer * fewer)
-    span = a.larger(inside_across / (trips_p * trips_r) / fewer, 1.0)
-    command = span / in_blocks(span)
-    # zeros of the padding are loads of their own, which wait for their turn among the others
-    edges = sign(a, layer.left) + sign(a, behind_across)
-    outside = layer.images * (heights - inside_down) / fewer * trips_p * trips_r * in_blocks(span)
-    extra = layer.images * inside_down / fewer * trips_r * edges + outside
-    inputs = tiles_loaded(
-        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command, between=1.0,
-        crowd=1.0 + _ZEROS * extra * command / pixels,
-    )  # fmt: skip
-    # zeros of the padding are written too, and every command ends with the copies of its last pixel
-    padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
-    copies = pixels * in_blocks(tile.depth) if machine.profile.copies_rows else pixels / command
-    inputs = inputs + Moved(0.0, copies * (tile.pixels - 1.0) + padding, 0.0)
-    fresh = a.smaller(layer.images * layer.height * layer.width / (pixels * fewer * fewer), 1.0)
-    inputs = loaded(
-        a,
-        machine,
-        inputs,
-        tile.input_loads,
-        pixels,
-        layer.depth,
-        layer.input_pitch * fewer,
-        tile.depth,
-        fresh,
-    )
+    down = (rows, trips_q, trips_s)
+    inputs = _conv_inputs(a, machine, layer, tile, down, (columns, trips_p, trips_r), blocks_c)
     weight_rows = layer.kernel_rows * layer.kernel_columns * layer.depth
     weights = tiles_loaded(
         a, machine, weight_rows, layer.channels, tile.channels, layer.weight_pitch,
@@ -353,17 +163,7 @@ def conv_macro(
     bias_loads = layer.bias * passes * a.up(tile.channels / a.larger(machine.request / 4.0, dim))
     addends = bias_loaded(a, machine, bias_loads, results * blocks_k / trips_k, bias_bytes)
 
-    pixels_out = layer.images * layer.rows * layer.columns
-    written, _ = parts(
-        a, layer.channels, tile.channels,
-        lambda k: store_bytes(a, machine, pixels_out, k, layer.output_pitch, piece=dim, element=1.0),
-    )  # fmt: skip
-    reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
-    store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
-    store_rows = stored(
-        a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,
-        piece=a.smaller(dim, tile.channels), element=1.0,
-    )  # fmt: skip
+    written, store_rows = _conv_stores(a, machine, layer, tile, blocks_k)
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
     tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks
@@ -391,6 +191,90 @@ def conv_macro(
         slot=constants.slot_conv,
         constants=constants,
     )
+
+
+def _conv_inputs(
+    a: Arrays,
+    machine: MachineRates,
+    layer: ConvLayer,
+    tile: ConvTile,
+    down: tuple[Values, Values, Values],
+    across: tuple[Values, Values, Values],
+    blocks_c: Values,
+) -> Moved:
+    """Loads of pixels, zeros of the padding included.
+
+    Args:
+        down, across: sum over the tiles of results before pooling, number of tiles, parts of the window, along each axis.
+        blocks_c: blocks of input channels.
+    """
+
+    def in_blocks(size: Values) -> Values:
+        return a.up(size / machine.dim)
+
+    fewer = 1.0 + tile.downsample
+    behind_across = (
+        (layer.results_across - 1.0) * layer.stride_across
+        + (layer.kernel_columns - 1.0) * layer.dilation_across
+        + 1.0
+        - layer.left
+        - layer.width
+    )
+    (rows, trips_q, trips_s), (columns, trips_p, trips_r) = down, across
+    heights, inside_down = _window(
+        a, (rows, trips_q, layer.results_down), (layer.kernel_rows, tile.kernel_rows, trips_s),
+        (layer.stride_down, layer.dilation_down), layer.top, layer.height,
+    )  # fmt: skip
+    widths, inside_across = _window(
+        a, (columns, trips_p, layer.results_across), (layer.kernel_columns, tile.kernel_columns, trips_r),
+        (layer.stride_across, layer.dilation_across), layer.left, layer.width,
+    )  # fmt: skip
+    pixels = layer.images * inside_down * inside_across / (fewer * fewer)
+    span = a.larger(inside_across / (trips_p * trips_r) / fewer, 1.0)
+    command = span / in_blocks(span)
+    # zeros of the padding are loads of their own, which wait for their turn among the others
+    edges = sign(a, layer.left) + sign(a, behind_across)
+    outside = layer.images * (heights - inside_down) / fewer * trips_p * trips_r * in_blocks(span)
+    extra = layer.images * inside_down / fewer * trips_r * edges + outside
+    inputs = tiles_loaded(
+        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command, between=1.0,
+        crowd=1.0 + _ZEROS * extra * command / pixels,
+    )  # fmt: skip
+    # zeros of the padding are written too, and every command ends with the copies of its last pixel
+    padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
+    copies = pixels * in_blocks(tile.depth) if machine.profile.copies_rows else pixels / command
+    inputs = inputs + Moved(0.0, copies * (tile.pixels - 1.0) + padding, 0.0)
+    fresh = a.smaller(layer.images * layer.height * layer.width / (pixels * fewer * fewer), 1.0)
+    return loaded(
+        a,
+        machine,
+        inputs,
+        tile.input_loads,
+        pixels,
+        layer.depth,
+        layer.input_pitch * fewer,
+        tile.depth,
+        fresh,
+    )
+
+
+def _conv_stores(
+    a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, blocks_k: Values
+) -> tuple[Values, Values]:
+    """Cycles of the channel and of the store unit."""
+    dim = machine.dim
+    pixels_out = layer.images * layer.rows * layer.columns
+    written, _ = parts(
+        a, layer.channels, tile.channels,
+        lambda k: store_bytes(a, machine, pixels_out, k, layer.output_pitch, piece=dim, element=1.0),
+    )  # fmt: skip
+    reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
+    store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
+    store_rows = stored(
+        a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,
+        piece=a.smaller(dim, tile.channels), element=1.0,
+    )  # fmt: skip
+    return written, store_rows
 
 
 def _unpooled(

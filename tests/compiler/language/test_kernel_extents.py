@@ -138,7 +138,9 @@ def test_every_way_to_cut_a_matrix(shape: tuple[int, int], blocks: tuple[int, in
         assert copies(kernel.interpret[1], *shape, *blocks), kernel.name
 
 
-@pytest.mark.parametrize("shape", [(33, 21), (1, 40), (7, 5)])
+@pytest.mark.parametrize(
+    "shape", [(33, 21), *(pytest.param(one, marks=pytest.mark.slow) for one in ((1, 40), (7, 5)))]
+)
 def test_compiled(shape: tuple[int, int]) -> None:
     options = {"accelerator": Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32)}
     rows, columns = baco.cdiv(shape[0], 16), baco.cdiv(shape[1], 8)

@@ -54,7 +54,7 @@ def test_bert_of_two_layers():
     [
         ("mobilenet_v2:image=64", None, 10),
         ("vit_b16:image=64", 2, 18),
-        ("retinanet:image=64", None, 10),
+        pytest.param("retinanet:image=64", None, 10, marks=pytest.mark.slow),
     ],
 )
 def test_built_in_networks(spec, layers, least_db):

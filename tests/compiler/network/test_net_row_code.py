@@ -30,6 +30,9 @@ from tests.machines import UNITS
 
 UNITS4 = DIM4.replace(name="small-transformer", scratchpad_kib=8, features={"row_functions": True})
 UNITS16 = UNITS4.replace(dim=16, scratchpad_kib=16, accumulator_kib=16)
+SIDES = pytest.mark.parametrize(
+    "accelerator", [UNITS4, pytest.param(UNITS16, marks=pytest.mark.slow)], ids=["4", "16"]
+)
 
 
 def table(s: Sketch) -> View:
@@ -89,7 +92,7 @@ def add_product(s: Sketch, left: View, right: View, target: View, rescale: Fixed
     s.add(Multiplication, target, left=left, right=right, rescale=rescale)
 
 
-@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
+@SIDES
 def test_products_of_elements(accelerator: Accelerator) -> None:
     """Dense ones, rows that lie apart, a right operand that all matrices share; multipliers and shifts at their ends."""
     s = Sketch(np.random.default_rng(11))
@@ -207,7 +210,7 @@ def convolution(s: Sketch, target: View, pool: Pool | None = None) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
+@SIDES
 def test_tables_on_the_way_out(accelerator: Accelerator) -> None:
     s = Sketch(np.random.default_rng(5))
     y = s.value((20, 36), "intermediate")
@@ -272,7 +275,7 @@ def test_a_layer_that_the_host_computes_takes_its_table_along() -> None:
     assert program.lowered.reasons["operator 1"] == "no schedule"
 
 
-@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
+@SIDES
 def test_embeddings(accelerator: Accelerator) -> None:
     s = Sketch(np.random.default_rng(8))
     for count, features in ((11, 200), (3, 64), (1, 1500), (5, 37)):
@@ -286,7 +289,7 @@ def test_embeddings(accelerator: Accelerator) -> None:
     assert kinds(check(s, accelerator)) == ["embedding"] * 5
 
 
-@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
+@SIDES
 def test_copies(accelerator: Accelerator) -> None:
     """Into another layout, of a row that is repeated, for an operand that has no rows."""
     s = Sketch(np.random.default_rng(11))

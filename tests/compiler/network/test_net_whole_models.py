@@ -96,8 +96,6 @@ CASES = {
         _decoder,
     )
 }
-#: Those whose programs take few cycles.
-SMALL = ("keywords", "keywords_1d", "direction")
 
 
 def near(found, wanted, most=MOST_ERROR):
@@ -120,7 +118,12 @@ def arrays(inputs):
 
 
 @pytest.mark.parametrize(
-    ("kind", "engine"), [*((kind, "functional") for kind in CASES), *((kind, "rtl") for kind in SMALL)]
+    ("kind", "engine"),
+    [
+        *((kind, "functional") for kind in CASES),
+        ("keywords", "rtl"),
+        *(pytest.param(kind, "rtl", marks=pytest.mark.slow) for kind in ("keywords_1d", "direction")),
+    ],
 )
 def test_onnx_files_as_pytorch_writes_them(tmp_path, kind, engine):
     model, inputs, dynamic, shapes = CASES[kind]()
@@ -132,7 +135,14 @@ def test_onnx_files_as_pytorch_writes_them(tmp_path, kind, engine):
         near(found, wanted, MOST_OF_SCORES if kind == "text_detector" else MOST_ERROR)
 
 
-@pytest.mark.parametrize("kind", ["acoustic", "attention_recogniser", "keywords", "decoder"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "acoustic",
+        "keywords",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("attention_recogniser", "decoder")),
+    ],
+)
 def test_modules_of_pytorch(kind):
     model, inputs, _, _ = CASES[kind]()
     network = baco.network(model, tuple(inputs.values()))
@@ -157,8 +167,7 @@ def test_a_detector_finds_boxes_and_scores(tmp_path):
     assert np.ptp(wanted[:, 4:]) > 0.3  # scores that say something
 
 
-@pytest.mark.parametrize("opset", [23, 24])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("opset", "causal"), [(23, False), (24, True)])
 def test_a_decoder_of_the_operators_of_opset_23(tmp_path, opset, causal):
     """Attention with grouped queries that takes a past and gives a longer one, RotaryEmbedding, RMSNormalization."""
     past, length = 6, 4
