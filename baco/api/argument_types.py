@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from baco.common.errors import InputError
 
-__all__ = ["check_seed", "checked"]
+__all__ = ["check_seed", "check_value", "checked"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -42,9 +42,9 @@ def checked(**hints: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
                 allowed = parameter.annotation
                 if parameter.kind is parameter.VAR_KEYWORD:
                     for key, one in value.items():
-                        _check(key, one, allowed, hints.get(key))
+                        check_value(key, one, allowed, hints.get(key))
                 elif name != "self":
-                    _check(name, value, allowed, hints.get(name))
+                    check_value(name, value, allowed, hints.get(name))
             return function(*args, **kwargs)
 
         return call
@@ -58,7 +58,8 @@ def check_seed(seed: int) -> None:
         raise InputError(f"a seed is a whole number from 0 to {2**32 - 1}, not {seed}")
 
 
-def _check(name: str, value: object, allowed: object, hint: str | None) -> None:
+def check_value(name: str, value: object, allowed: object, hint: str | None = None) -> None:
+    """Raises InputError for a value that an annotation, as text, does not allow; `hint` says what to give."""
     if not isinstance(allowed, str) or _allows(allowed, value):
         return
     kinds = [_kind(one) for one in _parts(allowed, "|") if one != "None"]

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baco.api.argument_types import check_seed, checked
+from baco.api.argument_types import check_seed, check_value
 from baco.api.sources import WorkloadSource, with_timing, workload
 from baco.api.space import Space, design_space
 from baco.common.door import argument, words
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = [
     "OUTPUT_ROOT",
     "PreparedSearch",
+    "SearchOptions",
     "call_of",
     "default_folder",
-    "prepared_search",
     "search_of_study",
 ]
 
@@ -86,9 +86,7 @@ class PreparedSearch:
     @property
     def file(self) -> Path:
         """The study's."""
-        from baco.exploration.studies.study import FILE_NAME
-
-        return self.folder / FILE_NAME
+        return _study(self.folder)
 
     def with_companion(self) -> AbstractContextManager[None]:
         """For the search and its report: a second process that does what need not wait, where that is worth its start."""
@@ -155,47 +153,27 @@ class PreparedSearch:
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
         from baco.exploration.report.study_report import write_study_report
-        from baco.exploration.studies.study import FILE_NAME
 
-        if not (self.folder / FILE_NAME).exists():
+        if not self.file.exists():
             return False
         try:
-            write_study_report(self.folder / FILE_NAME, self.folder)
+            write_study_report(self.file, self.folder)
         except InfeasibleError:  # it holds no design at all
             return False
         return True
 
 
-@checked(
-    objective="a metric (edp, latency, energy, area, edap), a function of a design's cost, or several of them for their front",
-    search="a searcher's name: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published",
-    space="a name, a YAML file, a baco.Space, or a dict with the keys of such a file",
-    progress="True, False, or an object with update(summary, budget) and note(text)",
-)
-def prepared_search(
-    network: WorkloadSource | None = None,
-    *,
-    kernel: Kernel | None = None,
-    shape: Mapping[str, Any] | None = None,
-    grid: Grid | None = None,
-    objective: str | CostFunction | Sequence[str | CostFunction] = "edp",
-    space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini",
-    constraints: Mapping[str, float] | None = None,
-    samples: int | None = None,
-    time_limit: float | None = None,
-    seed: int = 0,
-    search: str = "gradient",
-    sampler: str | type[Sampler] | None = None,
-    cost_model: str | None = None,
-    timing: str | None = None,
-    proof: bool | None = None,
-    whole: bool = True,
-    fusion: bool = True,
-    data: WorkloadData | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    progress: Progress | bool | None = None,
-) -> PreparedSearch:
+#: What to say besides of a value of a wrong type, by argument.
+_HINTS = {
+    "objective": "a metric (edp, latency, energy, area, edap), a function of a design's cost, or several of them for their front",
+    "search": "a searcher's name: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published",
+    "space": "a name, a YAML file, a baco.Space, or a dict with the keys of such a file",
+    "progress": "True, False, or an object with update(summary, budget) and note(text)",
+}
+
+
+@dataclass(frozen=True)
+class SearchOptions:
     """Search a design space for the best accelerators of one or several networks, with a mapping for every layer; or for those of
     a kernel, with its block sizes.
 
@@ -238,7 +216,8 @@ def prepared_search(
             best program use it. Without it, inputs are random.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
-        resume: continue the study in `out`, with the settings it was made with; where there is none yet, one is started.
+        resume: continue the study in `out`: with the settings it was made with, or with none and no network, which are the study's then;
+            where there is none yet, one is started.
         progress: True or False for a display of how the search stands; by default there is one in terminals and
             notebooks. Or an object with `update(summary, budget)` and `note(text)`, and with `doing(text, done, of)`, if it wants
             to know what is done before the first batch.
@@ -249,69 +228,145 @@ def prepared_search(
         StorageError: a study is in `out` already, or it cannot be written.
         KernelError: the kernel is wrong, or computes what cannot be explored; shows the line.
     """
-    # nothing is loaded of models and searchers, so that what is wrong is said within a second
-    from baco.api.kernels import check_kernel_options
-    from baco.exploration.cost.choice import check_cost_model, default_cost_model
-    from baco.exploration.objective import Objective
-    from baco.exploration.samplers.searchers import adopt_sampler, check_searcher
-    from baco.exploration.search.searcher import check_budget
 
-    goal = Objective.parse(objective)
-    check_budget(samples, time_limit)
-    check_seed(seed)
-    if sampler is not None and sampler != search:
-        if kernel is not None or search != "gradient":
-            other = (
-                "a kernel's block sizes are searched by one strategy" if kernel else "search names another"
-            )
-            raise InputError(f"a sampler does not go with this: {other}", location=Location("sampler"))
-        search = sampler if isinstance(sampler, str) else adopt_sampler(sampler)
-    if kernel is None:
-        check_searcher(search)
-    if out is not None:
-        _check_folder(Path(out), resume)
-    chosen = _space(space, constraints or {})
-    if timing is not None:
-        chosen = dataclasses.replace(chosen, base=with_timing(chosen.base, timing))
-    check_cost_model(cost_model or default_cost_model(chosen), chosen)
-    if proof and not resume and (cost_model or default_cost_model(chosen)) == "instruction":
-        raise InputError(
-            "nothing can be proven of the instruction-aware cost model",
-            location=Location(argument("proof")),
-            hint=words(
-                "leave --proof out, or take --cost-model reference",
-                "leave proof out, or take cost_model='reference'",
-            ),
+    network: WorkloadSource | None = None
+    space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini"
+    objective: str | CostFunction | Sequence[str | CostFunction] = "edp"
+    _: KW_ONLY
+    kernel: Kernel | None = None
+    shape: Mapping[str, Any] | None = None
+    grid: Grid | None = None
+    constraints: Mapping[str, float] | None = None
+    samples: int | None = None
+    time_limit: float | None = None
+    seed: int = 0
+    search: str = "gradient"
+    sampler: str | type[Sampler] | None = None
+    cost_model: str | None = None
+    timing: str | None = None
+    proof: bool | None = None
+    whole: bool = True
+    fusion: bool = True
+    data: WorkloadData | None = None
+    out: str | Path | None = None
+    resume: bool = False
+    progress: Progress | bool | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            check_value(one.name, getattr(self, one.name), one.type, _HINTS.get(one.name))
+
+    def prepared(self) -> PreparedSearch:
+        """The search, its parts checked. Raises as `baco.explore` does."""
+        # nothing is loaded of models and searchers, so that what is wrong is said within a second
+        from baco.exploration.objective import Objective
+        from baco.exploration.search.searcher import check_budget
+
+        goal = Objective.parse(self.objective)
+        check_budget(self.samples, self.time_limit)
+        check_seed(self.seed)
+        search = self._searcher()
+        if self.out is not None:
+            _check_folder(Path(self.out), self.resume)
+            kept = self._of_folder_alone(Path(self.out))
+            if kept is not None:
+                return kept
+        space = self._space(search)
+        explored = _kernel(self.network, self.kernel, self.shape, self.grid, self.seed, space)
+        if explored is not None:
+            space, search = explored.searched(space), "blocks"
+        mix = explored.workload if explored is not None else _workload(self.network, space)
+        samples = _samples(self.data, mix, self.kernel)
+        folder = Path(self.out) if self.out is not None else default_folder(mix, goal, self.resume)
+        _check_folder(folder, self.resume)
+        return PreparedSearch(
+            mix,
+            space,
+            goal,
+            search,
+            self.cost_model,
+            self.samples,
+            self.time_limit,
+            self.seed,
+            self.proof if self.proof is not None and explored is None else search == "gradient",
+            self.whole if explored is None else explored.is_unit,
+            self.fusion if explored is None else explored.is_unit,
+            folder,
+            self.resume,
+            explored,
+            () if explored is None else explored.blocks,
+            samples,
+            self.progress,
+            named=self.out is not None,
         )
-    if kernel is not None:
-        check_kernel_options(search, cost_model, whole=whole)
-    explored = _kernel(network, kernel, shape, grid, seed, chosen)
-    if explored is not None:
-        chosen, search = explored.searched(chosen), "blocks"
-    mix = explored.workload if explored is not None else _workload(network, chosen)
-    samples_of_inputs = _samples(data, mix, kernel)
-    folder = Path(out) if out is not None else default_folder(mix, goal, resume)
-    _check_folder(folder, resume)
-    return PreparedSearch(
-        mix,
-        chosen,
-        goal,
-        search,
-        cost_model,
-        samples,
-        time_limit,
-        seed,
-        proof if proof is not None and explored is None else search == "gradient",
-        whole if explored is None else explored.is_unit,
-        fusion if explored is None else explored.is_unit,
-        folder,
-        resume,
-        explored,
-        () if explored is None else explored.blocks,
-        samples_of_inputs,
-        progress,
-        named=out is not None,
-    )
+
+    def _searcher(self) -> str:
+        """The name of what searches. Raises InputError for one that there is not."""
+        from baco.exploration.samplers.searchers import adopt_sampler, check_searcher
+
+        search = self.search
+        if self.sampler is not None and self.sampler != search:
+            if self.kernel is not None or search != "gradient":
+                kernel = "a kernel's block sizes are searched by one strategy"
+                other = kernel if self.kernel else "search names another"
+                raise InputError(f"a sampler does not go with this: {other}", location=Location("sampler"))
+            search = self.sampler if isinstance(self.sampler, str) else adopt_sampler(self.sampler)
+        if self.kernel is None:
+            check_searcher(search)
+        return search
+
+    def _of_folder_alone(self, folder: Path) -> PreparedSearch | None:
+        """The search of the study in the folder, where nothing but that says what is searched; None else.
+
+        Raises InputError for settings that are not the study's.
+        """
+        if not self.resume or self.network or self.kernel is not None or not os.path.exists(_study(folder)):
+            return None
+        usual = SearchOptions()
+        of_call = ("network", "out", "resume", "samples", "time_limit", "progress", "objective", "sampler")
+        for one in fields(self):
+            if one.name not in of_call and getattr(self, one.name) != getattr(usual, one.name):
+                raise InputError(
+                    f"{argument(one.name)} is the study's, where no network is given",
+                    location=Location(str(folder)),
+                    hint="give the network and all other settings again, or none of them",
+                )
+        found = search_of_study(
+            _study(folder),
+            None if self.objective == usual.objective else self.objective,
+            self.sampler if isinstance(self.sampler, type) else None,
+        )
+        return dataclasses.replace(
+            found, samples=self.samples, time_limit=self.time_limit, progress=self.progress
+        )
+
+    def _space(self, search: str) -> DesignSpace:
+        """The space, constrained. Raises InputError for a cost model that it does not have, and for a proof that cannot be."""
+        from baco.api.kernels import check_kernel_options
+        from baco.exploration.cost.choice import check_cost_model, default_cost_model
+        from baco.exploration.space.shortfall import check_feasible
+
+        found = design_space(self.space)
+        for name, bound in (self.constraints or {}).items():
+            found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
+        if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together
+            check_feasible(found)
+        if self.timing is not None:
+            found = dataclasses.replace(found, base=with_timing(found.base, self.timing))
+        model = self.cost_model or default_cost_model(found)
+        check_cost_model(model, found)
+        if self.proof and not self.resume and model == "instruction":
+            raise InputError(
+                "nothing can be proven of the instruction-aware cost model",
+                location=Location(argument("proof")),
+                hint=words(
+                    "leave --proof out, or take --cost-model reference",
+                    "leave proof out, or take cost_model='reference'",
+                ),
+            )
+        if self.kernel is not None:
+            check_kernel_options(search, self.cost_model, whole=self.whole)
+        return found
 
 
 def search_of_study(
@@ -397,19 +452,6 @@ def _samples(data: WorkloadData | None, mix: Workload, kernel: Kernel | None) ->
     return check_samples(data, mix)
 
 
-def _space(
-    space: str | Path | Mapping[str, Any] | Space | DesignSpace, constraints: Mapping[str, float]
-) -> DesignSpace:
-    from baco.exploration.space.shortfall import check_feasible
-
-    found = design_space(space)
-    for name, bound in constraints.items():
-        found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
-    if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together
-        check_feasible(found)
-    return found
-
-
 def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
     """The networks asked for, else those that the space names."""
     from baco.workloads.inputs.load import network_names
@@ -434,12 +476,10 @@ def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
 
 def default_folder(mix: Workload, objective: object, resume: bool = False) -> Path:
     """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
-    from baco.exploration.studies.study import FILE_NAME
-
     names = "+".join(network.name for network in mix.networks)
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
     folder, number, latest = OUTPUT_ROOT / stem, 1, None
-    while os.path.exists(folder / FILE_NAME):
+    while os.path.exists(_study(folder)):
         latest, number = folder, number + 1
         folder = OUTPUT_ROOT / f"{stem}-{number}"
     return latest if resume and latest is not None else folder
@@ -448,10 +488,16 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
 def _check_folder(folder: Path, resume: bool) -> None:
     """Raises StorageError for a study in the way."""
     from baco.exploration.studies.preparation import already_there
+
+    if not resume and os.path.exists(_study(folder)):
+        raise already_there(_study(folder))
+
+
+def _study(folder: Path) -> Path:
+    """The file of the study in a folder."""
     from baco.exploration.studies.study import FILE_NAME
 
-    if not resume and os.path.exists(folder / FILE_NAME):
-        raise already_there(folder / FILE_NAME)
+    return folder / FILE_NAME
 
 
 def call_of(made: PreparedSearch) -> str:
@@ -459,7 +505,7 @@ def call_of(made: PreparedSearch) -> str:
     kernel = made.kernel
     names = [_metric(one) for one in made.objective.metrics]
     given = {
-        "space": made.space.name,
+        "space": _written_space(made.space),
         "samples": made.samples,
         "time_limit": made.time_limit,
         "seed": made.seed,
@@ -480,6 +526,22 @@ def call_of(made: PreparedSearch) -> str:
     if ":" in made.search:
         options += f", sampler={made.search.partition(':')[2]}"
     return f"baco.explore({_networks(made.workload) if kernel is None else kernel.call()}, {options})"
+
+
+def _written_space(space: DesignSpace) -> str | dict[str, Any]:
+    """A space as an argument: a name or a file, or what differs from `gemmini`."""
+    from baco.common.yaml import parse_yaml
+    from baco.exploration.space import load_space
+
+    name = space.name if space.doc is None else space.doc.name
+    for source in (space.name, name):
+        try:
+            if load_space(source).space_hash == space.space_hash:
+                return source
+        except (InputError, InfeasibleError):
+            continue
+    own, usual = (parse_yaml(one.to_yaml(), "space").data for one in (space, load_space("gemmini")))
+    return {key: value for key, value in own.items() if usual.get(key) != value and key != "name"}
 
 
 def _metric(name: str) -> str:

@@ -4,36 +4,52 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from baco.api.argument_types import checked
-from baco.api.preparation import PreparedSearch, call_of, prepared_search, search_of_study
+from baco.api.preparation import PreparedSearch, SearchOptions, call_of, search_of_study
 from baco.api.result import Result, study_file
-from baco.api.sources import WorkloadSource
 from baco.api.space import Space
 from baco.common.errors import InputError, Location
 from baco.exploration.candidate import BatchSummary
 
 if TYPE_CHECKING:
     from baco.api.cost import CostTree
-    from baco.compiler.language.jit import Grid, Kernel
     from baco.exploration.candidate import Candidate
     from baco.exploration.measure.measured_study import MeasuredOutcome
     from baco.exploration.objective import CostFunction, Objective
     from baco.exploration.progress import Budget, Progress
     from baco.exploration.report.data import ReportData
     from baco.exploration.samplers.sampler import Sampler
-    from baco.exploration.space import DesignSpace
-    from baco.exploration.studies.samples import WorkloadData
 
 __all__ = ["Callback", "Study", "explore", "load_study"]
 
 _Arguments = ParamSpec("_Arguments")
+_Self = TypeVar("_Self")
 
 #: Called after every batch of a search with the study and what the batch did; `study.stop()` ends the search.
 Callback: TypeAlias = "Callable[[Study, BatchSummary], object]"
+
+
+def _held(
+    options: Callable[_Arguments, SearchOptions],
+) -> Callable[[Callable[[_Self, SearchOptions], None]], Callable[Concatenate[_Self, _Arguments], None]]:
+    """Decorates the `__init__` of what is made of options: its arguments are theirs."""
+
+    def decorate(
+        make: Callable[[_Self, SearchOptions], None],
+    ) -> Callable[Concatenate[_Self, _Arguments], None]:
+        def init(self: _Self, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
+            make(self, options(*args, **kwargs))
+
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        parameters = [own, *inspect.signature(options).parameters.values()]
+        init.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
+        return init
+
+    return decorate
 
 
 class Study(Result):
@@ -42,64 +58,16 @@ class Study(Result):
     Everything is kept on disk as it is found: after Ctrl-C, or in another process, the study goes on where it was
     (`baco.load_study(folder).optimize(...)`). What a `Result` has, a study has as soon as it has searched.
 
-    Args:
-        network, space, objective, constraints, seed, cost_model, timing, proof, whole, fusion, data, kernel, shape, grid, out, resume: as of
-            `baco.explore`.
-        sampler: what proposes designs: a name, as `search` of `baco.explore`, or a class derived from `baco.Sampler`
-            (docs/samplers.md).
-
-    Raises as `baco.explore` does, before anything is searched.
+    Its arguments are those of `baco.explore`, and it raises as that does, before anything is searched; `samples` and `time_limit`, if
+    given, are what `optimize` spends that is given no budget.
     """
 
-    @checked(
-        objective="a metric (edp, latency, energy, area, edap), a function of a design's cost, or several of them for their front",
-        space="a name, a YAML file, a baco.Space, or a dict with the keys of such a file",
-    )
-    def __init__(
-        self,
-        network: WorkloadSource | None = None,
-        space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini",
-        objective: str | CostFunction | Sequence[str | CostFunction] = "edp",
-        *,
-        sampler: str | type[Sampler] = "gradient",
-        constraints: Mapping[str, float] | None = None,
-        seed: int = 0,
-        cost_model: str | None = None,
-        timing: str | None = None,
-        proof: bool | None = None,
-        whole: bool = True,
-        fusion: bool = True,
-        data: WorkloadData | None = None,
-        kernel: Kernel | None = None,
-        shape: Mapping[str, Any] | None = None,
-        grid: Grid | None = None,
-        out: str | Path | None = None,
-        resume: bool = False,
-    ) -> None:
-        self._adopt(
-            prepared_search(
-                network,
-                kernel=kernel,
-                shape=shape,
-                grid=grid,
-                objective=objective,
-                space=space,
-                constraints=constraints,
-                seed=seed,
-                sampler=sampler,
-                cost_model=cost_model,
-                timing=timing,
-                proof=proof,
-                whole=whole,
-                fusion=fusion,
-                data=data,
-                out=out,
-                resume=resume,
-            )
-        )
+    @_held(SearchOptions)
+    def __init__(self, options: SearchOptions) -> None:
+        self._adopt(options.prepared())
 
     def _adopt(self, prepared: PreparedSearch) -> None:
-        self._prepared = prepared
+        self._prepared, self._budget = prepared, (prepared.samples, prepared.time_limit)
         self.path, self.explored = prepared.file, prepared.kernel
         self.stopped, self.notes = None, ()
         self._stop, self._searching = False, False
@@ -132,8 +100,8 @@ class Study(Result):
         A search plans with its budget, so that several calls with parts of one find about the same as one call, not the same.
 
         Args:
-            samples: design points (a mapping for every layer) to spend now. Without both budgets: what the default (see
-                `baco.explore`) leaves.
+            samples: design points (a mapping for every layer) to spend now. Without both budgets: what the study's own, or the
+                default (see `baco.explore`), leaves.
             seconds: of search, now.
             total: budgets are for all sessions together, so that the same call again, after an interruption, only does what is left.
             callbacks: called after every batch with this study and a summary (`evaluations`, `seconds`, `best_objective`,
@@ -146,6 +114,8 @@ class Study(Result):
         from baco.display.progress import shown
         from baco.exploration.search.searcher import check_budget
 
+        if samples is None and seconds is None:
+            samples, seconds, total = (*self._budget, True)
         check_budget(samples, seconds)
         for one in callbacks:
             if not callable(one):
@@ -351,17 +321,17 @@ def load_study(
     return Study.of(search_of_study(study_file(Path(folder)), objective, sampler))
 
 
-def _at_once(prepare: Callable[_Arguments, PreparedSearch]) -> Callable[_Arguments, Study]:
-    """Prepares and searches: arguments, and what is said of them, are those of preparing."""
+def _at_once(options: Callable[_Arguments, SearchOptions]) -> Callable[_Arguments, Study]:
+    """Searches with options: arguments, and what is said of them, are those of the options."""
 
     def explore(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Study:
-        made = prepare(*args, **kwargs)
+        made = options(*args, **kwargs).prepared()
         return Study.of(made).optimize(made.samples, made.time_limit, total=True, progress=made.progress)
 
-    explore.__doc__ = prepare.__doc__
-    signature = inspect.signature(prepare).replace(return_annotation="Study")
+    explore.__doc__ = options.__doc__
+    signature = inspect.signature(options).replace(return_annotation="Study")
     explore.__signature__ = signature  # type: ignore[attr-defined]
     return explore
 
 
-explore = _at_once(prepared_search)
+explore = _at_once(SearchOptions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from baco.cli.completions import network_completions
 from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
 from baco.cli.workload_data import Data
-from baco.common.errors import only_with
+from baco.common.errors import InputError, Location, only_with
 
 if TYPE_CHECKING:
     from baco.api.preparation import PreparedSearch
@@ -22,52 +23,11 @@ if TYPE_CHECKING:
     from baco.exploration.space import DesignSpace
 
 
-def explore(
-    context: typer.Context,
-    where: WorkerOptions,
-    network: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--network",
-            "-n",
-            metavar="NAME|FILE",
-            help="A built-in network (see `baco networks`) with options, e.g. bert_base:batch=4; or MODEL.onnx, "
-            "CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml. Repeat it for one accelerator that runs all.",
-            autocompletion=network_completions,
-        ),
-    ] = None,
-    kernel: str | None = None,
-    shape: str | None = None,
-    grid: str | None = None,
-    objective: str = "edp",
-    space: str = "gemmini",
-    search: str = "gradient",
-    cost_model: str | None = None,
-    timing: Timing = None,
-    accelerator_only: bool = False,
-    samples: int | None = None,
-    time_limit: float | None = None,
-    seed: Seed = 0,
-    area_limit: float | None = None,
-    constraint: list[str] | None = None,
-    out: Path | None = None,
-    resume: bool = False,
-    proof: bool | None = None,
-    validate: int = 0,
-    validate_time: float | None = None,
-    measure: str | None = None,
-    baseline: bool = False,
-    fusion: bool = True,
-    data: Data = None,
-    open_page: OpenPage = False,
-    json: bool = False,
-    quiet: bool = False,
-) -> None:
-    """Find the best accelerators for a network, and a mapping for each of its layers.
+@dataclass(frozen=True)
+class SearchFlags:
+    """What is searched, and for how long: what `baco.explore` is given.
 
-    Example: explore --network resnet50 --objective edp --validate 5
-
-    Args:
+    Attributes:
         kernel (FILE.py:FUNCTION): Instead of a network: a kernel of the block language that is one tiled product, or
             attention. Block sizes and hardware are searched together.
         shape (NAME=N,...): Arguments of the kernel, e.g. 'M=512,N=512,K=256'.
@@ -87,10 +47,74 @@ def explore(
         constraint (NAME=BOUND): Upper bound: area_mm2, sram_kib, power_mw, latency_cycles or energy_uj. Repeatable.
         out: Folder of the study and the report; by default a new one in baco-out/. While the search runs, progress.html there
             shows how it goes, in any browser, and leads to report.html at the end.
-        resume: Continue the study in --out, or start it where there is none yet.
+        resume: Continue the study in --out, or start it where there is none yet. Without a network, all settings are the study's.
         proof: After searching for the least EDP: prove how near the optimum the best design is, and give the optimum if the
             search missed it. Only with --cost-model reference, and there on by default with the gradient searcher; not
             charged to --samples.
+        fusion: Operators of whole programs run as one unit where that is predicted to be better.
+    """
+
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network",
+            "-n",
+            metavar="NAME|FILE",
+            help="A built-in network (see `baco networks`) with options, e.g. bert_base:batch=4; or MODEL.onnx, "
+            "CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml. Repeat it for one accelerator that runs all.",
+            autocompletion=network_completions,
+        ),
+    ] = None
+    kernel: str | None = None
+    shape: str | None = None
+    grid: str | None = None
+    objective: str = "edp"
+    space: str = "gemmini"
+    search: str = "gradient"
+    cost_model: str | None = None
+    timing: Timing = None
+    accelerator_only: bool = False
+    samples: int | None = None
+    time_limit: float | None = None
+    seed: Seed = 0
+    area_limit: float | None = None
+    constraint: list[str] | None = None
+    out: Path | None = None
+    resume: bool = False
+    proof: bool | None = None
+    fusion: bool = True
+    data: Data = None
+
+    def prepared(self) -> PreparedSearch:
+        """As `baco.explore` prepares it. Raises as that does."""
+        from baco.api.preparation import SearchOptions
+        from baco.cli.kernel_exploration import kernel_arguments
+
+        return SearchOptions(
+            list(self.network or []),
+            _constrained(self.space, self.area_limit, self.constraint or []),
+            self.objective,
+            **kernel_arguments(self.kernel, self.shape, self.grid),
+            samples=self.samples,
+            time_limit=self.time_limit,
+            seed=self.seed,
+            search=self.search,
+            cost_model=self.cost_model,
+            timing=self.timing,
+            proof=self.proof,
+            whole=not self.accelerator_only,
+            fusion=self.fusion,
+            data=self.data or None,
+            out=self.out,
+            resume=self.resume,
+        ).prepared()
+
+
+@dataclass(frozen=True)
+class MeasuringFlags:
+    """What is measured after the search.
+
+    Attributes:
         validate (K): After searching: compile the K best candidates and a few along the front to whole programs, run them on
             their own Verilog, and compare what every operator writes (see `baco validate`). With --kernel: 1, the kernel on
             its best design.
@@ -98,75 +122,92 @@ def explore(
         measure (CYCLES): After searching: spend so many simulated cycles (e.g. 200M) on measuring layers where that promises
             most, learn from them, and look for better designs with what was learned.
         baseline: With --validate: measure Gemmini's default machine too.
-        fusion: Operators of whole programs run as one unit where that is predicted to be better.
+    """
+
+    validate: int = 0
+    validate_time: float | None = None
+    measure: str | None = None
+    baseline: bool = False
+
+    def check(self, where: WorkerOptions, kernel: str | None) -> float | None:
+        """The budget of cycles, if there is one. Raises InputError for what could not be asked for."""
+        from baco.common.numbers import cycles_number
+
+        given = {"--baseline": self.baseline, "--validate-time": self.validate_time}
+        if not self.validate:
+            hint = "add --validate K, the number of candidates to measure"
+            only_with("--validate", given, hint=hint)
+        if self.validate < 0:
+            raise InputError(
+                f"at least 1 candidate must be validated, not {self.validate}",
+                location=Location("--validate"),
+            )
+        if self.validate_time is not None and not self.validate_time > 0:
+            raise InputError(f"the time limit must be a positive number, not {self.validate_time:g}")
+        _ = where.chosen  # what does not go together is said before the search
+        if not self.validate and self.measure is None:
+            local = where.executor == "local"
+            workers = {"--address": where.address, "--workers": where.workers}
+            only_with("--validate or --measure", {"--executor": not local, **workers})
+        if kernel is not None:
+            self._check_kernel()
+        return None if self.measure is None else cycles_number(self.measure, "--measure")
+
+    def _check_kernel(self) -> None:
+        refused = {
+            "--measure": (
+                self.measure is not None,
+                "a kernel is one program: nothing is learned from parts of it",
+            ),
+            "--validate": (self.validate > 1, "a kernel is run on its best design alone"),
+            "--baseline": (self.baseline, "a kernel is run on the design that was found for it alone"),
+        }
+        for option, (given, reason) in refused.items():
+            if given:
+                raise InputError(
+                    reason,
+                    location=Location(option),
+                    hint="--validate 1 runs the kernel on its design's Verilog",
+                )
+
+
+def explore(
+    context: typer.Context,
+    where: WorkerOptions,
+    asked: SearchFlags,
+    after: MeasuringFlags,
+    open_page: OpenPage = False,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Find the best accelerators for a network, and a mapping for each of its layers.
+
+    Example: explore --network resnet50 --objective edp --validate 5
+
+    Args:
         json: Print the summary as JSON on standard output.
         quiet (-q): No progress, no summary; errors only.
     """
-    from baco.api.preparation import prepared_search
-    from baco.cli.kernel_exploration import kernel_arguments
-    from baco.common.numbers import cycles_number
-    from baco.display.console import command_of
+    from baco.display.console import command_of, stdout
     from baco.display.progress import waiting
 
-    _check_validation(validate, validate_time, baseline=baseline)
-    _ = where.chosen  # what does not go together is said before the search
-    if not validate and measure is None:
-        only_with(
-            "--validate or --measure",
-            {"--executor": where.executor != "local", "--address": where.address, "--workers": where.workers},
-        )
-    budget = None if measure is None else cycles_number(measure, "--measure")
-    if kernel is not None:
-        _check_kernel_options(measure, validate, baseline=baseline)
-    with waiting(f"reading {', '.join(network or []) or kernel or 'the space'}", not quiet):
-        made = prepared_search(
-            list(network or []),
-            **kernel_arguments(kernel, shape, grid),
-            objective=objective,
-            space=_constrained(space, area_limit, constraint or []),
-            samples=samples,
-            time_limit=time_limit,
-            seed=seed,
-            search=search,
-            cost_model=cost_model,
-            timing=timing,
-            proof=proof,
-            whole=not accelerator_only,
-            fusion=fusion,
-            data=data or None,
-            out=out,
-            resume=resume,
-        )
+    budget = after.check(where, asked.kernel)
+    with waiting(f"reading {', '.join(asked.network or []) or asked.kernel or 'the space'}", not quiet):
+        made = asked.prepared()
     if budget is not None:
         _check_measured(made)
     with made.with_companion():
         result, live = _searched(made, command_of(context), quiet=quiet)
         later = result.stopped != "interrupted"
-        if later and budget is not None:
-            _measure(result, budget, where, quiet=quiet)
-        if later and validate:
-            from baco.api.measure import validate as validate_study
-
-            validate_study(
-                result,
-                best=validate,
-                baseline=baseline,
-                fusion=fusion,
-                time_limit=validate_time,
-                workers=where.workers,
-                executor=where.executor,
-                address=where.address,
-                progress=not quiet,
-            )
+        if later:
+            _measured(result, after, budget, where, fusion=asked.fusion, quiet=quiet)
         with waiting("writing the report", not quiet):
             page = result.save_report()
     live.finish()
     verdict = result.kernel if made.kernel is not None and later else None
-    measured = later and made.kernel is None and bool(validate or budget is not None)
+    measured = later and made.kernel is None and bool(after.validate or budget is not None)
     _finish(result, json=json, quiet=quiet, measured=measured)
     if verdict is not None and not quiet and not json:
-        from baco.display.console import stdout
-
         stdout().print(f"kernel: {verdict}", highlight=False, soft_wrap=True)
     if open_page:
         from baco.cli.page import show_page
@@ -176,7 +217,6 @@ def explore(
 
 def _check_measured(made: PreparedSearch) -> None:
     """Raises InputError for a search that cannot go on with measurements."""
-    from baco.common.errors import InputError, Location
     from baco.exploration.cost.choice import default_cost_model
 
     if not made.resume and (made.cost_model or default_cost_model(made.space)) != "instruction":
@@ -185,24 +225,6 @@ def _check_measured(made: PreparedSearch) -> None:
             location=Location("--measure"),
             hint="take --cost-model instruction",
         )
-
-
-def _check_kernel_options(measure: str | None, validate: int, *, baseline: bool) -> None:
-    """Raises InputError for what is not done with a kernel after its search."""
-    from baco.common.errors import InputError, Location
-
-    refused = {
-        "--measure": (measure is not None, "a kernel is one program: nothing is learned from parts of it"),
-        "--validate": (validate > 1, "a kernel is run on its best design alone"),
-        "--baseline": (baseline, "a kernel is run on the design that was found for it alone"),
-    }
-    for option, (given, reason) in refused.items():
-        if given:
-            raise InputError(
-                reason,
-                location=Location(option),
-                hint="--validate 1 runs the kernel on its design's Verilog",
-            )
 
 
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
@@ -226,49 +248,51 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
             raise
 
 
-def _measure(result: Result, budget: float, where: WorkerOptions, *, quiet: bool) -> None:
-    """Search on with measurements."""
-    from baco.api.measure import measure
+def _measured(
+    result: Result,
+    after: MeasuringFlags,
+    budget: float | None,
+    where: WorkerOptions,
+    *,
+    fusion: bool,
+    quiet: bool,
+) -> None:
+    """Search on with measurements, and validate, where that is asked for."""
+    from baco.api.measure import measure, validate
     from baco.display.measured import print_measured
 
-    found = measure(
-        result,
-        budget,
-        workers=where.workers,
-        executor=where.executor,
-        address=where.address,
-        progress=not quiet,
-    )
-    if not quiet:
-        print_measured(found)
-
-
-def _check_validation(best: int, time_limit: float | None, *, baseline: bool) -> None:
-    """Raises InputError for what no validation could be asked for."""
-    from baco.common.errors import InputError, Location
-
-    options = {"--baseline": baseline, "--validate-time": time_limit is not None}
-    given = next((name for name, value in options.items() if value), None)
-    if best == 0 and given is not None:
-        raise InputError(
-            "only a validation has a baseline and a time of its own",
-            location=Location(given),
-            hint="add --validate K, the number of candidates to measure",
+    if budget is not None:
+        found = measure(
+            result,
+            budget,
+            workers=where.workers,
+            executor=where.executor,
+            address=where.address,
+            progress=not quiet,
         )
-    if best < 0:
-        raise InputError(
-            f"at least 1 candidate must be validated, not {best}", location=Location("--validate")
+        if not quiet:
+            print_measured(found)
+    if after.validate:
+        validate(
+            result,
+            best=after.validate,
+            baseline=after.baseline,
+            fusion=fusion,
+            time_limit=after.validate_time,
+            workers=where.workers,
+            executor=where.executor,
+            address=where.address,
+            progress=not quiet,
         )
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"the time limit must be a positive number, not {time_limit:g}")
 
 
-def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
+def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace | str:
     """The space with the bounds of options. Raises InputError for text that is none, and for an unknown name."""
-    from baco.common.errors import Location
     from baco.common.numbers import real_number
     from baco.exploration.space import load_space
 
+    if area_limit is None and not constraints:
+        return name
     space = load_space(name)
     if area_limit is not None:
         space = space.constrain("--area-limit", area_mm2=area_limit)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from types import FrameType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from baco.common.errors import BacoError, StorageError
@@ -166,7 +166,7 @@ def _start() -> _Worker:
     process = context.Process(target=_work, args=(theirs,), daemon=False)
     with python_children(single_threads=True):
         resource_tracker.ensure_running()  # starting a process would start it, and that lets interrupts through
-        with _interrupts_held():
+        with _interrupts_held(), _without_script():
             process.start()
     theirs.close()  # so that the worker's end is the only one, and its death shows
     return _Worker(process, ours)
@@ -193,6 +193,21 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """For processes started inside: they do not begin with the user's script, which needs no `if __name__ == "__main__"` then.
+
+    Tasks are of modules; those of one that is run by `python -m` are found there.
+    """
+    script = sys.modules["__main__"]
+    if getattr(script, "__spec__", None) is None:
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

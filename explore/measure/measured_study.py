@@ -56,7 +56,7 @@ class Watch(Protocol):
         """Something the user should know, in one sentence."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeasuredOutcome:
     """How a measured search ended.
 
@@ -76,6 +76,16 @@ class MeasuredOutcome:
     verified: int
     failures: tuple[str, ...]
     ended: Ended
+
+    def __repr__(self) -> str:
+        designs = (
+            f"{name} {one.accelerator.name}: EDP {one.measured.edp:.5g} µJ·cycles measured"
+            for name, one in (("first", self.first), ("best", self.best))
+            if one is not None and one.measured is not None
+        )
+        failed = [f"{len(self.failures)} failures"] if self.failures else []
+        spent = f"{self.spent:,} cycles in {len(self.rounds)} rounds, {self.verified:,} beyond the budget"
+        return f"<MeasuredOutcome {'; '.join([*designs, spent, *failed, self.ended])}>"
 
 
 def measure_study(

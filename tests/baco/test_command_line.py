@@ -159,7 +159,7 @@ def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_workload_of_the_space_file(tmp_path: Path) -> None:
-    from baco.api.preparation import prepared_search
+    from baco.api.preparation import SearchOptions
     from baco.exploration.space import load_space
 
     path = tmp_path / "s.yaml"
@@ -167,10 +167,10 @@ def test_the_workload_of_the_space_file(tmp_path: Path) -> None:
         "dim: [8]\nscratchpad_kib: [64]\naccumulator_kib: [8]\n"
         "networks: [{network: deepbench_ocr, weight: 3}, {network: 'resnet18:batch=2'}]\n"
     )
-    made = prepared_search([], space=path, out=tmp_path / "out")
+    made = SearchOptions([], space=path, out=tmp_path / "out").prepared()
     assert [n.name for n in made.workload.networks] == ["deepbench_ocr", "resnet18"]
     assert made.workload.weights == (3.0, 1.0)
-    named = prepared_search(["vit_b16"], space=load_space(path), out=tmp_path / "out")
+    named = SearchOptions(["vit_b16"], load_space(path), out=tmp_path / "out").prepared()
     assert [n.name for n in named.workload.networks] == ["vit_b16"]
 
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import baco
+from baco.api.preparation import SearchOptions, call_of
+from baco.api.space import design_space
 from baco.common.errors import InfeasibleError, InputError, StorageError
 from baco.exploration.candidate import BatchSummary, Cost
+from baco.exploration.measure.measured_study import MeasuredOutcome
 from baco.exploration.objective import FunctionMetric, Objective
+from baco.exploration.studies.study import StudyRecord
+from baco.main import run as main_run
 
 TABLE = """
 name: small
@@ -304,3 +312,66 @@ def test_spaces_that_are_none() -> None:
         SPACE.replace(dim=5)
     with pytest.raises(InputError, match="unknown space 'gemini'"):
         baco.Space.load("gemini")
+
+
+def test_a_study_goes_on_from_its_folder_alone(tmp_path: Path) -> None:
+    space = {"dim": [8, 16], "scratchpad_kib": [64], "accumulator_kib": [16, 32]}
+    made = baco.Study("deepbench_face", space, out=tmp_path / "s", sampler="random", seed=3, samples=10)
+    made.optimize(progress=False)
+    assert made.samples == 10
+    with StudyRecord.open(made.path, read_only=True) as record:
+        command = record.provenance["command"]
+    assert "space={'dim': [8, 16], 'scratchpad_kib': [64], 'accumulator_kib': [16, 32]}" in command
+    again = baco.explore(out=tmp_path / "s", resume=True, samples=20, progress=False)
+    assert (again.samples, again.sampler, again.space) == (20, "random", made.space)
+    assert (
+        main_run("baco", ["explore", "--out", str(tmp_path / "s"), "--resume", "--samples", "25", "-q"]) == 0
+    )
+    assert baco.load_study(tmp_path / "s").samples == 25
+    with pytest.raises(baco.InputError, match="seed is the study's, where no network is given"):
+        baco.explore(out=tmp_path / "s", resume=True, seed=4)
+    with pytest.raises(baco.InputError, match="the study minimises edp, not area"):
+        baco.explore(out=tmp_path / "s", resume=True, objective="area")
+
+
+@pytest.mark.parametrize(
+    ("space", "written"),
+    [
+        ("gemmini", "gemmini"),
+        (baco.Space.load("reference"), "reference"),
+        (baco.Space(dim=8), {"dim": [8]}),
+        (baco.Space.load().replace(constraints={"area_mm2": 2.0}), {"constraints": {"area_mm2": 2.0}}),
+    ],
+    ids=str,
+)
+def test_a_space_is_written_as_an_argument_that_makes_it(space: Any, written: object, tmp_path: Path) -> None:
+    made = SearchOptions("deepbench_face", space, out=tmp_path).prepared()
+    call = call_of(made)
+    assert f"space={written!r}" in call
+    assert baco.Space.of(design_space(written)) == baco.Space.of(made.space)
+
+
+def test_workers_do_not_run_the_users_script(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from baco.exploration.executors.base import Call, gather\n"
+        "from baco.exploration.executors.engine import ExecutorChoice\n"
+        "print('begun', flush=True)\n"
+        "with ExecutorChoice('local', 2).executor() as executor:\n"
+        "    print(gather(executor, [Call(str(n), pow, (n, 2)) for n in range(4)]))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(baco.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout.split("\n") == ["begun", "[0, 1, 4, 9]", ""]
+
+
+def test_a_measured_outcome_shows_itself_in_a_line() -> None:
+    shown = repr(MeasuredOutcome(None, None, (), 1_000_000, 20, ("one failed",) * 300, "done"))
+    assert shown == "<MeasuredOutcome 1,000,000 cycles in 0 rounds, 20 beyond the budget; 300 failures; done>"

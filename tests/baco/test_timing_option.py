@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baco.api.preparation import prepared_search
+from baco.api.preparation import SearchOptions
 from baco.api.study import explore
 from baco.common.errors import InputError
 from baco.main import run
@@ -30,7 +30,7 @@ def test_a_search_has_the_timing_in_its_designs_and_its_report(tmp_path: Path) -
 
 def test_the_reference_model_knows_no_timing() -> None:
     with pytest.raises(InputError, match="the reference cost model knows no timing 'gemmini'"):
-        prepared_search("deepbench_face", timing="gemmini", cost_model="reference")
+        SearchOptions("deepbench_face", timing="gemmini", cost_model="reference").prepared()
 
 
 def test_a_run_is_predicted_by_its_timing(capsys: pytest.CaptureFixture[str]) -> None:
