@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from baco.accel.config import Accelerator
@@ -84,16 +85,26 @@ def read_hierarchy(verilog: str, top: str = TOP) -> Hierarchy:
 def _parse(verilog: str) -> dict[str, Any]:
     if importlib.util.find_spec("pyverilog") is None:
         raise InputError("reading Verilog back needs Pyverilog", hint="install it: pip install 'baco[rtl]'")
-    from pyverilog.vparser import parser  # type: ignore[import-untyped]
     from pyverilog.vparser.ast import ModuleDef  # type: ignore[import-untyped]
+    from pyverilog.vparser.parser import ParseError  # type: ignore[import-untyped]
+
+    parser = _parser()
+    parser.lexer.reset_lineno()
+    try:
+        tree = parser.parse(verilog)
+    except ParseError as error:
+        raise BacoError(f"Pyverilog cannot read the Verilog: {error}") from None
+    return {one.name: one for one in tree.description.definitions if isinstance(one, ModuleDef)}
+
+
+@cache
+def _parser() -> Any:
+    """The one parser of this process: its tables take most of a second to make."""
+    from pyverilog.vparser.parser import VerilogParser  # type: ignore[import-untyped]
 
     # its parser generator leaves files behind
     with scratch_folder() as folder:
-        try:
-            tree = parser.VerilogParser(outputdir=str(folder), debug=False).parse(verilog)
-        except parser.ParseError as error:
-            raise BacoError(f"Pyverilog cannot read the Verilog: {error}") from None
-    return {one.name: one for one in tree.description.definitions if isinstance(one, ModuleDef)}
+        return VerilogParser(outputdir=str(folder), debug=False)
 
 
 def _elaborate(

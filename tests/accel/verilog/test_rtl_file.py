@@ -1,5 +1,6 @@
 """The emitted Verilog of whole accelerators: read by Verilator, Pyverilog and pyslang, and compared."""
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -45,6 +46,7 @@ def emitted(request: pytest.FixtureRequest) -> tuple[Accelerator, str]:
     return accelerator, verilog(accelerator)
 
 
+@cache
 def _read(text: str) -> Hierarchy:
     pytest.importorskip("pyverilog")
     tools = toolchain()
