@@ -191,7 +191,13 @@ def test_committed_errors() -> None:
 )
 def test_yosys_counts_of_unseen_accelerators(seed: int, dim: int) -> None:
     one = fit_structure.random_accelerator(np.random.default_rng(seed), (dim,), 0.35)
-    counts = fit_structure.totals(fit_structure.quantities(structure(verilog(one))))
+    counted = structure(verilog(one))
+    # what can be told from the configuration alone
+    by_module = {found.module: found for found in counted.modules}
+    assert by_module["baco_sram"].memory_bits == (one.scratchpad_kib + one.accumulator_kib) * 8192
+    assert counted.total.latch_bits == 0
+    assert sum(by_module["baco_mesh_row"].multipliers.values()) >= one.dim**2
+    counts = fit_structure.totals(fit_structure.quantities(counted))
     predicted = structure_law().counts(one, one.dim)
     for quantity in QUANTITIES:
         assert predicted[quantity] == pytest.approx(counts[quantity], rel=0.05), (

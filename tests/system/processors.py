@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.forks import Fork, fork_server
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -75,8 +77,10 @@ def on(processor: str, program: Path, *arguments: str, timeout: float = 280) -> 
     return text
 
 
-def start(processor: str, program: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(processor: str, program: Path, *arguments: str) -> subprocess.Popen[str] | Fork:
     """A process that runs a Python program on a processor, standard error among its output."""
+    if processor == "this one":
+        return fork_server().start(program, arguments)
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", str(program), *arguments],
         stdout=subprocess.PIPE,

@@ -63,10 +63,10 @@ def workload() -> Workload:
 
 def searches(which: str) -> Iterator[tuple[str, str, str, str, bool]]:
     """(case, searcher, objective, model, whether to prove)."""
-    for searcher in SEARCHERS:
-        for model in MODELS if which == "all" else ("instruction", "reference"):
-            if which == "all" or searcher != "local":
-                yield f"{searcher}, {model}", searcher, "edp", model, False
+    for turn, searcher in enumerate(SEARCHERS):
+        models = tuple(MODELS) if which == "all" else (("instruction", "reference")[turn % 2],)
+        for model in models:
+            yield f"{searcher}, {model}", searcher, "edp", model, False
     yield "proof", "gradient", "edp", "reference, gemmini", True
     if which == "all":
         for objective in ("latency", "energy,area", "latency,energy,area", "edap"):

@@ -141,10 +141,11 @@ def _clear(folder: Path) -> None:
             path.unlink()
 
 
-def _all(whole: tuple[Path, dict[str, Any]], folder: Path, each: int, seed: int) -> None:
+def _all(whole: tuple[Path, dict[str, Any]], folder: Path, each: int, reported: int, seed: int) -> None:
+    """So many damages of entries, and so many of studies and of measurements, which a report is made of."""
     checks: list[Callable[[Path, random.Random], None]] = [
-        lambda place, rng: _studies(whole, place, rng, each),
-        lambda place, rng: _measurements(whole, place, rng, each),
+        lambda place, rng: _studies(whole, place, rng, reported),
+        lambda place, rng: _measurements(whole, place, rng, reported),
         lambda place, rng: _entries(place, rng, each),
     ]
     for number, check in enumerate(checks):
@@ -154,13 +155,13 @@ def _all(whole: tuple[Path, dict[str, Any]], folder: Path, each: int, seed: int)
 
 
 def test_damages(whole: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    _all(whole, tmp_path, 25, 1)
+    _all(whole, tmp_path, 25, 12, 4)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_more_than_a_thousand_damages(whole: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    _all(whole, tmp_path, 350, 2)
+    _all(whole, tmp_path, 350, 350, 2)
 
 
 def test_a_damaged_study_is_one_message(

@@ -21,6 +21,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.forks import fork_server
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: Files that a page must have made in the end.
@@ -112,9 +114,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def execute(commands: str, folder: Path) -> str:
-    """What a block prints, both streams; its commands are those of the environment that runs the tests."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def execute(commands: str, folder: Path, *before: Path) -> str:
+    """What a block prints, both streams; its commands are those of some folders, then of this environment."""
+    path = os.pathsep.join(map(str, (*before, Path(sys.executable).parent, os.environ["PATH"])))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
         cwd=folder,
@@ -132,11 +134,14 @@ def execute(commands: str, folder: Path) -> str:
 
 def check(page: Path, folder: Path, *, minutes: bool) -> None:
     before = set(os.listdir(folder))
+    programs = folder.with_name(f"{folder.name}-programs")
+    programs.mkdir()
+    fork_server().command(programs)  # the same `baco`, begun sooner
     for step in steps(page.read_text(encoding="utf-8")):
         if step.note.startswith(("command", "changed")) or (step.note == "minutes" and not minutes):
             continue
         assert step.note in ("", "minutes")
-        output = execute(step.commands, folder)
+        output = execute(step.commands, folder, programs)
         assert missing(step.shown, output) == [], output
     for name in MADE.get(page.name, ()):
         assert (folder / name).stat().st_size > 0, name
@@ -233,7 +238,9 @@ def test_the_space_of_the_guide_is_the_one_that_is_searched_in_tests() -> None:
 def test_the_notebook_cell(folder: Path) -> None:
     (cell,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text("utf-8"), re.S | re.M)
     (folder / "cell.py").write_text(f"{cell}\nprint(result.best.cost.area_mm2)\n", encoding="utf-8")
-    assert 0 < float(execute("python cell.py", folder).splitlines()[-1]) <= 1.3
+    cell_run = fork_server().start(folder / "cell.py", [], folder=folder)
+    text, _ = cell_run.communicate()
+    assert 0 < float(text.splitlines()[-1]) <= 1.3, text
 
 
 def test_links_lead_somewhere() -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from tests.explore.study_helpers import content
+from tests.forks import Fork, fork_server
 
 CHILD = Path(__file__).with_name("explore_child.py")
 #: Longest time between a session's first batch and its end, and the least time a batch takes.
@@ -37,19 +36,13 @@ class Runs:
     def study(self) -> Path:
         return self.out / FILE_NAME
 
-    def start(self, delay: float = 0.0, *limit: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(CHILD), *self.arguments, str(delay), *limit],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
+    def start(self, delay: float = 0.0, *limit: str) -> Fork:
+        return fork_server().start(CHILD, [*self.arguments, str(delay), *limit])
 
     def finish(self, *limit: str) -> tuple[int, str]:
         child = self.start(0.0, *limit)
         text, _ = child.communicate(timeout=200)
-        return child.returncode, text
+        return child.wait(), text
 
     def lines(self) -> list[str]:
         return self.log.read_text().splitlines()

