@@ -10,12 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LoopTimes", "loop_cycles", "round_cycles"]
-
-
-def round_cycles(load: float, use: float, stages: int) -> float:
-    """Cycles of a round of a long loop: T_use where T_load <= (N - 1) T_use, else (T_load + T_use) / N."""
-    return use if load <= (stages - 1) * use else (load + use) / stages
+__all__ = ["LoopTimes", "loop_cycles"]
 
 
 def loop_cycles(load: float, use: float, rounds: int, stages: int) -> float:

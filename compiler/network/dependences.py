@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from baco.compiler.mapping.contraction import Access
-from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
+from baco.compiler.mapping.expression import Expression, Sum, variable
 from baco.compiler.network import graph as g
 from baco.compiler.network import selection
 from baco.compiler.network.views import View
@@ -44,24 +44,6 @@ class IndexMap:
 
     matrix: tuple[tuple[int, ...], ...]
     offset: tuple[int, ...]
-
-    def __call__(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Where an index goes."""
-        return tuple(
-            base + sum(factor * one for factor, one in zip(row, index, strict=True))
-            for row, base in zip(self.matrix, self.offset, strict=True)
-        )
-
-    def after(self, inner: IndexMap) -> IndexMap:
-        """v to self(inner(v))."""
-        columns = list(zip(*inner.matrix, strict=True))
-        return IndexMap(
-            tuple(
-                tuple(sum(a * b for a, b in zip(row, column, strict=True)) for column in columns)
-                for row in self.matrix
-            ),
-            self(inner.offset),
-        )
 
     def slice(self, extents: Sequence[int]) -> tuple[int, ...]:
         """Extents of the block that a block of indices goes to."""
@@ -130,23 +112,6 @@ class Dependences:
     def indirect(self) -> bool:
         """Whether which elements it needs is not known before it runs."""
         return any(one.indirect for one in self.operands)
-
-    def index_map(self, operand: Operand) -> IndexMap | None:
-        """From a result's index to that in the operand's view; None where it relies on many, or indices are not affine."""
-        if operand.access is None or self.relies_on_many(operand):
-            return None
-        place = {str(one): at for at, one in enumerate(self.output.indices)}
-        rows = []
-        for index in map(as_sum, operand.access.indices):
-            row = [0] * len(place)
-            for term, factor in index.terms:
-                if self.extents[str(term)] == 1:
-                    continue
-                if str(term) not in place:
-                    return None
-                row[place[str(term)]] = factor
-            rows.append(tuple(row))
-        return IndexMap(tuple(rows), tuple(as_sum(one).constant for one in operand.access.indices))
 
     @property
     def moved(self) -> int:

@@ -190,57 +190,51 @@ def _int8(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.int8)
 
 
-BAD_LAUNCHES = {
-    "too few": ((_int8(8), _int8(8)), {}, 1, "no value for `n`, `B`"),
-    "too many": ((_int8(8), _int8(8), 8, 8, None, 3), {}, 1, "6 arguments for 5 parameters"),
-    "unknown": ((_int8(8), _int8(8), 8, 8), {"size": 3}, 1, "no parameter `size`"),
-    "twice": ((_int8(8), _int8(8), 8, 8), {"n": 3}, 1, "two values for `n`"),
-    "float array": ((np.zeros(8), _int8(8), 8, 8), {}, 1, "`a` has elements float64"),
-    "int64 array": ((np.zeros(8, np.int64), _int8(8), 8, 8), {}, 1, "`a` has elements int64"),
-    "big-endian": ((np.zeros(8, ">i4"), _int8(8), 8, 8), {}, 1, "`a` has elements"),
-    "float tensor": ((torch.zeros(8), _int8(8), 8, 8), {}, 1, "`a` has elements torch.float32"),
-    "sparse tensor": (
-        (_int8(8), torch.eye(4, dtype=torch.int32).to_sparse(), 8, 8),
-        {},
-        1,
-        "no plain tensor",
-    ),
-    "meta tensor": (
-        (torch.zeros(8, dtype=torch.int8, device="meta"), _int8(8), 8, 8),
-        {},
-        1,
-        "`a` is on meta",
-    ),
-    "empty array": ((_int8(0), _int8(8), 8, 8), {}, 1, "no elements"),
-    "backwards": ((_int8(8)[::-1], _int8(8), 8, 8), {}, 1, "stored backwards"),
-    "overlap": ((np.zeros(8, np.int32).view(np.int8), _int8(8), 8, 8), {}, 0, "no programs"),
-    "list": (([1, 2], _int8(8), 8, 8), {}, 1, "`a` is of type list"),
-    "object": ((object(), _int8(8), 8, 8), {}, 1, "`a` is of type object"),
-    "array as constant": (
-        (_int8(8), _int8(8), 8, _int8(8)),
-        {},
-        1,
-        "`B` is a compile-time constant, got an array",
-    ),
-    "huge number": ((_int8(8), _int8(8), 1 << 60, 8), {}, 1, "too large"),
-    "zero grid": ((_int8(8), _int8(8), 8, 8), {}, 0, "has no programs"),
-    "negative grid": ((_int8(8), _int8(8), 8, 8), {}, (1, -1), "has no programs"),
-    "four axes": ((_int8(8), _int8(8), 8, 8), {}, (1, 1, 1, 1), "1 to 3 axes"),
-    "no axes": ((_int8(8), _int8(8), 8, 8), {}, (), "1 to 3 axes"),
-    "grid of floats": ((_int8(8), _int8(8), 8, 8), {}, (1.5,), "not made of integers"),
-    "grid of strings": ((_int8(8), _int8(8), 8, 8), {}, "12", "not made of integers"),
-    "grid of bools": ((_int8(8), _int8(8), 8, 8), {}, (True,), "not made of integers"),
-    "huge grid": ((_int8(8), _int8(8), 8, 8), {}, (1 << 20, 1 << 20), "more than"),
-    "pointer is a number": ((8, _int8(8), 8, 8), {}, 1, "cannot|needs a pointer"),
-    "number is an array": ((_int8(8), _int8(8), _int8(1), 8), {}, 1, "does not compare a pointer"),
-}
+#: What differs from a launch that is right, and what is said.
+BAD_LAUNCHES: list[tuple[dict[str, Any], str]] = [
+    ({"size": 3}, "no parameter `size`"),
+    ({"a": np.zeros(8)}, "`a` has elements float64"),
+    ({"a": np.zeros(8, np.int64)}, "`a` has elements int64"),
+    ({"a": np.zeros(8, ">i4")}, "`a` has elements"),
+    ({"a": torch.zeros(8)}, "`a` has elements torch.float32"),
+    ({"b": torch.eye(4, dtype=torch.int32).to_sparse()}, "no plain tensor"),
+    ({"a": torch.zeros(8, dtype=torch.int8, device="meta")}, "`a` is on meta"),
+    ({"a": _int8(0)}, "no elements"),
+    ({"a": _int8(8)[::-1]}, "stored backwards"),
+    ({"a": [1, 2]}, "`a` is of type list"),
+    ({"a": object()}, "`a` is of type object"),
+    ({"B": _int8(8)}, "`B` is a compile-time constant, got an array"),
+    ({"n": 1 << 60}, "too large"),
+    ({"grid": 0}, "has no programs"),
+    ({"grid": (1, -1)}, "has no programs"),
+    ({"grid": (1, 1, 1, 1)}, "1 to 3 axes"),
+    ({"grid": ()}, "1 to 3 axes"),
+    ({"grid": (1.5,)}, "not made of integers"),
+    ({"grid": "12"}, "not made of integers"),
+    ({"grid": (True,)}, "not made of integers"),
+    ({"grid": (1 << 20, 1 << 20)}, "more than"),
+    ({"a": 8}, "cannot|needs a pointer"),
+    ({"n": _int8(1)}, "does not compare a pointer"),
+]
 
 
-@pytest.mark.parametrize("name", BAD_LAUNCHES)
-def test_bad_launch(tmp_path: Path, name: str) -> None:
-    positional, named, grid, reason = BAD_LAUNCHES[name]
+@pytest.mark.parametrize(
+    ("changes", "reason"), BAD_LAUNCHES, ids=lambda one: one if type(one) is str else None
+)
+def test_bad_launch(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    given = {"a": _int8(8), "b": _int8(8), "n": 8, "B": 8, "grid": 1} | changes
     with pytest.raises(BacoError, match=reason):
-        load(tmp_path, SIMPLE).kernel[grid].module(*positional, **named)
+        load(tmp_path, SIMPLE).kernel[given.pop("grid")].module(**given)
+
+
+def test_arguments_by_place(tmp_path: Path) -> None:
+    launcher, a, b = load(tmp_path, SIMPLE).kernel[1], _int8(8), _int8(8)
+    with pytest.raises(BacoError, match="no value for `n`, `B`"):
+        launcher.module(a, b)
+    with pytest.raises(BacoError, match="6 arguments for 5 parameters"):
+        launcher.module(a, b, 8, 8, None, 3)
+    with pytest.raises(BacoError, match="two values for `n`"):
+        launcher.module(a, b, 8, 8, n=3)
 
 
 def test_arrays_that_overlap_with_different_types(tmp_path: Path) -> None:

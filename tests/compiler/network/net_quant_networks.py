@@ -32,6 +32,30 @@ def run_both(network, samples=None, **options):
     return quantised, values, [float(snr_db(w, g)) for w, g in zip(wanted, got, strict=True)]
 
 
+def floats(network, inputs):
+    """What the imported graph computes of its inputs, with no weight drawn."""
+    parameters = Parameters(network.source)
+    flat = runnable(network, parameters)
+    found = FloatGraph(flat, parameters).run({one.name: inputs[one.name] for one in flat.inputs})
+    assert parameters.random == ()
+    return found
+
+
+def agrees(network, inputs, wanted, least_db):
+    """The imported graph computes what is wanted, and its integers nearly so; the quantised network."""
+    assert network.unsupported == ()
+    for g, w in zip(floats(network, inputs), wanted, strict=True):
+        assert g.shape == w.shape
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5 * np.abs(w).max())
+    given = {one.name: inputs[one.name] for one in runnable(network, Parameters(network.source)).inputs}
+    quantised = quantise(network, [given])
+    values = reference(quantised, quantise_inputs(quantised, given))
+    for w, name in zip(wanted, quantised.outputs, strict=True):
+        if w.dtype.kind == "f":
+            assert snr_db(w, real(quantised, values, name)) > least_db, name
+    return quantised
+
+
 def convolutions():
     b = GraphBuilder("convolutions")
     x = b.input("x", (2, 4, 7, 6))

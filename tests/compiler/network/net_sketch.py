@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
+from baco.compiler.network.graph import IntegerOperator, IntegerTensor, Map, MatMul, QuantisedNetwork
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.reference import reference
 from baco.compiler.network.views import View, dense
@@ -78,6 +78,23 @@ class Sketch:
         """Append an operator; the view that it writes."""
         self.operators.append(kind(f"operator {len(self.operators)}", (), output, **fields))
         return output
+
+    def matmul(
+        self,
+        output: View,
+        left: View,
+        right: View,
+        *,
+        bias: View | None = None,
+        relu: bool = False,
+        scale: float = 0.004,
+    ) -> View:
+        """A product of two matrices, or of those of two batches."""
+        return self.add(MatMul, output, left=left, right=right, bias=bias, relu=relu, scale=scale)
+
+    def map(self, output: View, source: View, table: View | None) -> View:
+        """Elements through a table, or as they are."""
+        return self.add(Map, output, input=source, table=table)
 
     def network(self) -> QuantisedNetwork:
         """What has been built."""

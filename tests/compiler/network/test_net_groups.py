@@ -65,9 +65,7 @@ def attention(
     query, key, value = (s.value((n, count * size)) for n in (rows, keys, keys))
     scores = s.value((1, count, rows, keys), "intermediate")
     turned = heads(key, keys, count, size).transposed((0, 1, 3, 2))
-    s.add(
-        MatMul, scores, left=heads(query, rows, count, size), right=turned, bias=None, relu=False, scale=0.003
-    )
+    s.matmul(scores, heads(query, rows, count, size), turned, scale=0.003)
     between = scores
     if softmax:
         mask = None
@@ -80,10 +78,7 @@ def attention(
             numerator=softmax_numerator(1 / 127), mask=mask,
         )  # fmt: skip
     result = s.value((rows, count * size), "output")
-    s.add(
-        MatMul, heads(result, rows, count, size), left=between, right=heads(value, keys, count, size), bias=None,
-        relu=False, scale=0.01,
-    )  # fmt: skip
+    s.matmul(heads(result, rows, count, size), between, heads(value, keys, count, size), scale=0.01)
     return s
 
 
@@ -133,10 +128,7 @@ def test_what_somebody_else_reads_is_no_chain() -> None:
     s = attention(sketch(), softmax=False)
     assert [[one.names for one in row] for row in groups_of(s.network())] == [[("operator 0", "operator 1")]]
     scores = s.operators[0].output
-    s.add(
-        MatMul, s.value((1, 3, 24, 4), "output"), left=scores, right=s.value((1, 3, 20, 4)), bias=None, relu=False,
-        scale=0.01,
-    )  # fmt: skip
+    s.matmul(s.value((1, 3, 24, 4), "output"), scores, s.value((1, 3, 20, 4)), scale=0.01)
     assert groups_of(s.network()) == []
     check(s, UNITS)
 
@@ -214,10 +206,14 @@ def gated(s: Sketch, rows: int = 20, depth: int = 24, columns: int = 28) -> Sket
         bias = None
         if number:
             bias = s.value((columns,), "constant", s.random.integers(-999, 999, columns, dtype=np.int32))
-        s.add(
-            MatMul, result, left=source, right=s.value((depth, columns), "constant"), bias=bias, relu=number == 2,
+        s.matmul(
+            result,
+            source,
+            s.value((depth, columns), "constant"),
+            bias=bias,
+            relu=number == 2,
             scale=0.002 * (number + 1),
-        )  # fmt: skip
+        )
         if number == 0:
             table = s.value((256,), "constant", s.random.integers(-128, 128, 256).astype(np.int8))
             result = s.add(Map, s.value((rows, columns), "intermediate"), input=result, table=table)
@@ -267,7 +263,7 @@ def test_products_that_are_not_merged() -> None:
         (between, s.value((8, 4), "constant"), s.value((8, 4), "output")),  # a chain with the one before
         (source, weights[2], s.value((8, 8), "output")),
     ):
-        s.add(MatMul, target, left=left, right=right, bias=None, relu=False, scale=0.01)
+        s.matmul(target, left, right, scale=0.01)
     assert [[one.names for one in row] for row in groups_of(s.network())] == [[("operator 2", "operator 3")]]
     check(s, UNITS, schedule=scheduler(UNITS), groups=always)
 

@@ -7,7 +7,7 @@ import pytest
 
 from baco.accel.config import Accelerator, Features
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.network.graph import Addition, Convolution, MatMul, MaxPool, Pool
+from baco.compiler.network.graph import Addition, Convolution, MaxPool, Pool
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.views import View, dense
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
@@ -64,11 +64,14 @@ def product(s: Sketch) -> None:
         right = turned.transposed([*range(len(batch)), len(batch) + 1, len(batch)])
     if batch and random.random() < 0.2:
         right = s.value((k, n)).expanded((*batch, k, n))
-    s.add(
-        MatMul, s.either((*batch, m, n), "output"), left=left, right=right,
-        bias=words(s, n) if random.random() < 0.5 else None, relu=bool(random.integers(2)),
-        scale=float(np.float32(random.uniform(1e-3, 1e-2))),
-    )  # fmt: skip
+    s.matmul(
+        s.either((*batch, m, n), "output"),
+        left,
+        right,
+        bias=words(s, n) if random.random() < 0.5 else None,
+        relu=bool(random.integers(2)),
+        scale=float(np.float32(random.uniform(0.001, 0.01))),
+    )
 
 
 def addition(s: Sketch) -> None:
@@ -208,8 +211,8 @@ def test_matrices_of_a_batch_are_groups_of_one_layer_or_calls() -> None:
     views = [s.value((batch, rows, heads, width), role) for role in ("input", "input", "output")]
     q, k, out = (one.transposed((0, 2, 1, 3)) for one in views)
     scores = s.value((batch, heads, rows, rows), "output")
-    s.add(MatMul, scores, left=q, right=k.transposed((0, 1, 3, 2)), bias=None, relu=False, scale=0.003)
-    s.add(MatMul, out, left=scores, right=k, bias=None, relu=False, scale=0.003)
+    s.matmul(scores, q, k.transposed((0, 1, 3, 2)), scale=0.003)
+    s.matmul(out, scores, k, scale=0.003)
     program = check(s)
     assert [code.layer.problem.groups for code in program.lowered.layers.values()] == [heads, heads]
     assert [code.layer.weights_transposed for code in program.lowered.layers.values()] == [True, False]
@@ -222,7 +225,7 @@ def test_equal_layers_share_a_function() -> None:
     x = s.value((6, 8))
     for last in (False, False, True):
         y = s.value((6, 8), "output" if last else "intermediate")
-        s.add(MatMul, y, left=x, right=s.value((8, 8), "constant"), bias=words(s, 8), relu=True, scale=0.01)
+        s.matmul(y, x, s.value((8, 8), "constant"), bias=words(s, 8), relu=True, scale=0.01)
         x = y
     program = check(s)
     assert len(program.lowered.layers) == 1
@@ -247,10 +250,8 @@ def test_an_output_may_be_read_and_written_in_parts() -> None:
     whole = s.value((4, 12), "output")
     for part in range(3):
         target = View(whole.value, (4, 4), (12, 1), 4 * part)
-        s.add(MatMul, target, left=s.value((4, 9)), right=s.value((9, 4), "constant"), bias=None, relu=False,
-              scale=0.004)  # fmt: skip
-    s.add(MatMul, s.value((4, 5), "output"), left=dense(whole.value, (4, 12)), right=s.value((12, 5), "constant"),
-          bias=None, relu=False, scale=0.004)  # fmt: skip
+        s.matmul(target, s.value((4, 9)), s.value((9, 4), "constant"))
+    s.matmul(s.value((4, 5), "output"), dense(whole.value, (4, 12)), s.value((12, 5), "constant"))
     assert on_accelerator(check(s)) == 4
 
 
@@ -300,8 +301,7 @@ def test_data_must_fit() -> None:
 def test_independent_operators_need_no_fence() -> None:
     s = Sketch(np.random.default_rng(8))
     for _ in range(8):
-        s.add(MatMul, s.value((5, 6), "output"), left=s.value((5, 9)), right=s.value((9, 6), "constant"),
-              bias=None, relu=False, scale=0.004)  # fmt: skip
+        s.matmul(s.value((5, 6), "output"), s.value((5, 9)), s.value((9, 6), "constant"))
     assert check(s, check_layers=False).fences == 0
 
 
@@ -327,8 +327,7 @@ def test_rows_of_weights_begin_at_requests(turned: bool, row: int, pitch: int) -
     stored = s.value((9, row), "constant")
     weights = stored.transposed((1, 0)) if turned else stored
     depth, columns = weights.shape
-    s.add(MatMul, s.value((5, columns), "output"), left=s.value((5, depth)), right=weights, bias=None, relu=False,
-          scale=0.004)  # fmt: skip
+    s.matmul(s.value((5, columns), "output"), s.value((5, depth)), weights)
     (code,) = check(s).lowered.layers.values()
     assert code.layer.weights_transposed == turned
     assert code.layer.weight.pitch == pitch

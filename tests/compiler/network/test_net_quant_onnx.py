@@ -8,16 +8,14 @@ from onnx.reference import ReferenceEvaluator
 
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
-from baco.compiler.network.float_graph import FloatGraph
 from baco.compiler.network.groups import groups_of
-from baco.compiler.network.parameters import Parameters
-from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
+from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference
 from baco.exploration.cost.rest import rest_costs, sketches
 from baco.exploration.layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
-from tests.compiler.network.net_quant_networks import run_both, snr_db
+from tests.compiler.network.net_quant_networks import agrees, floats, run_both
 
 MACHINE = load_accelerator("gemmini-default")
 
@@ -74,20 +72,7 @@ def check(tmp_path):
         onnx.save(proto, path)
         wanted = ReferenceEvaluator(proto).run(None, inputs)
         network = load_network(str(path))
-        assert network.unsupported == ()
-        parameters = Parameters(network.source)
-        flat = runnable(network, parameters)
-        got = FloatGraph(flat, parameters).run(inputs)
-        assert parameters.random == ()
-        for g, w in zip(got, wanted, strict=True):
-            assert g.shape == w.shape
-            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5 * np.abs(w).max())
-        quantised = quantise(network, [inputs])
-        values = reference(quantised, quantise_inputs(quantised, inputs))
-        for w, name in zip(wanted, quantised.outputs, strict=True):
-            if w.dtype.kind == "f":
-                assert snr_db(w, real(quantised, values, name)) > least_db, name
-        return network, quantised
+        return network, agrees(network, inputs, wanted, least_db)
 
     return run
 
@@ -230,8 +215,7 @@ def test_constants_of_older_operator_sets(tmp_path):
     x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
     onnx.save(m.build({"x": x}, [y], 13), tmp_path / "model.onnx")
     network = load_network(str(tmp_path / "model.onnx"))
-    parameters = Parameters(network.source)
-    (got,) = FloatGraph(runnable(network, parameters), parameters).run({"x": x})
+    (got,) = floats(network, {"x": x})
     np.testing.assert_allclose(got, x @ (stored * np.float32(0.01)), rtol=1e-5, atol=1e-6)
 
 
@@ -244,9 +228,7 @@ def test_external_weights_are_read_or_drawn(tmp_path):
     onnx.save(
         m.build(inputs, [y], 18), path, save_as_external_data=True, location="weights.bin", size_threshold=0
     )
-    network = load_network(str(path))
-    parameters = Parameters(network.source)
-    (got,) = FloatGraph(runnable(network, parameters), parameters).run(inputs)
+    (got,) = floats(load_network(str(path)), inputs)
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
     (tmp_path / "weights.bin").unlink()
     quantised, _, ratios = run_both(load_network(str(path)))
@@ -360,9 +342,7 @@ def test_sequences_of_known_length_are_no_operators(tmp_path):
     proto = m.build({"x": x}, [y, last], 18)
     path = tmp_path / "model.onnx"
     onnx.save(proto, path)
-    network = load_network(str(path))
-    parameters = Parameters(network.source)
-    found = FloatGraph(runnable(network, parameters), parameters).run({"x": x})
+    found = floats(load_network(str(path)), {"x": x})
     product = x @ numpy_helper.to_array(m.weights[0])
     wanted = np.concatenate([product[:, 2:3], np.maximum(product, 0), product[:, 3:]], axis=1)
     np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-5)

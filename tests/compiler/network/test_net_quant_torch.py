@@ -2,17 +2,13 @@
 
 import textwrap
 
-import numpy as np
 import pytest
 import torch
 
 from baco.common.errors import InputError
-from baco.compiler.network.float_graph import FloatGraph
-from baco.compiler.network.parameters import Parameters
-from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
-from baco.compiler.network.reference import reference
+from baco.compiler.network.quantise import quantise
 from baco.workloads.inputs.load import load_network
-from tests.compiler.network.net_quant_networks import run_both, snr_db
+from tests.compiler.network.net_quant_networks import agrees, run_both
 
 HEAD = """
 import torch
@@ -40,22 +36,8 @@ def check(tmp_path):
             wanted = module.eval()(*inputs)
         wanted = [w.numpy() for w in (wanted if isinstance(wanted, tuple) else (wanted,))]
         network = load_network(f"{path}:model")
-        assert network.unsupported == ()
-        parameters = Parameters(network.source)
-        flat = runnable(network, parameters)
         feeds = {t.name: x.numpy() for t, x in zip(network.inputs, inputs, strict=True)}
-        feeds = {t.name: feeds[t.name] for t in flat.inputs}
-        got = FloatGraph(flat, parameters).run(feeds)
-        assert parameters.random == ()
-        for g, w in zip(got, wanted, strict=True):
-            assert g.shape == w.shape
-            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5 * np.abs(w).max())
-        quantised = quantise(network, [feeds])
-        values = reference(quantised, quantise_inputs(quantised, feeds))
-        for w, name in zip(wanted, quantised.outputs, strict=True):
-            if w.dtype.kind == "f":
-                assert snr_db(w, real(quantised, values, name)) > least_db, name
-        return network, quantised
+        return network, agrees(network, feeds, wanted, least_db)
 
     return run
 

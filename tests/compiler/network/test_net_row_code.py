@@ -12,8 +12,6 @@ from baco.compiler.network.graph import (
     Addition,
     Convolution,
     Embedding,
-    Map,
-    MatMul,
     Multiplication,
     Normalisation,
     Pool,
@@ -40,7 +38,7 @@ def table(s: Sketch) -> View:
 
 
 def add_table(s: Sketch, source: View, target: View) -> None:
-    s.add(Map, target, input=source, table=table(s))
+    s.map(target, source, table(s))
 
 
 def add_softmax(s: Sketch, source: View, target: View, mask: View | None = None, peak: float = 1.0) -> None:
@@ -196,10 +194,7 @@ def test_without_units_the_host_does_it() -> None:
 
 def product(s: Sketch, target: View, relu: bool = False) -> None:
     rows, columns = target.shape[-2:]
-    s.add(
-        MatMul, target, left=s.value((rows, 24)), right=s.value((24, columns), "constant"), bias=None, relu=relu,
-        scale=0.004,
-    )  # fmt: skip
+    s.matmul(target, s.value((rows, 24)), s.value((24, columns), "constant"), relu=relu)
 
 
 def convolution(s: Sketch, target: View, pool: Pool | None = None) -> None:
@@ -294,13 +289,12 @@ def test_copies(accelerator: Accelerator) -> None:
     """Into another layout, of a row that is repeated, for an operand that has no rows."""
     s = Sketch(np.random.default_rng(11))
     source = s.value((6, 3, 24))
-    s.add(Map, s.value((3, 6, 24), "output"), input=source.transposed((1, 0, 2)), table=None)
-    s.add(Map, s.value((9, 40), "output"), input=s.value((40,)).expanded((9, 40)), table=None)
-    s.add(Map, s.value((500,), "output"), input=s.value((500,)), table=None)
+    s.map(s.value((3, 6, 24), "output"), source.transposed((1, 0, 2)), None)
+    s.map(s.value((9, 40), "output"), s.value((40,)).expanded((9, 40)), None)
+    s.map(s.value((500,), "output"), s.value((500,)), None)
     heads = s.value((5, 2, 3, 16)).transposed((1, 0, 2, 3))
     rows = View(heads.value, (10, 48), (48, 1))
-    s.add(MatMul, s.value((10, 8), "output"), left=rows, right=s.value((48, 8), "constant"), bias=None, relu=False,
-          scale=0.004)  # fmt: skip
+    s.matmul(s.value((10, 8), "output"), rows, s.value((48, 8), "constant"))
     assert kinds(check(s, accelerator)) == ["copy", "copy", "copy", "layer"]
 
 

@@ -39,14 +39,14 @@ def random_graph(seed: int, operators: int = 9) -> Sketch:
         if kind == 0:
             if random.random() < 0.5:
                 right = s.value((size, size), "constant")
-            s.add(g.MatMul, result, left=left, right=right, bias=None, relu=False, scale=0.01)
+            s.matmul(result, left, right, scale=0.01)
         elif kind == 1:
             table = s.value((256,), "constant", exponentials(0.05))
             s.add(g.Softmax, result, input=left, table=table, numerator=softmax_numerator(1 / 127))
         elif kind == 2:
             s.add(g.Multiplication, result, left=left, right=right, rescale=FixedPoint(1 << 10, 16))
         else:
-            s.add(g.Map, result, input=left, table=s.value((256,), "constant"))
+            s.map(result, left, s.value((256,), "constant"))
         known.append(result)
     return s
 
@@ -97,7 +97,7 @@ def test_parts_of_a_value_are_reused_apart() -> None:
     s = Sketch(np.random.default_rng(0))
     whole = s.value((4, 12))
     for first in (0, 4, 8, 4):
-        s.add(g.Map, s.value((4, 4), "output"), input=whole.sliced((0, first), (4, 4), (1, 1)), table=None)
+        s.map(s.value((4, 4), "output"), whole.sliced((0, first), (4, 4), (1, 1)), None)
     (one,) = NetworkAnalysis(s.network()).reuse
     assert (one.readers, one.kind, one.nbytes) == ((1, 3), "spatial", 16)
 
@@ -184,18 +184,10 @@ def attention(tokens: int) -> Sketch:
     s = Sketch(np.random.default_rng(0))
     query, key, value = (s.value((8, tokens, 64)) for _ in range(3))
     scores, weights = (s.value((8, tokens, tokens), "intermediate") for _ in range(2))
-    s.add(g.MatMul, scores, left=query, right=key.transposed((0, 2, 1)), bias=None, relu=False, scale=0.01)
+    s.matmul(scores, query, key.transposed((0, 2, 1)), scale=0.01)
     table = s.value((256,), "constant", exponentials(0.05))
     s.add(g.Softmax, weights, input=scores, table=table, numerator=softmax_numerator(1 / 127))
-    s.add(
-        g.MatMul,
-        s.value((8, tokens, 64), "output"),
-        left=weights,
-        right=value,
-        bias=None,
-        relu=False,
-        scale=0.01,
-    )
+    s.matmul(s.value((8, tokens, 64), "output"), weights, value, scale=0.01)
     return s
 
 
@@ -251,12 +243,7 @@ def test_what_an_embedding_reads_is_cut_off() -> None:
     found = s.value((3, 4), "intermediate")
     indices = s.value((3,), "input", np.array([0, 2, 1], dtype=np.int32))
     s.add(g.Embedding, found, indices=indices, table=s.value((5, 4), "constant"))
-    s.add(
-        g.Map,
-        s.value((3, 4), "output"),
-        input=View(found.value, (3, 4), dense("", (3, 4)).strides),
-        table=None,
-    )
+    s.map(s.value((3, 4), "output"), View(found.value, (3, 4), dense("", (3, 4)).strides), None)
     first, second = NetworkAnalysis(s.network()).subprograms(TINY)
     assert (first.operators, second.operators) == ((0,), (1,))
     assert (first.read_bytes, first.written_bytes) == (

@@ -377,7 +377,11 @@ DEPTHWISE = Layer(Problem(R=3, S=3, P=11, Q=9, C=1, K=1, groups=21), (9, 11), (1
 PAIRS = Layer(Problem(R=3, S=1, P=12, Q=5, C=3, K=2, groups=9), scale=0.01, bias=True)
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "accelerator",
+    [*ACCELERATORS[:2], pytest.param(ACCELERATORS[2], marks=pytest.mark.slow)],
+    ids=lambda one: one.name,
+)
 @pytest.mark.parametrize("layer", [DEPTHWISE, PAIRS], ids=["depthwise", "grouped"])
 def test_packed_schedules_are_mappings_and_compute_the_layer(layer: Layer, accelerator: Accelerator) -> None:
     packed = [
