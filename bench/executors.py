@@ -21,8 +21,8 @@ from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import atomic_write, output_folder, read_input_text
 from baco.common.scratch import scratch_folder
 from baco.exploration.candidate import Candidate
-from baco.exploration.executors.base import Executor, gather
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
+from baco.exploration.executors.tasks import Executor, gather
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration

@@ -25,8 +25,8 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import BacoError
 from baco.common.processes import python_children
 from baco.exploration._json import to_json
-from baco.exploration.executors.base import Executor, Finished, Need, Shelf, WorkItem
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
+from baco.exploration.executors.tasks import Executor, Finished, Need, Shelf, WorkItem
 from baco.exploration.measure.job import Measurable
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.session import STORE_NAME, ValidationOptions, measured_designs, validate_file

@@ -15,7 +15,7 @@ from baco.common.files import atomic_write, output_folder
 from baco.common.numbers import cycles_number
 from baco.common.provenance import versions
 from baco.common.text import markdown_text
-from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.measure.design import Design
 from baco.exploration.measure.measured_study import Watch, measure_study
 from baco.exploration.objective import Objective

@@ -23,8 +23,8 @@ from baco.exploration.cost.bound import capacity_bound, compulsory_bound
 from baco.exploration.cost.certificate import certify
 from baco.exploration.cost.exact import LayerSolver
 from baco.exploration.cost.tiles import Point
-from baco.exploration.executors.base import Call, gather
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
+from baco.exploration.executors.tasks import Call, gather
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup

@@ -20,8 +20,8 @@ from baco.common.provenance import stable_hash
 from baco.exploration._json import to_json
 from baco.exploration.candidate import CostModelName
 from baco.exploration.cost.model import make_cost_model
-from baco.exploration.executors.base import Need, gather
-from baco.exploration.executors.engine import HERE
+from baco.exploration.executors.executor_choice import HERE
+from baco.exploration.executors.tasks import Need, gather
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
@@ -103,7 +103,7 @@ Make = Callable[[str, SearchSetup], Searcher]
 
 @dataclass(frozen=True)
 class RunTask:
-    """A run as a task, on one thread (see `baco.exploration.executors.base.WorkItem`); `make` makes its searcher."""
+    """A run as a task, on one thread (see `baco.exploration.executors.tasks.WorkItem`); `make` makes its searcher."""
 
     wanted: RunKey
     make: Make | None = None
@@ -166,7 +166,7 @@ def execute(key: RunKey, folder: Path, make: Make | None = None) -> SearchRun:
 
 
 class RunShelf:
-    """Finished runs in a folder, a file each (see `baco.exploration.executors.base.Shelf`)."""
+    """Finished runs in a folder, a file each (see `baco.exploration.executors.tasks.Shelf`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()

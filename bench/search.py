@@ -18,8 +18,8 @@ from baco.common.errors import InputError, did_you_mean
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
 from baco.common.text import one_line
-from baco.exploration.executors.base import Finished, gather
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
+from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.samplers.searchers import SEARCHERS
 
 #: The networks of the published comparison.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from baco.exploration.executors.base import Need
+from baco.exploration.executors.tasks import Need
 
 __all__ = ["Sleep"]
 
 
 @dataclass(frozen=True)
 class Sleep:
-    """See `baco.exploration.executors.base.WorkItem`."""
+    """See `baco.exploration.executors.tasks.WorkItem`."""
 
     number: int
     seconds: float

@@ -21,8 +21,8 @@ from baco.common.scratch import scratch_folder
 from baco.common.table import read_rows, read_table_text
 from baco.compiler.latency import predict_layers
 from baco.compiler.schedules.text import parse_layer, parse_schedule
-from baco.exploration.executors.base import Call, gather
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
+from baco.exploration.executors.tasks import Call, gather
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, SimulationError
 

@@ -12,8 +12,8 @@ from typing import Literal
 from baco.accel.config import Accelerator
 from baco.accel.legality.errors import ERRORS
 from baco.common.errors import BacoError
-from baco.exploration.executors.base import Call
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
+from baco.exploration.executors.tasks import Call
 from baco.sim.cosim.illegal import illegal_stream
 from baco.sim.cosim.minimise import Minimised, minimise
 from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, random_stream

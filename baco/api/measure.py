@@ -69,7 +69,7 @@ def validate(
     from baco.api.kernels import kernel_verdict
     from baco.display.console import chosen_display
     from baco.display.validation import make_display
-    from baco.exploration.executors.engine import ExecutorChoice
+    from baco.exploration.executors.executor_choice import ExecutorChoice
     from baco.exploration.measure.session import ValidationOptions, validate_file
 
     result = study if isinstance(study, Result) else Result(study)
@@ -123,7 +123,7 @@ def measure(
     """
     from baco.display.console import chosen_display
     from baco.display.measured import MeasuredDisplay
-    from baco.exploration.executors.engine import ExecutorChoice
+    from baco.exploration.executors.executor_choice import ExecutorChoice
     from baco.exploration.measure.measured_study import measure_study
 
     result = study if isinstance(study, Result) else Result(study)

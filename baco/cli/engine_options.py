@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from baco.exploration.executors.engine import ExecutorChoice
+    from baco.exploration.executors.executor_choice import ExecutorChoice
 
 __all__ = ["EngineOptions", "JobOptions", "WorkerOptions"]
 
@@ -40,7 +40,7 @@ class EngineOptions:
 
     def engine(self, workers: int | None) -> ExecutorChoice:
         """Raises InputError for what does not go together."""
-        from baco.exploration.executors.engine import ExecutorChoice
+        from baco.exploration.executors.executor_choice import ExecutorChoice
 
         return ExecutorChoice(self.executor, workers, self.address)
 
@@ -85,6 +85,6 @@ class JobOptions(EngineOptions):
     @property
     def chosen(self) -> ExecutorChoice:
         """Raises InputError for what does not go together. A single local task at a time runs in this process."""
-        from baco.exploration.executors.engine import HERE
+        from baco.exploration.executors.executor_choice import HERE
 
         return HERE if self.jobs == 1 and self.executor == "local" else self.engine(self.jobs)

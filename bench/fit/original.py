@@ -36,7 +36,7 @@ from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule,
 from baco.compiler.schedules.text import parse_layer, parse_schedule
 from baco.compiler.styles.macros.cycles import MacroConstants
 from baco.compiler.styles.macros.runs import CONSTANTS
-from baco.exploration.executors.engine import HERE, LOCAL, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
 
 __all__ = [
     "ProfileConstants",

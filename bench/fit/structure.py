@@ -28,8 +28,8 @@ from baco.accel.verilog.generate import rtl_problems, verilog
 from baco.accel.verilog.structure import ModuleStructure, Structure, check_yosys, structure
 from baco.common.errors import BacoError, InputError
 from baco.common.files import atomic_write
-from baco.exploration.executors.base import Call, gather
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
+from baco.exploration.executors.tasks import Call, gather
 
 __all__ = ["fit", "held_out", "main", "quantities", "random_accelerator", "training"]
 

@@ -19,7 +19,7 @@ from baco.bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerpri
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.common.errors import BacoError, InputError, did_you_mean
 from baco.common.files import output_folder
-from baco.exploration.cost.learned.model import Corrected, LearnedModel
+from baco.exploration.cost.learned.learned_model import Corrected, LearnedModel
 from baco.exploration.cost.learned.protocol import Floats
 from baco.exploration.measure.layer import measure_layer
 

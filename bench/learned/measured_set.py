@@ -24,7 +24,7 @@ from baco.compiler.codegen.layer_program import layer_program
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.reference import draw_tensors
 from baco.compiler.schedules.schedule import Schedule
-from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.analytical import Base, instruction_base
 from baco.exploration.cost.learned.protocol import Floats
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem

@@ -21,7 +21,7 @@ from baco.accel.config import Accelerator
 from baco.accel.dataflows import DATAFLOWS, RELEVANT
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.analytical import Base, instruction_base
 from baco.exploration.cost.learned.features import CommandStream, as_run, described, logarithms, places
 from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.workloads.problem import DIMS

@@ -18,8 +18,8 @@ from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping
-from baco.exploration.cost.learned.base import instruction_base
-from baco.exploration.cost.learned.model import SHIPPED, LearnedModel
+from baco.exploration.cost.learned.analytical import instruction_base
+from baco.exploration.cost.learned.learned_model import SHIPPED, LearnedModel
 from baco.workloads.problem import Problem
 
 __all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "make_learner", "train"]

@@ -34,9 +34,9 @@ from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import ROW_DIM, Mapping
 from baco.compiler.mapping.text import parse_mapping_text
 from baco.compiler.schedules.text import parse_layer
-from baco.exploration.cost.learned.base import BasePrediction, instruction_base
+from baco.exploration.cost.learned.analytical import BasePrediction, instruction_base
 from baco.exploration.cost.learned.features import described
-from baco.exploration.cost.learned.model import Corrected, LearnedModel
+from baco.exploration.cost.learned.learned_model import Corrected, LearnedModel
 from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.exploration.cost.learned.trees import shrunk
 from baco.exploration.cost.reference import access_counts, latency_terms

@@ -19,7 +19,7 @@ from baco.bench.runs import RunKey, SearchRun
 from baco.bench.search import geometric_mean, run_all
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.samplers.dosa import START_STEPS, STARTS, PublishedDosaSampler
 from baco.exploration.samplers.sampler import SampledSearch
 from baco.exploration.samplers.searchers import make_searcher

@@ -32,8 +32,8 @@ from baco.exploration._json import to_json
 from baco.exploration.candidate import Candidate, Cost, CostModelName
 from baco.exploration.cost.certificate import certify
 from baco.exploration.cost.model import CostModel, make_cost_model
-from baco.exploration.executors.base import gather
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
+from baco.exploration.executors.tasks import gather
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.design import Design
 from baco.exploration.measure.planning import baseline_design, design_of_candidate, design_of_schedules

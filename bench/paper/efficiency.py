@@ -12,7 +12,7 @@ import numpy as np
 from baco.bench.search import bench_search
 from baco.common.portable import Floats
 from baco.common.table import read_rows, read_table_text
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 
 #: Searchers of the published figure; the first is ours.
 SEARCHERS = ("gradient", "dosa", "dosa-published", "random", "bayesian")

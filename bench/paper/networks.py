@@ -30,7 +30,7 @@ from baco.bench.paper.systems import (
 from baco.bench.search import geometric_mean
 from baco.common.errors import BacoError, InputError, Location
 from baco.exploration.candidate import CostModelName
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.exploration.measure.compare import best_measured
 from baco.exploration.measure.design import Design
 from baco.exploration.measure.session import measured_designs

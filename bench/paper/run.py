@@ -34,7 +34,7 @@ from baco.common.errors import InputError, did_you_mean
 from baco.common.files import atomic_write, output_folder
 from baco.exploration.candidate import CostModelName
 from baco.exploration.cost.choice import COST_MODELS
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 
 PARTS = ("operators", "networks", "descent", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.

@@ -15,8 +15,8 @@ from baco.common.cache import own_folder
 from baco.common.errors import InputError, did_you_mean
 from baco.common.files import output_folder
 from baco.common.units import values_text
-from baco.exploration.executors.base import Finished, gather
-from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
+from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
@@ -56,7 +56,7 @@ def collect(
         store: file of finished measurements; by default in the cache of simulators.
 
     Returns the number of rows, in all and by status. Raises InputError for another set, as
-    `baco.exploration.executors.base.gather`, and StorageError where files cannot be written.
+    `baco.exploration.executors.tasks.gather`, and StorageError where files cannot be written.
     """
     name = next((one for one in SETS if one == which), None)
     if name is None:

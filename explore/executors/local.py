@@ -20,7 +20,7 @@ from typing import Any
 
 from baco.common.errors import BacoError, StorageError
 from baco.common.processes import processors, python_children
-from baco.exploration.executors.base import (
+from baco.exploration.executors.tasks import (
     Agenda,
     Finished,
     Given,
@@ -43,7 +43,7 @@ class _Worker:
 
 
 class LocalExecutor:
-    """See `baco.exploration.executors.base.Executor`.
+    """See `baco.exploration.executors.tasks.Executor`.
 
     Args:
         workers: processes, started as they are needed; by default as many as this process may use processors. 0 runs tasks in this process.
@@ -64,7 +64,7 @@ class LocalExecutor:
     def run(
         self, tasks: Iterable[TaskT], shelf: Shelf[ValueT] | None = None
     ) -> Iterator[Finished[TaskT, ValueT]]:
-        """See `baco.exploration.executors.base.Executor`."""
+        """See `baco.exploration.executors.tasks.Executor`."""
         agenda: Agenda[TaskT, ValueT] = Agenda(tasks, shelf)
         if self.workers < 1:
             yield from _alone(agenda, shelf)

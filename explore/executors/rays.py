@@ -28,7 +28,7 @@ from typing import Any, Generic
 from baco.common.errors import BacoError, InputError, Location, StorageError
 from baco.common.processes import python_children
 from baco.common.text import one_line
-from baco.exploration.executors.base import (
+from baco.exploration.executors.tasks import (
     Agenda,
     Finished,
     Given,
@@ -65,7 +65,7 @@ _Chunk = list[Given[Any]]
 
 
 class RayExecutor:
-    """See `baco.exploration.executors.base.Executor`.
+    """See `baco.exploration.executors.tasks.Executor`.
 
     Args:
         workers: tasks side by side; by default as many as the cluster has processors.
@@ -98,7 +98,7 @@ class RayExecutor:
     def run(
         self, tasks: Iterable[TaskT], shelf: Shelf[ValueT] | None = None
     ) -> Iterator[Finished[TaskT, ValueT]]:
-        """See `baco.exploration.executors.base.Executor`."""
+        """See `baco.exploration.executors.tasks.Executor`."""
         run = _Run(Agenda(tasks, shelf), shelf, remote=not self._starts_one)
         agenda = run.agenda
         try:

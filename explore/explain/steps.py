@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
+from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
 from baco.exploration.candidate import Cost
 from baco.exploration.explain.hardware_steps import SIZES, HardwareStep, hardware_steps
 from baco.exploration.explain.remap import Known, Remapped, Remapper
 from baco.exploration.objective import metric
 
-__all__ = ["Neighbour", "Neighbours", "cost_ratio", "neighbours"]
+__all__ = ["Neighbour", "Neighbours", "cost_ratio", "neighbours", "size_neighbours"]
 
 #: Ratios of two costs, by name.
 Ratios = Mapping[str, float]
@@ -74,34 +75,66 @@ class Neighbours:
         return min(open_, key=lambda one: one.ratios[self.metric], default=None)
 
 
-def neighbours(known: Known, predicted: Cost) -> Neighbours:
+#: What was found of a step: an accelerator with mappings, or why there is none.
+Tried = tuple[Remapped | None, str]
+
+
+def size_neighbours(known: Known, remapper: Remapper | None = None) -> list[Tried]:
+    """What is found of the steps in the sizes of the first of the known designs, in their order: most of the work of `neighbours`,
+    which may be done beside the rest of it. Raises BacoError where nothing can be said.
+
+    Args:
+        remapper: for `known`, where there is one.
+    """
+    mapper = remapper or Remapper(known)
+    return [_tried(one, lambda machine: mapper.remap(machine)[0]) for one in _steps(known) if _sized(one)]
+
+
+def neighbours(
+    known: Known,
+    predicted: Cost,
+    sizes: Callable[[Callable[[], list[Tried]]], list[Tried]] = lambda here: here(),
+) -> Neighbours:
     """Neighbours of the first of the known designs.
 
     Args:
         predicted: what the search predicted of it.
+        sizes: gives `size_neighbours`, which are worked out elsewhere, or by the function that it is given.
 
     Raises BacoError where not even the design itself can be mapped anew.
     """
-    best = known.designs[0].accelerator
     names = [*known.objective.metrics, *(one for one in _TRADED if one not in known.objective.metrics)]
     remapper = Remapper(known)
-    reference, pool = remapper.remap(best)
+    reference, pool = remapper.remap(known.designs[0].accelerator)
+    steps = _steps(known)
+    others = iter(
+        [_tried(one, lambda machine: remapper.from_pool(machine, pool)) for one in steps if not _sized(one)]
+    )
+    sized = iter(sizes(partial(size_neighbours, known, remapper)))
     found = []
-    for step in hardware_steps(best, known.space, known.cost_model):
-        there: Remapped | None = None
-        reason = step.reason
-        if step.accelerator is not None:
-            try:
-                if step.parameter in SIZES:
-                    there, _ = remapper.remap(step.accelerator)
-                else:
-                    there = remapper.from_pool(step.accelerator, pool)
-            except BacoError as error:
-                reason = error.message
+    for step in steps:
+        there, reason = next(sized if _sized(step) else others)
         ratios = {} if there is None else _ratios(names, there, reference)
         found.append(Neighbour(step, there, ratios, reason))
     own = {name: cost_ratio(name, reference.cost, predicted) for name in names}
     return Neighbours(reference, own, found)
+
+
+def _steps(known: Known) -> list[HardwareStep]:
+    return hardware_steps(known.designs[0].accelerator, known.space, known.cost_model)
+
+
+def _sized(step: HardwareStep) -> bool:
+    return step.parameter in SIZES
+
+
+def _tried(step: HardwareStep, remap: Callable[[Accelerator], Remapped]) -> Tried:
+    if step.accelerator is None:
+        return None, step.reason
+    try:
+        return remap(step.accelerator), step.reason
+    except BacoError as error:
+        return None, error.message
 
 
 def _ratios(names: Sequence[str], one: Remapped, other: Remapped) -> Ratios:

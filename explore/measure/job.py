@@ -8,7 +8,7 @@ from typing import Protocol
 from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
-from baco.exploration.executors.base import Need, WorkItem
+from baco.exploration.executors.tasks import Need, WorkItem
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import measurement_key

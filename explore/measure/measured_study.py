@@ -14,8 +14,8 @@ from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.errors import InfeasibleError, InputError, Location
 from baco.exploration.candidate import Cost, network_costs
-from baco.exploration.executors.base import Finished, gather
-from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
+from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
 from baco.exploration.measure.choose import by_accelerator
 from baco.exploration.measure.design import Design
@@ -185,7 +185,7 @@ def _contenders(known: StudyDesigns, most: int) -> list[MachineAlternatives]:
 def learned_prior() -> Prior | None:
     """What the shipped residual expects; None where there is none."""
     from baco.exploration.cost.learned.features import described
-    from baco.exploration.cost.learned.model import shipped_model
+    from baco.exploration.cost.learned.learned_model import shipped_model
 
     model = shipped_model()
     if model is None:

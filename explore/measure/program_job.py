@@ -20,7 +20,7 @@ from baco.compiler.network.prediction import host_energy_pj, predict_steps
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs, runnable
 from baco.compiler.network.reference import reference
-from baco.exploration.executors.base import Need
+from baco.exploration.executors.tasks import Need
 from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
 from baco.exploration.measure.job import MEASURING_NEEDS
 from baco.exploration.measure.measurement import Measurement, OperatorMeasurement

@@ -22,8 +22,8 @@ from baco.compiler.layers.layer import Layer
 from baco.exploration._json import to_json
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import CostModel, make_cost_model
-from baco.exploration.executors.base import Finished, gather
-from baco.exploration.executors.engine import LOCAL, ExecutorChoice
+from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
+from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.choose import choose_candidates
 from baco.exploration.measure.design import Design

@@ -76,7 +76,7 @@ def measurement_key(
 
 
 class MeasurementStore(Closing):
-    """Measurements by key, in one SQLite file; several processes may have it open and write (see `baco.exploration.executors.base.Shelf`).
+    """Measurements by key, in one SQLite file; several processes may have it open and write (see `baco.exploration.executors.tasks.Shelf`).
 
     `put` returns when the measurement is on disk: whoever is killed afterwards loses nothing. A row that does not match
     its checksum is as good as not there: what it held is measured again.

@@ -22,7 +22,7 @@ from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
 from baco.exploration.explain.remap import Known
-from baco.exploration.explain.steps import Neighbours, neighbours
+from baco.exploration.explain.steps import Tried, neighbours, size_neighbours
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.design import Design
 from baco.exploration.measure.merge import Merged, merge
@@ -69,19 +69,20 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
 
     Raises as `write_study_report` does.
     """
-    near = ask(_neighbours, path)
+    sizes = ask(_size_neighbours, path)
     found = _read(path, stopped, notes)
-    candidates, best, nearest, objective = found.candidates, found.best, found.nearest, found.objective
-    layers, space, rest, cost_model = found.layers, found.space, found.rest, found.search.cost_model
+    known, merged, nearest = found.known, found.merged, found.nearest
+    layers, space, rest, objective = known.layers, known.space, known.rest, known.objective
+    candidates, best, cost_model = merged.candidates, known.designs[0], known.cost_model
     model = make_cost_model(cost_model, layers, space, rest)
     designs = [(c.mappings, c.accelerator) for c in candidates]
     layer_costs = model.design_costs(designs)
-    programs = _Programs(found.workload, best.tasks, rest)
+    programs = _Programs(known.workload, best.tasks, rest)
     costs = [
-        with_measurements(programs.costs(one.accelerator, layer_cost), found.merged.validated.get(index))
+        with_measurements(programs.costs(one.accelerator, layer_cost), merged.validated.get(index))
         for index, (one, layer_cost) in enumerate(zip(candidates, layer_costs, strict=True))
     ]
-    for one, predicted in zip(costs, found.merged.predictions, strict=True):
+    for one, predicted in zip(costs, merged.predictions, strict=True):
         one.check(predicted)
     detailed = _detailed(candidates, candidates.index(best), objective)
     details = layer_details(
@@ -89,7 +90,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     )
     own = costs[candidates.index(best)]
     return ReportData(
-        workload=found.workload,
+        workload=known.workload,
         objective=objective,
         candidates=candidates,
         best=best,
@@ -99,44 +100,32 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         provenance={**found.provenance},
         command=found.provenance["command"],
         bounds=_bounds(best, space, layers, found.summaries, cost_model, rest),
-        validated=found.merged.validated,
-        others=found.merged.others,
+        validated=merged.validated,
+        others=merged.others,
         violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, layer_costs, strict=True)]
         if nearest
         else (),
-        baseline=_baseline(space, best.tasks, layers, model, found.merged.others, found.workload),
+        baseline=_baseline(space, best.tasks, layers, model, merged.others, known.workload),
         details=dict(zip(detailed, details, strict=True)),
-        find_neighbours=partial(near.get, partial(neighbours, found.known, _predicted(best, own))),
+        find_neighbours=partial(neighbours, known, _predicted(best, own), sizes.get),
     )
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What a report is made of, as a study holds it.
+    """What a study holds beside what it takes to map layers anew (`known`, whose first design is the best).
 
     Attributes:
         merged: what is known of the designs.
         nearest: the designs, where none is feasible.
-        best: the best of them.
-        known: to map layers anew.
     """
 
-    workload: Workload
-    layers: Sequence[Layer]
-    space: DesignSpace
-    objective: Objective
-    rest: RestOfPrograms | None
+    known: Known
+    merged: Merged
+    nearest: Sequence[Candidate]
     summaries: Sequence[BatchSummary]
     search: SearchRecord
     provenance: ProvenanceRecord
-    merged: Merged
-    nearest: Sequence[Candidate]
-    best: Candidate
-    known: Known
-
-    @property
-    def candidates(self) -> Sequence[Candidate]:
-        return self.merged.candidates
 
 
 def _read(path: Path, stopped: str | None = None, notes: tuple[str, ...] = ()) -> _Found:
@@ -158,30 +147,12 @@ def _read(path: Path, stopped: str | None = None, notes: tuple[str, ...] = ()) -
     layers = layers_of_tasks(best.tasks, workload)
     designs = [best, *merged.candidates]
     known = Known(workload, layers, space, objective, record.cost_model, rest, designs, state, blocks)
-    return _Found(
-        workload,
-        layers,
-        space,
-        objective,
-        rest,
-        summaries,
-        record,
-        provenance,
-        merged,
-        nearest,
-        best,
-        known,
-    )
+    return _Found(known, merged, nearest, summaries, record, provenance)
 
 
-def _neighbours(path: Path) -> Neighbours:
+def _size_neighbours(path: Path) -> list[Tried]:
     """Of the best design of a study."""
-    found = _read(path)
-    best, rest = found.best, found.rest
-    model = make_cost_model(found.search.cost_model, found.layers, found.space, rest)
-    (layers,) = model.design_costs([(best.mappings, best.accelerator)])
-    programs = _Programs(found.workload, best.tasks, rest)
-    return neighbours(found.known, _predicted(best, programs.costs(best.accelerator, layers)))
+    return size_neighbours(_read(path).known)
 
 
 def _predicted(best: Candidate, costs: DesignCosts) -> Cost:

@@ -13,7 +13,7 @@ from pydantic import PositiveInt
 
 from baco.accel.config import Accelerator
 from baco.cli.groups import command_named, group_of
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.main import run
 
 GOT: dict[str, Any] = {}

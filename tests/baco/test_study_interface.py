@@ -354,8 +354,8 @@ def test_a_space_is_written_as_an_argument_that_makes_it(space: Any, written: ob
 def test_workers_do_not_run_the_users_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from baco.exploration.executors.base import Call, gather\n"
-        "from baco.exploration.executors.engine import ExecutorChoice\n"
+        "from baco.exploration.executors.tasks import Call, gather\n"
+        "from baco.exploration.executors.executor_choice import ExecutorChoice\n"
         "print('begun', flush=True)\n"
         "with ExecutorChoice('local', 2).executor() as executor:\n"
         "    print(gather(executor, [Call(str(n), pow, (n, 2)) for n in range(4)]))\n"

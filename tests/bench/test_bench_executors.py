@@ -12,7 +12,7 @@ import baco.bench.executors as bench
 from baco.bench.executors import STAGES, bench_executors, many_workers, same_searches, short_tasks
 from baco.bench.kills import KillResult, kill_runs
 from baco.common.errors import InputError
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed (pip install 'baco[ray]')"

@@ -14,7 +14,7 @@ from baco.bench.runs import RunKey, RunTask, SearchRun
 from baco.bench.search import bench_search, compare, geometric_mean, log_points
 from baco.common.errors import InputError
 from baco.compiler.mapping.batch import AXES
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.workloads.inputs.load import load_network
 
 LAYERS = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count

@@ -13,8 +13,8 @@ from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
 from baco.exploration import cosim as campaign
 from baco.exploration.cosim import run_campaign
-from baco.exploration.executors.base import Executor, Finished
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
+from baco.exploration.executors.tasks import Executor, Finished
 from baco.sim.cosim.minimise import Minimised
 from baco.sim.cosim.run import StreamOutcome
 from baco.sim.cosim.stream import Stream

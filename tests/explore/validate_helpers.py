@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from baco.accel.presets import load_accelerator
-from baco.exploration.executors.base import Executor, Finished, Progress
+from baco.exploration.executors.tasks import Executor, Finished, Progress
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
@@ -91,7 +91,7 @@ def made_up(job: MeasurementJob) -> Measurement:
 def fake_measuring(
     measure: Callable[[MeasurementJob], Measurement] = made_up, log: list[str] | None = None
 ) -> Callable[..., list[Measurement]]:
-    """Takes the place of `baco.exploration.executors.base.gather`; `log` gets the names of jobs measured."""
+    """Takes the place of `baco.exploration.executors.tasks.gather`; `log` gets the names of jobs measured."""
 
     def gather(
         executor: Executor,

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from baco.common.errors import BacoError
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.session import ValidationOptions, validate_file

@@ -20,7 +20,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import Mapping, packed_groups, requirement
 from baco.compiler.styles.packed import packed_layer
-from baco.exploration.cost.learned.base import Base, instruction_base
+from baco.exploration.cost.learned.analytical import Base, instruction_base
 from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.exploration.cost.reference import access_counts
 from baco.workloads.problem import DIMS, Problem

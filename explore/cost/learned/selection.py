@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from baco.common import portable
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["MeasurementChoice", "Strategy", "expected_improvement", "select"]
+__all__ = ["MeasurementChoice", "expected_improvement", "select"]
 
 #: Where the tails of the normal distribution begin, and terms of either form.
 _TAIL, _TERMS = 2.5, 60
-#: `improvement` looks for better candidates, `uncertainty` for what teaches the model most, `predicted` trusts it.
-Strategy = Literal["improvement", "uncertainty", "predicted"]
 
 
 @dataclass(frozen=True)
@@ -75,27 +72,23 @@ def normal_below(z: Floats) -> Floats:
     return np.where(z < 0, above, 1.0 - above)
 
 
-def select(
-    choices: Sequence[MeasurementChoice], budget: float, strategy: Strategy = "improvement"
-) -> list[int]:
+def select(choices: Sequence[MeasurementChoice], budget: float) -> list[int]:
     """Places of the choices to measure, most useful first, whose cycles together stay within the budget.
 
-    Greedy by use per cycle. What is chosen is taken to turn out as predicted before the next is chosen, so that the
-    rest of the budget is not spent on more of the same: its group's best is that or better.
+    Greedy by expected improvement per cycle. What is chosen is taken to turn out as predicted before the next is chosen, so that
+    the rest of the budget is not spent on more of the same: its group's best is that or better.
 
     Args:
         budget: simulated cycles.
-        strategy: see `Strategy`.
     """
     left = {i for i, one in enumerate(choices) if 0 < one.cycles <= budget and math.isfinite(one.log_cost)}
     best: dict[int, float] = {}
     for one in choices:
         best[one.group] = min(best.get(one.group, math.inf), one.best)
-    taken: dict[int, int] = {}
     chosen: list[int] = []
     while left:
         order = sorted(left)
-        use = _use([choices[i] for i in order], best, taken, strategy)
+        use = _improvements([choices[i] for i in order], best)
         per_cycle = use / np.array([choices[i].cycles for i in order])
         at = int(per_cycle.argmax())
         if not use[at] > 0:
@@ -106,28 +99,19 @@ def select(
         left.discard(place)
         budget -= one.cycles
         best[one.group] = min(best[one.group], one.log_cost)
-        taken[one.group] = taken.get(one.group, 0) + 1
         left = {i for i in left if choices[i].cycles <= budget}
     return chosen
 
 
-def _use(
-    choices: Sequence[MeasurementChoice], best: dict[int, float], taken: dict[int, int], strategy: Strategy
-) -> Floats:
-    mean = np.array([one.log_cost for one in choices])
-    deviation = np.array([one.deviation for one in choices])
-    weight = np.array([one.weight for one in choices])
-    if strategy == "uncertainty":
-        # each further measurement of a group teaches less: errors within a group go together
-        return np.asarray(weight * deviation / np.sqrt([1 + taken.get(one.group, 0) for one in choices]))
-    known = np.array([best[one.group] for one in choices])
-    # nothing measured yet: as if the group's worst candidate had been
+def _improvements(choices: Sequence[MeasurementChoice], best: dict[int, float]) -> Floats:
+    """Expected of each, weighted; of a group that nothing was measured of, as if its worst candidate had been."""
     worst: dict[int, float] = {}
     for one in choices:
         top = one.log_cost + 3 * one.deviation
         worst[one.group] = max(worst.get(one.group, -math.inf), top)
-    known = np.where(np.isfinite(known), known, [worst[one.group] for one in choices])
-    if strategy == "predicted":
-        return np.asarray(weight * np.maximum(known - mean, 0.0))
-    found: Floats = weight * expected_improvement(known, mean, deviation)
+    known = [best[one.group] if math.isfinite(best[one.group]) else worst[one.group] for one in choices]
+    mean, deviation, weight = (
+        np.array([getattr(one, name) for one in choices]) for name in ("log_cost", "deviation", "weight")
+    )
+    found: Floats = weight * expected_improvement(np.array(known), mean, deviation)
     return found

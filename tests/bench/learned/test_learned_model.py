@@ -26,10 +26,9 @@ from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.exploration.cost.learned.base import instruction_base
+from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.features import program_features
-from baco.exploration.cost.learned.model import LearnedModel
-from baco.exploration.cost.learned.registry import RESIDUALS
+from baco.exploration.cost.learned.learned_model import RESIDUALS, LearnedModel
 from baco.exploration.cost.learned.trees import shrunk
 from baco.main import run
 from baco.workloads.problem import Problem

@@ -14,7 +14,7 @@ from baco.bench.sets.sets import Sample
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping_text
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.exploration.executors.engine import ExecutorChoice
+from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.main import run
 from baco.workloads.problem import Problem
 from tests.machines import SMALL

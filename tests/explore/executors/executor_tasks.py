@@ -13,7 +13,7 @@ from typing import Any
 from baco.common.errors import InputError
 from baco.common.files import atomic_write
 from baco.common.locks import Claims
-from baco.exploration.executors.base import Need
+from baco.exploration.executors.tasks import Need
 from baco.exploration.measure.measurement import Measurement
 from baco.sim.job import SimulationError
 

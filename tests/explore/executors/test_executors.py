@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from baco.common.errors import BacoError, InputError
-from baco.exploration.executors.base import Call, Executor, gather
-from baco.exploration.executors.engine import HERE, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.executors.local import LocalExecutor
+from baco.exploration.executors.tasks import Call, Executor, gather
 from baco.sim.job import SimulationError
 from tests.explore.executors.executor_tasks import FolderShelf, Square, hang
 
@@ -148,8 +148,8 @@ def test_two_runs_do_not_do_the_same(executor: Executor, tmp_path: Path) -> None
     shelf = FolderShelf(tmp_path / "shelf")
     script = (
         "from pathlib import Path\n"
-        "from baco.exploration.executors.base import gather\n"
-        "from baco.exploration.executors.engine import ExecutorChoice\n"
+        "from baco.exploration.executors.tasks import gather\n"
+        "from baco.exploration.executors.executor_choice import ExecutorChoice\n"
         "from tests.explore.executors.executor_tasks import FolderShelf, Square\n"
         "if __name__ == '__main__':\n"
         f"    folder = Path({str(tmp_path)!r})\n"
@@ -194,8 +194,8 @@ def test_engines_that_do_not_exist() -> None:
 def test_an_address_where_no_cluster_is(tmp_path: Path) -> None:
     # in a process of its own: this one may be connected to a cluster
     code = (
-        "from baco.exploration.executors.base import gather\n"
-        "from baco.exploration.executors.engine import ExecutorChoice\n"
+        "from baco.exploration.executors.tasks import gather\n"
+        "from baco.exploration.executors.executor_choice import ExecutorChoice\n"
         "from tests.explore.executors.executor_tasks import Square\n"
         "with ExecutorChoice('ray', 1, '127.0.0.1:1').executor() as one:\n    gather(one, [Square(1)])\n"
     )

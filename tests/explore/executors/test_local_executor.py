@@ -21,7 +21,7 @@ _JOBS = 10
 #: Whether SIGINT is blocked in workers, a line each.
 _INTERRUPTS = """
 import signal
-from baco.exploration.executors.base import Call, gather
+from baco.exploration.executors.tasks import Call, gather
 from baco.exploration.executors.local import LocalExecutor
 if __name__ == "__main__":
     with LocalExecutor(2) as two:
@@ -34,7 +34,7 @@ import sys
 from baco.accel.config import Accelerator
 from baco.compiler.choice.choose import choose
 from baco.compiler.layers.layer import Layer
-from baco.exploration.executors.base import gather
+from baco.exploration.executors.tasks import gather
 from baco.exploration.executors.local import LocalExecutor
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.store import MeasurementStore
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 #: Says which tasks are finished, a line each, as it is told.
 _MADE_UP = """
 import sys
-from baco.exploration.executors.base import gather
+from baco.exploration.executors.tasks import gather
 from baco.exploration.executors.local import LocalExecutor
 from baco.exploration.measure.store import MeasurementStore
 from tests.explore.executors.executor_tasks import MadeUp

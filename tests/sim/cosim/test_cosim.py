@@ -15,7 +15,7 @@ from baco.accel.isa import IDENTITY_SCALE, encode
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
 from baco.exploration.cosim import run_campaign
-from baco.exploration.executors.engine import LOCAL
+from baco.exploration.executors.executor_choice import LOCAL
 from baco.main import run as baco
 from baco.sim.cosim.accelerators import random_accelerator
 from baco.sim.cosim.minimise import minimise

@@ -12,7 +12,7 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import COMMANDS, IDENTITY_SCALE, Command, encode, find_command_type
 from baco.accel.legality.errors import ERRORS, MAIN_MEMORY
 from baco.exploration.cosim import run_campaign
-from baco.exploration.executors.engine import LOCAL
+from baco.exploration.executors.executor_choice import LOCAL
 from baco.main import run as baco
 from baco.sim.cosim.accelerators import random_accelerator
 from baco.sim.cosim.illegal import illegal_stream

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baco.bench.learned.transfer import reference_base
-from baco.exploration.cost.learned.base import instruction_base
+from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.features import FLAT, described, program_features
 from baco.exploration.cost.learned.protocol import ProgramFeatures
 from tests.explore.learned_programs import programs

@@ -37,19 +37,16 @@ def test_the_budget_holds_and_the_best_value_comes_first() -> None:
 
 def test_budgets_are_kept_for_any_choices() -> None:
     rng = np.random.default_rng(0)
-    for strategy in ("improvement", "uncertainty", "predicted"):
+    for _ in range(3):
         choices = [
             MeasurementChoice(
                 rng.normal(), rng.uniform(0.01, 1), rng.uniform(1, 50), int(rng.integers(5)), rng.normal()
             )
             for _ in range(40)
         ]
-        chosen = select(choices, 120, strategy)
+        chosen = select(choices, 120)
         assert sum(choices[i].cycles for i in chosen) <= 120
         assert len(set(chosen)) == len(chosen)
-        left = 120 - sum(choices[i].cycles for i in chosen)
-        if strategy == "uncertainty":  # everything is of some use: nothing that fits is left
-            assert all(choices[i].cycles > left for i in range(40) if i not in chosen)
 
 
 def test_after_a_choice_the_rest_of_its_group_is_worth_less() -> None:
@@ -59,14 +56,12 @@ def test_after_a_choice_the_rest_of_its_group_is_worth_less() -> None:
     ]
     other = MeasurementChoice(0.3, 0.1, 10, group=1, best=0.5)
     assert select([*group, other], 20) == [0, 2]
-    assert select([*group, other], 20, "predicted") == [0, 2]
 
 
 def test_doubt_is_worth_measuring_and_weights_count() -> None:
     sure, unsure = MeasurementChoice(0.4, 0.001, 10, 0, 0.4), MeasurementChoice(0.4, 0.3, 10, 1, 0.4)
     assert select([sure, unsure], 10)[0] == 1
     assert select([MeasurementChoice(0.4, 0.2, 10, 0, 0.4, weight=3.0), unsure], 10) == [0]
-    assert select([sure, unsure], 10, "uncertainty") == [1]
 
 
 def test_groups_without_a_measurement_are_measured_where_they_promise_most() -> None:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from baco.common.errors import InputError, did_you_mean
-from baco.exploration.executors.base import Executor
 from baco.exploration.executors.local import LocalExecutor
+from baco.exploration.executors.tasks import Executor
 
 __all__ = ["ENGINES", "HERE", "LOCAL", "ExecutorChoice"]
 

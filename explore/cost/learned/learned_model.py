@@ -18,10 +18,12 @@ from baco.exploration.cost.learned.protocol import (
     load_arrays,
     store_arrays,
 )
-from baco.exploration.cost.learned.registry import RESIDUALS
+from baco.exploration.cost.learned.trees import TreeResidual
 
-__all__ = ["SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
+__all__ = ["RESIDUALS", "SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
 
+#: The residuals that the product predicts with, by name: only what wins.
+RESIDUALS: dict[str, Callable[[], Residual]] = {"trees": TreeResidual}
 #: Weights that come with the product.
 SHIPPED = Path(__file__).parent / "weights" / "mappings.zip"
 _FORMAT = 1
