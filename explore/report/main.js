@@ -191,7 +191,8 @@
 
   run(async () => {
     showTexts();
-    sortTables();
+    showWhy();
+    showMeasured();
     chosen = readAddress();
     showAddress();
     controls();

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from baco.common.page import page
@@ -11,13 +10,13 @@ from baco.exploration.report.data import ReportData
 from baco.exploration.report.payload import packed_payload, payload
 from baco.exploration.report.resources import RESOURCES
 from baco.exploration.report.summary import objective_words, summary_text
-from baco.exploration.report.validation import validation_html
-from baco.exploration.report.why_html import why_html
 
 _ASSETS = Path(__file__).parent
 #: Parts of the page's script, in the order in which they run.
 _SCRIPTS = (
     "state.js",
+    "why.js",
+    "measured.js",
     "front.js",
     "parameters.js",
     "layers.js",
@@ -31,13 +30,7 @@ _SCRIPTS = (
 
 def page_html(data: ReportData) -> str:
     """The page as text. Raises StorageError when the plotting library's script is not installed."""
-    parts = {
-        "summary": html_text(summary_text(data)),
-        "why": why_html(data),
-        "validation": validation_html(data),
-    }
-    # one pass: a name that looks like a placeholder is not expanded again
-    body = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("body.html"))
+    body = _asset("body.html").replace("{{summary}}", html_text(summary_text(data)))
     explored = html_text(f"explored for {objective_words(data)} in the space '{data.search.space_name}'")
     tag = f'<span class="tag" title="where the costs come from">{html_text(data.source)}</span>'
     return page(

@@ -30,6 +30,9 @@ from baco.exploration.report.summary import (
 )
 from baco.exploration.report.tables import number
 from baco.exploration.report.units import milliseconds, scientific, share, si, significant
+from baco.exploration.report.validation import simulated_on, validation_block
+from baco.exploration.report.why import explanation
+from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
 from baco.exploration.space.points import units_of
 from baco.workloads.problem import DIMS
@@ -48,7 +51,7 @@ _LAYER_COMPONENTS = ("mac", "registers", "accumulator", "scratchpad", "dram", "s
 
 def payload(data: ReportData) -> dict[str, Any]:
     """Everything but the parts of the designs; those of the best, for browsers that cannot unpack the others."""
-    best = data.best
+    best, measured = data.best, validation_block(data)
     packed = packed_indices(data)
     x, y = axis_metrics(data)
     parameters = hardware_parameters(data)
@@ -93,6 +96,10 @@ def payload(data: ReportData) -> dict[str, Any]:
         "workload": [_network(data, index) for index in range(len(data.workload.networks))],
         "facts": _facts(data),
         "cards": _cards(data),
+        "explanation": explanation_block(explanation(data)),
+        "validation": None
+        if measured is None
+        else {**measured, "machine": simulated_on(data.validated_designs)},
         "notes": list(data.search.notes),
         "whole": data.search.whole,
         "space": data.search.space_text,

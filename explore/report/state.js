@@ -1,6 +1,6 @@
   // What the report's page knows: the data, what is chosen, how quantities are called.
   const { $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton } = Baco;
-  const { fillTable, emptyTable, sortTables, theme, plot, narrow, onPaper, axis, axisUnit, scaled, onLook, run } = Baco;
+  const { fillTable, emptyTable, theme, plot, narrow, onPaper, axis, axisUnit, scaled, onLook, run } = Baco;
   const D = readJson("data");
 
   const RESOURCE = readJson("resources"); // label and color of what time and energy go to, by name

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from baco.common.units import si, significant
 
-__all__ = [
-    "UNKNOWN",
-    "count",
-    "milliseconds",
-    "quantity",
-    "ratio",
-    "scientific",
-    "share",
-    "si",
-    "significant",
-    "watts",
-]
-
-#: What stands for a figure that is not known.
-UNKNOWN = "–"
+__all__ = ["milliseconds", "scientific", "share", "si", "significant", "watts"]
 
 
 def scientific(value: float) -> str:
@@ -43,18 +29,3 @@ def milliseconds(cycles: float, clock_mhz: float) -> float:
 def watts(energy_pj: float, cycles: float, clock_mhz: float) -> float:
     """Average power: energy over time (0 for a run of no cycles)."""
     return energy_pj * 1e-12 / (cycles / (clock_mhz * 1e6)) if cycles else 0.0
-
-
-def count(value: float | None) -> str:
-    """All digits of a whole number."""
-    return UNKNOWN if value is None else f"{value:,.0f}"
-
-
-def quantity(value: float | None, unit: str, factor: float = 1.0) -> str:
-    """A figure with its unit and the prefix that fits; `factor` is that of its own unit: 1e-12 of pJ shown in J."""
-    return UNKNOWN if value is None else si(value * factor, unit)
-
-
-def ratio(one: float | None, other: float | None) -> str:
-    """One figure over another."""
-    return significant(one / other) if one is not None and other else UNKNOWN

@@ -11,7 +11,7 @@ from baco.exploration.explain.trade_offs import TradeOff
 from baco.exploration.report.resources import RESOURCES
 from baco.exploration.report.units import milliseconds
 from baco.exploration.report.why import AgainstBaseline, Explanation
-from baco.exploration.report.why_text import alternative_text
+from baco.exploration.report.why_text import alternative_text, step_remark, step_words
 
 __all__ = ["explanation_block"]
 
@@ -53,6 +53,8 @@ def _step(one: Neighbour) -> dict[str, Any]:
     words, unit = PARAMETERS[step.parameter]
     return {
         "parameter": step.parameter,
+        "text": step_words(step),
+        "remark": step_remark(one),
         "words": words,
         "unit": unit,
         "way": step.way,

@@ -31,12 +31,14 @@ from baco.exploration.report.page import page_html
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import SCHEMA_PATH, summary_json
 from baco.exploration.report.why import Explanation, explanation
+from baco.exploration.report.why_text import step_words
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore import study_helpers
+from tests.explore.report.test_report_page import Engine
 
 BERT = "bert_base:seq=32"
 SMALL = dataclasses.replace(
@@ -306,12 +308,20 @@ def test_it_is_the_same_again_from_the_disk_and_in_every_form(study: Result) -> 
     name = study.objective.metrics[0]
     shown = [None if math.isnan(value) else value for value in table[name].tolist()]
     assert shown == [one.ratios.get(name) for one in near(study).steps]
-    page = page_html(study.data)
-    assert page.count('id="why"') == 1
-    for one in found.alternatives:
-        assert f"#{one.design}:" in page
-    assert "no larger than gemmini-default" in page
-    assert found.steps_html in page
+    engine = Engine(page_html(study.data))
+    assert engine.get("elements['why'].hidden") is False
+    shown = engine.rows("alternatives")
+    for one, row in zip(found.alternatives, shown[1:], strict=False):
+        assert row.startswith(f"#{one.design}:")
+    assert "no larger than gemmini-default" in engine.text("why-baseline")
+    rows = engine.rows("steps")
+    assert [row.split(" | ")[0] for row in rows] == [step_words(one.step) for one in near(study).steps]
+    for row, one in zip(rows, near(study).steps, strict=True):
+        shown = row.split(" | ")[1]
+        if one.ratios:
+            assert float(shown.rstrip("%")) == pytest.approx((one.ratios[name] - 1) * 100, abs=0.051)
+        else:
+            assert shown == "–"
     assert found.steps_html in found._repr_html_()
 
 
@@ -347,7 +357,7 @@ def test_without_a_feasible_design_there_is_nothing_to_explain(tmp_path: Path) -
     with pytest.raises(InfeasibleError, match="none to explain"):
         study.explain()
     assert json.loads(summary_json(study.data))["explanation"] is None
-    assert 'id="why"' not in page_html(study.data)
+    assert Engine(page_html(study.data)).get("elements['why'].hidden") is True
 
 
 def test_a_measured_best_is_compared_with_like_costs(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
+from tests.explore.report.test_report_page import Engine
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import small_space
 
@@ -125,9 +126,12 @@ def test_reports_show_accelerator_host_and_whole(folder: Path) -> None:
     assert summary["best"]["cost"]["source"] == "measured"
     assert summary["program"]["source"] == "measured"
     assert design["layers"] == []
-    page = (folder / "report.html").read_text()
-    assert "one program, with the mappings of the search" in page
-    assert "Operators of resnet18 on best 1" in page
+    engine = Engine((folder / "report.html").read_text())
+    assert "one program, with the mappings of the search" in engine.text("validation-hint")
+    assert "Operators of resnet18 on best 1" in engine.text("validation-parts")
+    (row,) = engine.rows("programs")
+    assert row.startswith("best 1 | resnet18 | ")
+    assert f" | {program['measured']['cycles']['whole']:,} | " in row
 
 
 def test_a_validation_does_not_measure_twice(folder: Path) -> None:

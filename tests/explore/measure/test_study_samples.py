@@ -19,9 +19,11 @@ from baco.compiler.network.plan import Plan
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.program_job import ProgramJob
 from baco.exploration.measure.session import measured_designs
-from baco.exploration.report.agreement import agreement_html
+from baco.exploration.report.page import page_html
+from baco.exploration.report.study_report import report_data
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Network
+from tests.explore.report.test_report_page import Engine
 from tests.explore.validate_helpers import small_space
 
 pytestmark = pytest.mark.usefixtures("no_neighbours")
@@ -131,10 +133,9 @@ def test_reports_say_how_near_the_program_is_to_the_model(folder: Path) -> None:
     assert found["outputs"][0]["snr_db"] == near.outputs[0].snr_db
     assert [one["name"] for one in found["operators"]] == [one.name for one in near.operators]
     assert near.judge in summary["text"]
-    page = (folder / "report.html").read_text()
-    assert "Agreement with the user" in page
-    assert f"{near.outputs[0].cosine:.4f}" in page
-    assert near.judge in page
+    first, *_ = Engine((folder / "report.html").read_text()).rows("agreement")
+    assert first.startswith(f"small | {near.outputs[0].name} (output) | {near.judge} | ")
+    assert f" | {near.outputs[0].cosine:.4f} | " in first
 
 
 def test_what_saturates_is_a_warning_of_the_report(folder: Path) -> None:
@@ -147,7 +148,9 @@ def test_what_saturates_is_a_warning_of_the_report(folder: Path) -> None:
     assert near is not None
     worse = replace(near, operators=(replace(near.operators[0], saturated=0.5), *near.operators[1:]))
     altered = replace(program, measured=replace(program.measured, agreement=worse))
-    text = "".join(agreement_html([replace(design, programs=(altered,))]))
+    data = report_data(folder / FILE_NAME)
+    page = page_html(replace(data, validated={data.best_index: replace(design, programs=(altered,))}))
+    text = Engine(page).text("agreement-warnings")
     assert "SATURATED" in text
     assert f"{near.operators[0].name} (50 % of its elements)" in text
 

@@ -196,8 +196,8 @@ def test_a_wrong_element_makes_the_candidate_failed_and_never_the_best(
     assert not data.candidates[index].front
     assert data.best_index != index
     write_study_report(study, tmp_path)
-    page = (tmp_path / "report.html").read_text()
-    assert "<strong>FAILED</strong> best 1" in page
+    engine = Engine((tmp_path / "report.html").read_text())
+    assert engine.text("validation-failures") == f"FAILED best 1: product1: {wrong}"
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert "FAILED" in summary["text"]
 
@@ -395,9 +395,16 @@ def test_a_report_draws_measured_points_where_they_exist(
         "waits_for_host": 0.25,
     }
     page = (tmp_path / "report.html").read_text()
-    assert 'id="validation"' in page
-    assert "Layers of best 1" in page
     assert '"was":{' in page
+    engine = Engine(page)
+    assert engine.get("elements['validation'].hidden") is False
+    assert engine.text("validation-parts").count("Layers of ") == len(outcome.designs)
+    cells = [row.split(" | ") for row in engine.rows("validated")]
+    assert [row[0] for row in cells] == [f"{one['name']} (#{one['candidate']})" for one in block["designs"]]
+    for row, one in zip(cells, outcome.designs, strict=True):
+        assert row[4] == "measured"
+        assert one.measured is not None
+        assert float(row[10]) == pytest.approx(one.measured.edp, rel=0.005)
 
 
 def test_the_page_draws_lines_from_predictions_to_measurements(
@@ -430,7 +437,8 @@ def test_the_page_draws_lines_from_predictions_to_measurements(
 def test_a_report_without_validation_says_nothing_of_it(tmp_path: Path) -> None:
     write_study_report(explored(tmp_path), tmp_path)
     assert json.loads((tmp_path / "summary.json").read_text())["validation"] is None
-    assert 'id="validation"' not in (tmp_path / "report.html").read_text()
+    engine = Engine((tmp_path / "report.html").read_text())
+    assert engine.get("elements['validation'].hidden") is True
 
 
 def test_names_from_users_are_shown_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from baco.exploration.report.payload import payload
 from baco.exploration.report.units import significant
 from baco.exploration.report.why import explanation
 from tests.explore import report_helpers as helpers
+from tests.explore.report.test_report_page import Engine
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -26,15 +27,15 @@ def test_the_best_of_no_more_than_the_baselines_area_is_a_row_of_the_page(seed: 
     assert data.baseline is not None
     area = data.baseline.cost.area_mm2
     small = [(one.objective, n) for n, one in enumerate(data.candidates) if one.cost.area_mm2 <= area]
-    found, page = explanation(data), page_html(data)
+    found, engine = explanation(data), Engine(page_html(data))
     assert found is not None
     assert found.baseline is not None
     if small:
         assert found.baseline.equal_area == min(small)[1]
-        assert f"#{min(small)[1]}, the best no larger than gemmini-default" in page
+        assert f"#{min(small)[1]}, the best no larger than gemmini-default" in engine.text("alternatives")
     else:
         assert found.baseline.equal_area is None
-        assert "No design found is as small as gemmini-default" in page
+        assert "No design found is as small as gemmini-default" in engine.text("why-baseline")
 
 
 def test_a_report_without_a_study_says_that_nothing_can_be_mapped_anew() -> None:
