@@ -23,7 +23,7 @@ from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.objective import Objective
 from baco.exploration.report import ReportData, SearchRecord, figures, write_report
-from baco.exploration.report.summary import SCHEMA_PATH, summary, summary_text
+from baco.exploration.report.summary import SCHEMA_PATH, summary, summary_json, summary_text
 from baco.exploration.report.tables import EXTRA_COLUMNS, PUBLISHED_COLUMNS, arch_columns, mappings_csv
 from baco.exploration.report.units import scientific, share, si, significant
 from baco.workloads.network import Network, Operator, Task, Tensor, Workload
@@ -134,12 +134,21 @@ def test_capacities_that_do_not_divide_are_whole_entries() -> None:
     assert columns["arch.mem2_entries"] == 257 * 1024
 
 
-def test_mappings_yaml_tells_all(tmp_path: Path) -> None:
-    data = helpers.report_data(layers=8)
-    write_report(data, tmp_path)
-    content = yaml.safe_load((tmp_path / "best/mappings.yaml").read_text("utf-8"))
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReportData, Path]:
+    """A report, and the folder that its files are in."""
+    data, folder = helpers.report_data(candidates=9, layers=8), tmp_path_factory.mktemp("report")
+    paths = write_report(data, folder)
+    assert paths[0] == folder / "summary.json"
+    assert all(path.stat().st_size > 0 for path in paths)
+    return data, folder
+
+
+def test_mappings_yaml_tells_all(written: tuple[ReportData, Path]) -> None:
+    data, folder = written
+    content = yaml.safe_load((folder / "best/mappings.yaml").read_text("utf-8"))
     assert content["accelerator"] == data.best.accelerator.config_hash
-    assert len(content["layers"]) == len(data.tasks)
+    assert Accelerator.from_yaml(folder / "best/accelerator.yaml") == data.best.accelerator
     for entry, task, mapping in zip(content["layers"], data.tasks, data.best.mappings, strict=True):
         assert Problem(**entry["problem"]) == task.problem
         assert (entry["network"], entry["count"]) == (task.network, task.count)
@@ -150,16 +159,9 @@ def test_mappings_yaml_tells_all(tmp_path: Path) -> None:
         again.check(task.problem)
 
 
-def test_accelerator_yaml_reads_back(tmp_path: Path) -> None:
-    data = helpers.report_data()
-    write_report(data, tmp_path)
-    assert Accelerator.from_yaml(tmp_path / "best/accelerator.yaml") == data.best.accelerator
-
-
-def test_candidates_parquet(tmp_path: Path) -> None:
-    data = helpers.report_data(candidates=9)
-    write_report(data, tmp_path)
-    table = pq.read_table(tmp_path / "candidates.parquet")
+def test_candidates_parquet(written: tuple[ReportData, Path]) -> None:
+    data, folder = written
+    table = pq.read_table(folder / "candidates.parquet")
     rows = table.to_pylist()
     assert [row["id"] for row in rows] == list(range(9))
     assert [row["id"] for row in rows if row["best"]] == [data.best_index]
@@ -188,12 +190,9 @@ def schema() -> dict[str, Any]:
         {"layers": 30},
     ],
 )
-def test_summary_follows_its_schema(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_summary_follows_its_schema(options: dict[str, Any]) -> None:
     data = helpers.report_data(**options)
-    paths = write_report(data, tmp_path)
-    assert paths[0] == tmp_path / "summary.json"
-    assert all(path.stat().st_size > 0 for path in paths)
-    content = json.loads((tmp_path / "summary.json").read_text("utf-8"))
+    content = json.loads(summary_json(data))
     jsonschema.Draft202012Validator.check_schema(schema())
     jsonschema.validate(content, schema())
     best = content["best"]
@@ -247,16 +246,14 @@ def test_hostile_names_are_data_everywhere(tmp_path: Path) -> None:
     ElementTree.parse(tmp_path / "pareto.svg")
 
 
-def test_pictures(tmp_path: Path) -> None:
-    data = helpers.report_data(candidates=12)
-    write_report(data, tmp_path)
-    png = (tmp_path / "pareto.png").read_bytes()
-    assert png.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(png[i : i + 4], "big") for i in (16, 20))
+def test_pictures(written: tuple[ReportData, Path]) -> None:
+    png, svg = (written[1] / f"pareto.{kind}" for kind in ("png", "svg"))
+    header = png.read_bytes()[:24]
+    assert header.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(header[i : i + 4], "big") for i in (16, 20))
     assert width > height > 500
-    root = ElementTree.parse(tmp_path / "pareto.svg").getroot()
-    assert root.tag.endswith("svg")
-    assert "date" not in (tmp_path / "pareto.svg").read_text("utf-8").lower()
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    assert "date" not in svg.read_text("utf-8").lower()
 
 
 def test_pictures_say_the_unit_that_their_numbers_have(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,13 +284,11 @@ def test_pictures_say_the_unit_that_their_numbers_have(monkeypatch: pytest.Monke
     assert all(re.fullmatch(r"[0-9.]*", text) for text in seen["ticks"])
 
 
-def test_equal_data_give_equal_files(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_report(helpers.report_data(), tmp_path / name)
-    for path in (tmp_path / "one").rglob("*"):
+def test_equal_data_give_equal_files(written: tuple[ReportData, Path], tmp_path: Path) -> None:
+    write_report(helpers.report_data(candidates=9, layers=8), tmp_path)
+    for path in written[1].rglob("*"):
         if path.is_file():
-            twin = tmp_path / "two" / path.relative_to(tmp_path / "one")
-            assert path.read_bytes() == twin.read_bytes(), path.name
+            assert path.read_bytes() == (tmp_path / path.relative_to(written[1])).read_bytes(), path.name
     assert not list(tmp_path.rglob(".*"))  # nothing half written is left
 
 
