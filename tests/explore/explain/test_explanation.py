@@ -313,7 +313,7 @@ def test_it_is_the_same_again_from_the_disk_and_in_every_form(study: Result) -> 
     shown = engine.rows("alternatives")
     for one, row in zip(found.alternatives, shown[1:], strict=False):
         assert row.startswith(f"#{one.design}:")
-    assert "no larger than gemmini-default" in engine.text("why-baseline")
+    assert "no larger than gemmini-default" in engine.text("alternatives")
     rows = engine.rows("steps")
     assert [row.split(" | ")[0] for row in rows] == [step_words(one.step) for one in near(study).steps]
     for row, one in zip(rows, near(study).steps, strict=True):
