@@ -21,7 +21,9 @@ ROOMS = ("accel", "baco", "common", "compiler", "explore", "sim", "workloads")
 
 def applied(patch: str, folder: Path) -> None:
     """Change files as a patch says; every place must be there once."""
-    for file, hunks in re.findall(r"^--- a/(\S+)\n\+\+\+ .*\n((?:@@.*\n(?:(?!--- a)[-+ ].*\n)*)+)", patch, re.M):
+    for file, hunks in re.findall(
+        r"^--- a/(\S+)\n\+\+\+ .*\n((?:@@.*\n(?:(?!--- a)[-+ ].*\n)*)+)", patch, re.M
+    ):
         text = (folder / file).read_text("utf-8")
         for hunk in re.split(r"^@@.*\n", hunks, flags=re.M)[1:]:
             lines = hunk.splitlines(keepends=True)
