@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from baco.accel.c_header import c_header
 from baco.accel.config import Accelerator
-from baco.sim.toolchain import toolchain
+from tests.sim.compiled import compiled
 
 FOLDER = Path(__file__).parents[1] / "programs"
 SHARED = ("crt.S", "runtime.c")
@@ -18,31 +17,23 @@ _FLAGS = (
     *("-mabi=lp64d", "-mcmodel=medany", "-std=c11", "-O2"),
     *("-static", "-nostdlib", "-ffreestanding", "-fno-sanitize=all", "-fno-stack-protector"),
     # a default followed by the caller's value is how the macros of accel.h take named arguments
-    *("-Wall", "-Wextra", "-Werror", "-Wno-initializer-overrides"),
-    *("-Wl,--build-id=none", f"-Wl,-T,{FOLDER / 'link.ld'}", "-I", str(FOLDER)),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-initializer-overrides", "-Wl,--build-id=none"),
 )
 
 
-def build_program(name: str, accelerator: Accelerator, folder: Path) -> Path:
-    """The ELF file of one of `PROGRAMS`, compiled in `folder` with the accelerator's generated header."""
-    return _build(FOLDER / f"{name}.c", accelerator, folder)
+def build_program(name: str, accelerator: Accelerator) -> Path:
+    """The ELF file of one of `PROGRAMS`, compiled with the accelerator's generated header."""
+    return _build(FOLDER / f"{name}.c", accelerator)
 
 
 def build_source(name: str, text: str, accelerator: Accelerator, folder: Path) -> Path:
-    """As `build_program`, from C text."""
+    """As `build_program`, from C text, which is written into a folder."""
     path = folder / f"{name}.c"
     path.write_text(text)
-    return _build(path, accelerator, folder)
+    return _build(path, accelerator)
 
 
-def _build(source: Path, accelerator: Accelerator, folder: Path) -> Path:
-    (folder / "gemmini_params.h").write_text(c_header(accelerator))
-    target = folder / f"{source.stem}.elf"
-    sources = [str(FOLDER / name) for name in SHARED]
-    command = [
-        *(toolchain("package").compiler[0], "cc"),
-        *(*_FLAGS, "-I", str(folder), *sources, str(source), "-o", str(target)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return target
+def _build(source: Path, accelerator: Accelerator) -> Path:
+    sources = [*(FOLDER / name for name in SHARED), source]
+    header = {"gemmini_params.h": c_header(accelerator)}
+    return compiled("cc", sources, flags=_FLAGS, folders=[FOLDER], written=header, script=FOLDER / "link.ld")

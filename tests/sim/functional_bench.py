@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import importlib.metadata
-import os
 import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from baco.accel.legality.cpp import cpp_sources
 from tests.gemmini.config import GemminiConfig
+from tests.sim.compiled import compiled
 
 SOURCES = Path(__file__).parents[2] / "baco" / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"
@@ -39,33 +35,16 @@ class Outcome:
     commands: list[tuple[int, int, int]] = field(default_factory=list)
 
 
+@cache
 def driver() -> Path:
-    """The executable, in the tests' cache, named by a hash of what went in."""
-    sources = [SOURCES / f"{name}.cpp" for name in PARTS.split()] + [DRIVER]
-    written = cpp_sources()
-    key = hashlib.sha256(importlib.metadata.version("ziglang").encode())
-    for path in [*sources, *sorted(SOURCES.glob("*.h")), Path(__file__)]:
-        key.update(path.read_bytes() + b"\0")
-    for text in written.values():
-        key.update(text.encode() + b"\0")
-    folder = Path(os.environ["BACO_CACHE"]) / "benches"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = folder / f"functional-{key.hexdigest()[:20]}"
-    with open(folder / "functional.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
-        if not target.exists():
-            partial = folder / f"functional.{os.getpid()}"
-            with tempfile.TemporaryDirectory() as scratch:
-                for name, text in written.items():
-                    Path(scratch, name).write_text(text)
-                    sources += [Path(scratch, name)] if name.endswith(".cpp") else []
-                flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}", f"-I{scratch}"]
-                compiler = [sys.executable, "-m", "ziglang", "c++"]
-                command = [*compiler, *flags, *map(str, sources), "-o", str(partial)]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=280)
-            assert done.returncode == 0, done.stderr
-            partial.replace(target)
-    return target
+    """The executable."""
+    return compiled(
+        "c++",
+        [*(SOURCES / f"{name}.cpp" for name in PARTS.split()), DRIVER],
+        flags=["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"],
+        folders=[SOURCES],
+        written=cpp_sources(),
+    )
 
 
 def run(

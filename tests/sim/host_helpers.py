@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 from elftools.elf.elffile import ELFFile
+
+from tests.sim.compiled import compiled, zig
 
 HERE = Path(__file__).parent
 CPP = HERE.parents[1] / "baco" / "sim" / "cpp"
@@ -22,32 +23,11 @@ RISCV = ("-target", "riscv64-freestanding-none", "-mabi=lp64d", "-mcmodel=medany
 FULL = "-mcpu=generic_rv64+m+a+f+d+c"
 
 
-def zig(*arguments: str | Path) -> None:
-    command = [sys.executable, "-m", "ziglang", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 @cache
 def driver() -> Path:
-    """The compiled host_driver.cpp. The compiler's own cache makes a second build of the same sources quick."""
-    program = Path(mkdtemp(prefix="baco-host-")) / "host_driver"
-    sources = [CPP / name for name in SOURCES]
-    zig(
-        "c++",
-        "-std=c++17",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-I",
-        CPP,
-        *sources,
-        HERE / "host_driver.cpp",
-        "-o",
-        program,
-    )
-    return program
+    """The compiled host_driver.cpp."""
+    sources = [*(CPP / name for name in SOURCES), HERE / "host_driver.cpp"]
+    return compiled("c++", sources, flags=["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"], folders=[CPP])
 
 
 def assemble(folder: Path, lines: list[str]) -> list[int]:
@@ -94,21 +74,13 @@ def compile_program(folder: Path, source: str, *flags: str, cpu: str = FULL) -> 
     """An ELF file from C text, linked with the start-up code and the console of host_runtime.c."""
     path, target = folder / "program.c", folder / "program.elf"
     path.write_text(source)
-    zig(
-        *(
-            "cc",
-            *RISCV,
-            cpu,
-            "-O2",
-            "-ffreestanding",
-            "-nostdlib",
-            "-static",
-            "-fno-sanitize=all",
-            "-I",
-            HERE,
-            *flags,
+    options = ("-O2", "-ffreestanding", "-nostdlib", "-static", "-fno-sanitize=all")
+    sources = [HERE / "host_runtime.c", path]
+    shutil.copyfile(
+        compiled(
+            "cc", sources, flags=[*RISCV, cpu, *options, *flags], folders=[HERE], script=HERE / "host_link.ld"
         ),
-        *(HERE / "host_runtime.c", path, f"-Wl,-T,{HERE / 'host_link.ld'}", "-o", target),
+        target,
     )
     return target
 

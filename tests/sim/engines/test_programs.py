@@ -1,7 +1,5 @@
 """C programs that use the accelerator and check its results against integer arithmetic (tests/programs)."""
 
-from pathlib import Path
-
 import pytest
 
 from baco.accel.config import Accelerator
@@ -26,8 +24,8 @@ NORMALIZED = {
 NORMALIZED_PROGRAMS = ("normalizations/layernorm", "normalizations/normalized_matmul")
 
 
-def run(program: str, accelerator: Accelerator, engine: str, folder: Path) -> None:
-    result = simulate(build_program(program, accelerator, folder), accelerator, engine=engine)
+def run(program: str, accelerator: Accelerator, engine: str) -> None:
+    result = simulate(build_program(program, accelerator), accelerator, engine=engine)
     assert result.console.endswith(": right\n"), result.console
     assert result.exit_code == 0
     # the program carries the hash of the accelerator it was compiled for
@@ -47,34 +45,32 @@ SIDES = [
 
 @pytest.mark.parametrize("accelerator", SIDES)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_on_the_functional_model(program: str, accelerator: Accelerator, tmp_path: Path) -> None:
-    run(program, accelerator, "functional", tmp_path)
+def test_on_the_functional_model(program: str, accelerator: Accelerator) -> None:
+    run(program, accelerator, "functional")
 
 
 @pytest.mark.parametrize("accelerator", SIDES)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_on_the_verilog(program: str, accelerator: Accelerator, tmp_path: Path) -> None:
-    run(program, accelerator, "rtl", tmp_path)
+def test_on_the_verilog(program: str, accelerator: Accelerator) -> None:
+    run(program, accelerator, "rtl")
 
 
 @pytest.mark.parametrize("accelerator", NORMALIZED.values(), ids=NORMALIZED)
 @pytest.mark.parametrize("program", NORMALIZED_PROGRAMS)
-def test_normalizations_on_the_functional_model(
-    program: str, accelerator: Accelerator, tmp_path: Path
-) -> None:
-    run(program, accelerator, "functional", tmp_path)
+def test_normalizations_on_the_functional_model(program: str, accelerator: Accelerator) -> None:
+    run(program, accelerator, "functional")
 
 
 @pytest.mark.parametrize("name", ["dim 4", pytest.param("dim 16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("program", NORMALIZED_PROGRAMS)
-def test_normalizations_on_the_verilog(program: str, name: str, tmp_path: Path) -> None:
-    run(program, NORMALIZED[name], "rtl", tmp_path)
+def test_normalizations_on_the_verilog(program: str, name: str) -> None:
+    run(program, NORMALIZED[name], "rtl")
 
 
-def test_a_wrong_result_is_told(tmp_path: Path) -> None:
+def test_a_wrong_result_is_told() -> None:
     """Hardware without ReLU, which its header cannot say."""
     without = SMALL.replace(features=SMALL.features.model_copy(update={"activations": False}))
-    program = build_program("accumulator", without, tmp_path)
+    program = build_program("accumulator", without)
     result = simulate(program, without, engine="functional")
     assert result.exit_code == 1
     assert result.console.startswith("wrong: scaled store, case ")

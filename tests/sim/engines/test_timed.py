@@ -62,7 +62,7 @@ def test_products_in_place(machine: Accelerator, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "counters"])
 def test_programs(name: str, tmp_path: Path) -> None:
-    timed, rtl = both(tmp_path, SMALL, program=build_program(name, SMALL, tmp_path))
+    timed, rtl = both(tmp_path, SMALL, program=build_program(name, SMALL))
     assert timed.exit_code == rtl.exit_code == 0
     assert timed.console == rtl.console
 
