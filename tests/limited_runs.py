@@ -27,7 +27,7 @@ MOST_BYTES, MOST_SECONDS = 2 << 30, 10
 _PATIENCE_S = 120
 _KEPT_CHARACTERS = 20_000
 _IMPORTS = (
-    *("baco.main", "baco.cli.compile_input", "baco.cli.network_input", "baco.cli.ir_input"),
+    *("baco.main", "baco.cli.program_input", "baco.cli.ir_input", "baco.cli.run_text"),
     *("baco.cli.kernel_input", "baco.cli.lowering", "baco.commands.opt", "baco.commands.networks"),
     *(
         "baco.language",

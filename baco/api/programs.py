@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
-from baco.api.argument_types import check_seed, checked
-from baco.api.layers import schedule_for
-from baco.api.network_unit import (
-    NetworkRequest,
-    NetworkUnit,
-    network_macs,
-    predicted_cycles,
-    prepare_network,
-)
-from baco.api.sources import AcceleratorSource, NetworkSource, with_timing
-from baco.api.sources import accelerator as load_accelerator
-from baco.api.unit import Unit, check_run, launch_unit, layer_unit, lower_unit, run_unit
-from baco.common.errors import InputError
+from baco.api.argument_types import checked
+from baco.api.network_unit import NetworkUnit, network_macs, predicted_cycles
+from baco.api.program_options import CompileOptions, Prepared, ProgramSource
+from baco.api.sources import AcceleratorSource
+from baco.api.unit import Unit, check_run, lower_unit, run_unit
 from baco.common.shown import Shown, shown_html
 from baco.common.units import si, tally
-from baco.compiler.layers.layer import Layer
-from baco.compiler.network.tensor_program import TensorProgram
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from baco.accel.config import Accelerator
     from baco.compiler.codegen.program import Program
-    from baco.compiler.language.jit import BoundLaunch
     from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.program import NetworkProgram
     from baco.sim.job import Simulation
     from baco.sim.network.run import NetworkRun
 
-__all__ = ["Compiled", "ProgramSource", "Run", "compile", "run"]
+__all__ = ["Compiled", "ProgramSource", "Run", "compile", "compiled", "run"]
 
-#: A layer (`baco.gemm`, `baco.conv`), a tensor expression (`baco.expression`), a network, or a launch of a kernel, bound to its arguments.
-ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", NetworkSource]
+_Arguments = ParamSpec("_Arguments")
 Array = np.ndarray[Any, Any]
 
 
@@ -115,6 +104,7 @@ class Compiled(Shown):
         timing: str | None = None,
         log: str | Path | None = None,
         report: Callable[[str], None] | None = None,
+        expected: Mapping[str, Array] | None = None,
     ) -> Run:
         """Simulate the program and compare its results with integers, element by element.
 
@@ -125,6 +115,7 @@ class Compiled(Shown):
                 `gemmini-model`); by default what the accelerator says.
             log: file for a log of every command, `.csv`.
             report: told how building a simulator goes on, the first time.
+            expected: what further arrays must hold at the end, by name; not of networks.
 
         Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
         """
@@ -133,18 +124,18 @@ class Compiled(Shown):
 
         path = None if log is None else Path(log)
         check_run(self.accelerator, engine, timing=timing, log=path)
-        unit, built, operators, near = self._unit, self._built, None, None
+        unit, built = self._unit, self._built
         if isinstance(unit, NetworkUnit):
             assert not isinstance(built, Program)  # what a network's unit was compiled to
             found, outputs, wrong, near = unit.run(built, engine, timing=timing, log=path, report=report)
-            simulation, operators = found.result, _operators(found)
+            simulation, operators, arrays = found.result, _operators(found), outputs
         else:
             assert isinstance(built, Program)
-            expected = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
-            arrays, simulation, wrong = run_unit(
-                built, expected, engine, timing=timing, log=path, report=report
-            )
-            outputs = {name: arrays[name] for name in expected}
+            known = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
+            known |= expected or {}
+            arrays, simulation, wrong = run_unit(built, known, engine, timing=timing, log=path, report=report)
+            found, operators, near = None, None, None
+            outputs = {name: arrays[name] for name in known}
         return Run(
             self.name,
             simulation.engine,
@@ -156,6 +147,8 @@ class Compiled(Shown):
             operators,
             energy_uj(simulation, self.accelerator),
             near,
+            arrays,
+            found,
         )
 
 
@@ -177,6 +170,7 @@ class Run:
         agreement: of a network: how near its integers are to the user's model (`baco.compiler.network.agreement.Agreement`): who ran
             that, and of every operator and output signal to noise (dB), cosine, largest error as a part of the range, and
             how much saturated. What rounding does not explain is in `wrong`.
+        arrays: what all arrays hold at the end, by name; of networks, the outputs.
     """
 
     name: str
@@ -189,6 +183,8 @@ class Run:
     operators: pd.DataFrame | None = field(default=None, repr=False)
     energy_uj: float | None = None
     agreement: Agreement | None = field(default=None, repr=False)
+    arrays: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    _measured: NetworkRun | None = field(default=None, repr=False)
 
     @property
     def right(self) -> bool:
@@ -236,91 +232,33 @@ class Run:
         return f"<Run {self.name}: {', '.join(word for word in words if word)}>"
 
 
-@checked()
-def compile(
-    source: ProgramSource,
-    accelerator: AcceleratorSource | None = None,
-    *,
-    style: str = "auto",
-    mapping: str | None = None,
-    baseline: bool = False,
-    inputs: Mapping[str, Array] | None = None,
-    data: Mapping[str, Array] | str | Path | None = None,
-    layers: int | None = None,
-    scales: str = "float",
-    seed: int = 0,
-    check: bool = False,
-    mappings: str = "study",
-    fusion: bool | None = None,
-    timing: str | None = None,
-) -> Compiled:
-    """A program that computes a layer, a tensor expression, a whole network in int8, or a launch of a kernel.
+def compiled(prepared: Prepared, *, check: bool = False) -> Compiled:
+    """The program of what is prepared; with `check` it compares its results itself."""
+    name, unit, machine, schedule = prepared.name, prepared.unit, prepared.accelerator, prepared.schedule
+    if isinstance(unit, Unit):
+        program = lower_unit(unit, machine, check=check, observe=prepared.observe)
+        figures = unit.predicted_cycles, unit.macs, program.requirement, schedule
+        return Compiled(name, program.elf, machine, *figures, unit, program)
+    built = unit.compile(check=check)
+    macs = network_macs(built) if prepared.macs is None else prepared.macs
+    cycles, least = predicted_cycles(built), built.program.requirement
+    return Compiled(name, built.program.elf, machine, cycles, macs, least, schedule, unit, built)
 
-    Args:
-        source: `baco.gemm(...)` or `baco.conv(...)`; `baco.expression(...)`; a network as `baco.network` takes it; or `kernel[grid].bind(...)`.
-        accelerator: see `baco.accelerator`; by default `gemmini-default`, or what the launch is for.
-        style: of a layer: `auto` (the fastest by estimate), `explicit` or `macro`.
-        mapping: of a layer: loops to carry it out by, as text. Of an expression: which iterations share one of the array's, as
-            `m=n,p,q n=k k=c`.
-        baseline: Gemmini's default tiling.
-        inputs: of a network, by name, in real numbers; random ones otherwise. Ranges of activations are taken from them,
-            unless there is `data`.
-        data: of a network: what ranges are taken from, arrays by input with the input's shape, or samples along a first axis
-            before it; or a .npz file of them. The first sample is what inputs hold that are not given.
-        layers: of a network: run repeated blocks only so many times.
-        scales: of a network's quantisation: `float` or `power-of-two`.
-        seed: of random contents.
-        check: the program compares its results itself, and exits with 1 where they differ.
-        mappings: of a network, where `accelerator` is a design, a result or a study's folder: `study` takes the design's
-            mappings for the layers that they are best for, and the compiler's own for the others; `compiler` its own for all.
-        fusion: of a network: operators run as one unit where that is predicted to pay, by moves that the original Gemmini lacks; None: in
-            programs for designs of a study, and where the accelerator has units for functions of rows, which it lacks, too.
-        timing: whose cycles are predicted, and decide how the program is made: `baco` (our Verilog's) or `gemmini` (the original
-            Gemmini's in a Rocket system); by default what the accelerator says.
 
-    Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
-    """
-    from baco.compiler.language.jit import BoundLaunch
+def _compiling(options: Callable[_Arguments, CompileOptions]) -> Callable[_Arguments, Compiled]:
+    """Compiles with options: arguments, and what is said of them, are those of the options."""
 
-    check_seed(seed)
-    of_layers = {"style": style != "auto", "mapping": mapping is not None}
-    of_networks = {
-        "inputs": inputs is not None,
-        "data": data is not None,
-        "layers": layers is not None,
-        "scales": scales != "float",
-    }
-    of_networks |= {"mappings": mappings != "study", "fusion": fusion is not None}
-    if isinstance(source, Layer):
-        _refuse(of_networks, "a network")
-        machine = _machine(source, accelerator, timing)
-        schedule = schedule_for(source, machine, style=style, mapping=mapping, baseline=baseline)
-        return _compiled(layer_unit(source, schedule, machine, seed=seed), machine, check)
-    if isinstance(source, TensorProgram):
-        _refuse({**of_networks, "baseline": baseline, "style": style != "auto"}, "a layer or a network")
-        machine = _machine(source, accelerator, timing)
-        return _compiled_expression(source, machine, mapping, seed, check)
-    _refuse(of_layers, "a layer")
-    if isinstance(source, BoundLaunch):
-        _refuse({**of_networks, "baseline": baseline}, "a network")
-        machine = _machine(source, accelerator, timing)
-        return _compiled(launch_unit(source), machine, check)
-    request = NetworkRequest.on(
-        "gemmini-default" if accelerator is None else accelerator,
-        mappings,
-        source,
-        layers=layers,
-        scales=scales,
-        seed=seed,
-        baseline=baseline,
-        fusion=fusion,
-        inputs=inputs or {},
-        data=Path(data) if isinstance(data, str) else data,
-        compare=True,
-    )
-    if timing is not None:
-        request = replace(request, accelerator=with_timing(request.accelerator, timing))
-    return _compiled_network(request, check)
+    def compile(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Compiled:
+        made = options(*args, **kwargs)
+        return compiled(made.prepared(), check=made.check)
+
+    compile.__doc__ = options.__doc__
+    signature = inspect.signature(options).replace(return_annotation="Compiled")
+    compile.__signature__ = signature  # type: ignore[attr-defined]
+    return compile
+
+
+compile = _compiling(CompileOptions)
 
 
 @checked()
@@ -343,77 +281,9 @@ def run(
     from baco.sim.engines.base import timing_of
 
     timing = timing_of(engine, options.pop("timing", None))
-    machine = _machine(source, accelerator, None)
-    check_run(machine, engine, timing=timing)
-    return compile(source, accelerator, timing=timing, **options).run(engine)
-
-
-def _machine(source: ProgramSource, accelerator: AcceleratorSource | None, timing: str | None) -> Accelerator:
-    """What a program is for."""
-    from baco.compiler.language.jit import BoundLaunch
-
-    if accelerator is None and isinstance(source, BoundLaunch):
-        machine = source.options.machine()
-    else:
-        machine = load_accelerator("gemmini-default" if accelerator is None else accelerator)
-    return machine if timing is None else with_timing(machine, timing)
-
-
-def _refuse(given: Mapping[str, bool], owner: str) -> None:
-    for name, wanted in given.items():
-        if wanted:
-            raise InputError(f"`{name}` goes with {owner}")
-
-
-def _compiled(unit: Unit, accelerator: Accelerator, check: bool) -> Compiled:
-    program = lower_unit(unit, accelerator, check=check)
-    return Compiled(
-        unit.name,
-        program.elf,
-        accelerator,
-        unit.predicted_cycles,
-        unit.macs,
-        program.requirement,
-        None if unit.schedule is None else str(unit.schedule),
-        unit,
-        program,
-    )
-
-
-def _compiled_network(request: NetworkRequest, check: bool) -> Compiled:
-    unit = prepare_network(request)
-    built = unit.compile(check=check)
-    return Compiled(
-        unit.network.name,
-        built.program.elf,
-        request.accelerator,
-        predicted_cycles(built),
-        network_macs(built),
-        built.program.requirement,
-        None,
-        unit,
-        built,
-    )
-
-
-def _compiled_expression(
-    source: TensorProgram, machine: Accelerator, mapping: str | None, seed: int, check: bool
-) -> Compiled:
-    from baco.api.expressions import expression_unit
-
-    unit, matching = expression_unit(source, machine, mapping, seed)
-    built = unit.compile(check=check)
-    return Compiled(
-        source.name,
-        built.program.elf,
-        machine,
-        predicted_cycles(built),
-        source.contraction.macs,
-        built.program.requirement,
-        matching,
-        unit,
-        built,
-    )
+    made = CompileOptions(source, accelerator, timing=timing, **options)
+    check_run(made.machine(), engine, timing=timing)
+    return compiled(made.prepared(), check=made.check).run(engine)
 
 
 def _operators(run: NetworkRun) -> pd.DataFrame:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from baco.exploration.objective import Objective
 
 __all__ = [
+    "DEFAULT_ACCELERATOR",
     "AcceleratorSource",
     "NetworkSource",
     "WorkloadSource",
@@ -31,6 +32,8 @@ __all__ = [
     "workload",
 ]
 
+#: What programs are for unless an accelerator is named.
+DEFAULT_ACCELERATOR = "gemmini-default"
 #: A built-in name with options or a file (see `network`), a graph, or a model with its example inputs.
 NetworkSource: TypeAlias = Union[str, Path, Network, "tuple[torch.nn.Module, object]"]
 #: One network, several for one accelerator that runs all, or networks by name or file with weights.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from baco.api.sources import DEFAULT_ACCELERATOR
 from baco.cli.checked import Seed
 from baco.cli.completions import accelerator_completions, network_completions
-from baco.cli.layer_input import LayerOptions
-
-if TYPE_CHECKING:
-    from baco.cli.compile_request import Request
 
 __all__ = [
     "ACCELERATOR_HELP",
@@ -27,8 +24,6 @@ __all__ = [
     "Timing",
 ]
 
-#: What programs are for unless an accelerator is named.
-DEFAULT_ACCELERATOR = "gemmini-default"
 _CODE = "IR or kernel"
 NETWORK_PANEL = "Network"
 
@@ -126,24 +121,6 @@ class ProgramOptions:
         ),
     ] = None
 
-    def request(self, layer: LayerOptions, *, compare: bool) -> Request:
-        """What is asked for: this or a layer. Raises InputError for names that there are not."""
-        from baco.accel.presets import load_accelerator
-        from baco.cli.compile_request import Request
-        from baco.cli.ir_input import level_named
-
-        return Request(
-            self.source,
-            layer,
-            load_accelerator(self.accelerator),
-            level=level_named(self.level),
-            entry=self.entry,
-            arguments=tuple(self.arguments or ()),
-            grid=self.grid,
-            seed=self.seed,
-            compare=compare,
-        )
-
 
 @dataclass(frozen=True)
 class NetworkOptions:
@@ -210,3 +187,8 @@ class NetworkOptions:
             rich_help_panel=NETWORK_PANEL,
         ),
     ] = False
+
+    def given_options(self) -> dict[str, bool]:
+        """Whether each option but the network itself is given, by how it is written."""
+        others = [one for one in fields(self) if one.name != "network"]
+        return {f"--{one.name.replace('_', '-')}": getattr(self, one.name) != one.default for one in others}

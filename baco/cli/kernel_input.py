@@ -6,34 +6,38 @@ import ast
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baco.api.arrays import filled_buffers
 from baco.api.kernel_arguments import annotated_arrays, whole_expression
-from baco.api.unit import Unit, launch_unit
-from baco.cli.compile_request import Request, described_buffer
+from baco.cli.array_input import described_buffer
 from baco.cli.kernel_file import kernel_in_file
 from baco.common.errors import InputError
 from baco.compiler.codegen.buffer import Buffer
 
-__all__ = ["evaluated", "kernel_unit", "parsed_grid"]
+if TYPE_CHECKING:
+    from baco.compiler.language.jit import BoundLaunch
+
+__all__ = ["evaluated", "launch_in_file", "parsed_grid"]
 
 
-def kernel_unit(request: Request, file: Path, name: str) -> Unit:
-    """The block program of a launch, with the arrays it is launched on: those of --arg, and random ones of annotations.
+def launch_in_file(
+    file: Path, name: str, arguments: Sequence[str], grid: str | None, seed: int
+) -> BoundLaunch:
+    """A launch with the arrays it is launched on: those of --arg, and random ones of annotations.
 
     The grid is --grid, else what the file's `grid(meta)` returns, else one program.
 
     Raises InputError and KernelError, which show the line of the user's file.
     """
     found = kernel_in_file(file, name)
-    values = _arguments(request.arguments, request.seed)
-    values |= annotated_arrays(found.kernel, values, request.seed, "--arg")
-    programs = parsed_grid(request.grid) if request.grid is not None else found.grid
-    grid = 1 if programs is None else partial(evaluated, programs)
-    return launch_unit(found.kernel[grid].bind(**values), compare=request.compare)
+    values = _arguments(arguments, seed)
+    values |= annotated_arrays(found.kernel, values, seed, "--arg")
+    programs = parsed_grid(grid) if grid is not None else found.grid
+    launched = 1 if programs is None else partial(evaluated, programs)
+    return found.kernel[launched].bind(**values)
 
 
 def _arguments(texts: Sequence[str], seed: int) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from baco.api.network_unit import NetworkUnit
+from baco.api.program_options import Prepared
+from baco.api.programs import Compiled
 from baco.api.unit import Observer, Unit, to_instgem
 from baco.cli.ir_input import show_after
 from baco.common.errors import InputError
@@ -14,10 +16,7 @@ from baco.compiler.codegen.pipeline import FRONT_END
 from baco.compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
 from baco.compiler.ir.text import LEVELS, Level, check_level, write_ir
 
-if TYPE_CHECKING:
-    from baco.accel.config import Accelerator
-
-__all__ = ["EMITS", "elf_path", "emit_text", "needs_text", "observer", "prediction_text"]
+__all__ = ["EMITS", "elf_path", "emit_text", "observer", "program_lines"]
 
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
@@ -44,21 +43,23 @@ def elf_path(name: str, out: Path | None) -> Path:
     return out or Path(f"{name}.elf")
 
 
-def emit_text(unit: Unit, emit: str, accelerator: Accelerator, observe: Observer | None) -> str:
-    """The unit at a lower level, as text. Raises InputError for a level above its own."""
-    if emit in LEVELS and LEVELS.index(emit) < LEVELS.index(unit.level):
+def emit_text(prepared: Prepared, emit: str) -> str:
+    """What is prepared at a lower level, as text. Raises InputError for a level above its own."""
+    unit, observe = prepared.unit, prepared.observe
+    module, level = (unit.module, unit.level) if isinstance(unit, Unit) else (unit.code().module, "instgem")
+    if emit in LEVELS and LEVELS.index(emit) < LEVELS.index(level):
         raise InputError(
-            f"what begins at the level '{unit.level}' cannot be shown at '{emit}'",
+            f"what begins at the level '{level}' cannot be shown at '{emit}'",
             hint="kernels begin at 'baco', layers and networks at 'instgem', text at the level it is written in",
         )
-    module = unit.module
-    if emit == unit.level:
+    if emit == level:
         return write_ir(module)
-    to_instgem(unit, accelerator, observe, until="linalg" if emit == "linalg" else "instgem")
-    if emit == "linalg":
-        return write_ir(module)
+    if isinstance(unit, Unit):
+        until = "linalg" if emit == "linalg" else "instgem"
+        to_instgem(unit, prepared.accelerator, observe, until=until)
     if emit == "instgem":
         check_level(module, "instgem")
+    if emit in ("linalg", "instgem"):
         return write_ir(module)
     ir = lower_to_ir(module, observe)
     if emit == "llvm":
@@ -66,23 +67,22 @@ def emit_text(unit: Unit, emit: str, accelerator: Accelerator, observe: Observer
     return ir if emit == "llvm-ir" else program_assembly(ir)
 
 
-def needs_text(least: Mapping[str, int] | None) -> str:
-    """A line on what a program needs, for people."""
-    if least is None:
-        return "needs           not known"
+def program_lines(built: Compiled) -> Iterator[str]:
+    """What a program consists of, needs, and is predicted to take, for people; utilisation as simulations measure it."""
+    if built.schedule is not None:
+        yield f"schedule: {built.schedule}"
+    elif isinstance(built._unit, NetworkUnit):
+        yield from built.report
     names = {
         "dim": "array of side",
         "scratchpad_rows": "scratchpad rows",
         "accumulator_rows": "accumulator rows",
     }
-    return "needs           " + ", ".join(
-        f"{names.get(name, name)} {value:,}" for name, value in least.items()
-    )
-
-
-def prediction_text(cycles: float | None, macs: int | None, dim: int) -> str:
-    """A line on the cycles that a program will take, for people; utilisation as simulations measure it."""
-    if cycles is None:
-        return "predicted       nothing: cycles of kernels and of text are measured, by --engine rtl"
-    share = "" if not macs or not cycles else f", utilisation {100 * macs / (cycles * dim * dim):.1f} %"
-    return f"predicted       {cycles:,.0f} cycles{share}"
+    needs = (f"{names.get(name, name)} {value:,}" for name, value in (built.needs or {}).items())
+    yield "needs           " + ("not known" if built.needs is None else ", ".join(needs))
+    if built.predicted_cycles is None:
+        yield "predicted       nothing: cycles of kernels and of text are measured, by --engine rtl"
+        return
+    use = built.predicted_utilisation
+    share = "" if use is None else f", utilisation {100 * use:.1f} %"
+    yield f"predicted       {built.predicted_cycles:,.0f} cycles{share}"

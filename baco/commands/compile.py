@@ -39,45 +39,40 @@ def compile_(
         out (-o, FILE): Where the result goes; default: standard output, for elf NAME.elf.
         check: The program compares its results itself and exits with 1 where they differ.
     """
-    from baco.api.unit import lower_unit
-    from baco.cli.compile_input import check_request, prepare
-    from baco.cli.compile_request import timed
-    from baco.cli.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
-    from baco.cli.network_input import only_networks
+    from baco.api.programs import compiled
+    from baco.cli.lowering import EMITS, elf_path, emit_text, observer, program_lines
+    from baco.cli.program_input import compile_options
     from baco.common.errors import InputError, did_you_mean, only_with
     from baco.common.files import atomic_write
     from baco.common.text import one_line
+    from baco.compiler.network.program import NetworkProgram
     from baco.display.console import stderr
 
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
     only_with("--emit elf", {"--check": check, "--image": image} if emit != "elf" else {})
-    if network.network is not None:
-        from baco.cli.network_commands import compile_network_command
-        from baco.cli.network_input import network_request
-
-        asked = timed(network_request(program, layer, network, compare=check), timing)
-        compile_network_command(asked, emit, out, image, check=check or network.check_layers)
-        return
-    only_networks(network, {"--image": image})
-    request = timed(program.request(layer, compare=check), timing)
-    check_request(request)
-    unit = prepare(request)
-    observe = observer(program.dump_after, unit.level)
+    asked = compile_options(program, layer, network, timing, of_networks={"--image": image}, of_others={})
+    if network.network is not None and emit in ("baco", "linalg"):
+        allowed = ", ".join(one for one in EMITS if one not in ("baco", "linalg"))
+        raise InputError(f"a network has no '{emit}' form", hint=f"allowed: {allowed}")
+    prepared = asked.prepared(compare=check, observe=observer(program.dump_after, asked.level))
     if emit != "elf":
-        text = emit_text(unit, emit, request.accelerator, observe)
+        text = emit_text(prepared, emit)
         if out is None:
             sys.stdout.write(text)
         else:
             atomic_write(out, text)
         return
-    path = elf_path(unit.name, out)
-    made = lower_unit(unit, request.accelerator, check=check, observe=observe)
-    atomic_write(path, made.elf)
+    path = elf_path(prepared.name, out)
+    built = compiled(prepared, check=check or network.check_layers)
+    built.save(path)
     notes = stderr()
-    if unit.schedule is not None:
-        notes.print(f"schedule: {unit.schedule}")
-    notes.print(needs_text(made.requirement))
-    notes.print(prediction_text(unit.predicted_cycles, unit.macs, request.accelerator.dim))
-    size = len(made.elf)
-    notes.print(f"{one_line(str(path))}: {size:,} bytes, for the accelerator {made.accelerator.config_hash}")
+    for line in program_lines(built):
+        notes.print(line)
+    if image is not None:
+        assert isinstance(built._built, NetworkProgram)
+        content = built._built.image
+        atomic_write(image, content.tobytes())
+        notes.print(f"{one_line(str(image))}: {content.nbytes:,} bytes at the symbol buffer_constants")
+    size = len(built.elf)
+    notes.print(f"{one_line(str(path))}: {size:,} bytes, for the accelerator {built.accelerator.config_hash}")

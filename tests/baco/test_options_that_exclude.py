@@ -25,9 +25,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "baco.exploration.studies.engine.run_exploration",
         "baco.exploration.cosim.run_campaign",
         "baco.exploration.samplers.tree_structures.compare_trees",
-        "baco.api.programs.layer_unit",
-        "baco.cli.compile_input.layer_unit",
-        "baco.cli.compile_input.schedule_for",
+        "baco.api.program_options.layer_unit",
+        "baco.api.program_options.schedule_for",
         "baco.sim.engines.functional.load_program",
         "baco.sim.engines.rtl.load_program",
     ):

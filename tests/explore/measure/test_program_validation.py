@@ -8,9 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from baco.cli.compile_options import NetworkOptions, ProgramOptions
-from baco.cli.layer_input import LayerOptions
-from baco.cli.network_input import network_request
+import baco
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.plan import Plan
@@ -104,12 +102,7 @@ def test_the_program_is_made_again_from_its_plan_byte_for_byte(folder: Path) -> 
     elf = (folder / "best" / "program.elf").read_bytes()
     assert Plan.from_json(json.loads(plan.text)) == plan
     assert compile_plan(plan).program.elf == elf
-    request = network_request(
-        ProgramOptions(), LayerOptions(), NetworkOptions(str(folder / "best" / "plan.json")), compare=False
-    )
-    from baco.api.network_unit import prepare_network
-
-    again = prepare_network(request).compile(check=False).program.elf
+    again = baco.compile(folder / "best" / "plan.json").elf
     assert hashlib.sha256(again).hexdigest() == hashlib.sha256(elf).hexdigest()
     assert (folder / "best" / "gemmini_params.h").read_text().count("#define DIM 16\n") == 1
 
@@ -170,20 +163,12 @@ def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> N
         with pytest.raises(InputError, match=why):
             Plan.read(path)
     spec = str(folder / "best" / "plan.json")
-    for program, network, why in (
-        (
-            ProgramOptions(accelerator="gemmini-large"),
-            NetworkOptions(spec),
-            "the plan is for the accelerator",
-        ),
-        (
-            ProgramOptions(),
-            NetworkOptions(spec, mappings="compiler"),
-            "`mappings` and a plan exclude each other",
-        ),
+    for options, why in (
+        ({"accelerator": "gemmini-large"}, "the plan is for the accelerator"),
+        ({"mappings": "compiler"}, "`mappings` and a plan exclude each other"),
     ):
         with pytest.raises(InputError, match=why):
-            network_request(program, LayerOptions(), network)
+            baco.compile(spec, **options)
 
 
 def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

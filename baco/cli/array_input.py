@@ -1,61 +1,21 @@
-"""What the command line asks to compile, and arrays as it describes them."""
+"""Arrays as the command line describes them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
-from baco.accel.config import Accelerator
-from baco.api.sources import with_timing
-from baco.cli.layer_input import LayerOptions
 from baco.common.errors import InputError, did_you_mean
 from baco.common.numbers import WHOLE
 from baco.compiler.codegen.buffer import Buffer
 from baco.workloads.inputs.arrays import load_array
 from baco.workloads.tensor import MOST_RANK
 
-if TYPE_CHECKING:
-    from baco.api.network_unit import NetworkRequest
-    from baco.compiler.ir.text import Level
-
-__all__ = ["Request", "described_buffer", "named_files", "timed"]
+__all__ = ["described_buffer", "named_files"]
 
 _BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for.
-
-    Attributes:
-        source: FILE.mlir or KERNEL.py:FUNCTION; None for a layer.
-        arguments: of --arg.
-        compare: find out what the results must be.
-    """
-
-    source: str | None
-    layer: LayerOptions
-    accelerator: Accelerator
-    level: Level | None = None
-    entry: str | None = None
-    arguments: Sequence[str] = ()
-    grid: str | None = None
-    seed: int = 0
-    compare: bool = False
-
-
-Asked = TypeVar("Asked", "Request", "NetworkRequest")
-
-
-def timed(request: Asked, timing: str | None) -> Asked:
-    """The request on an accelerator of that timing, if one is given. Raises InputError for one that there is not."""
-    if timing is None:
-        return request
-    return replace(request, accelerator=with_timing(request.accelerator, timing))
 
 
 def described_buffer(text: str) -> Buffer:
