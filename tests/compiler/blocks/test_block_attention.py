@@ -23,6 +23,10 @@ from tests.compiler.product_kernels import Case, int8s, saturated
 
 Array = np.ndarray[Any, Any]
 UNITS = machine(4, features={"row_functions": True})
+#: Heads, length, depth and rows of a block.
+SHAPES = pytest.mark.parametrize(
+    "shape", [(1, 10, 5, 4), (3, 7, 4, 2), pytest.param((2, 20, 12, 8), marks=pytest.mark.slow)]
+)
 
 
 def softmax(x: Array, scale: float) -> Array:
@@ -139,7 +143,7 @@ def test_attention_is_recognised_however_it_is_written(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [apart, beside, looped])
-@pytest.mark.parametrize("shape", [(1, 10, 5, 4), (3, 7, 4, 2), (2, 20, 12, 8)])
+@SHAPES
 def test_attention_as_one_unit_is_right(make: Any, shape: tuple[int, int, int, int]) -> None:
     case = make(2, *shape)
     assert attention_to_instgem(structured(case), UNITS) is not None
@@ -178,7 +182,7 @@ def masked(seed: int, heads: int, seq: int, size: int, rows: int) -> Case:
     return Case("causal", causal[grid], (q, k, v, np.zeros_like(q), seq, size, rows), {3: expected})
 
 
-@pytest.mark.parametrize("shape", [(1, 10, 5, 4), (3, 7, 4, 2), (2, 20, 12, 8)])
+@SHAPES
 def test_causal_attention_as_one_unit_is_right(shape: tuple[int, int, int, int]) -> None:
     case = masked(2, *shape)
     assert recognised(case).chain.causal == 1

@@ -28,7 +28,21 @@ def _structured(name: str) -> ModuleOp:
     return module
 
 
-@pytest.mark.parametrize("name", CASES)
+#: Kernels that other cases show with other numbers.
+ALIKE = (
+    "add uint8",
+    "add int16",
+    "max pool 3",
+    "convolution ",
+    "requantise n",
+    "requantise t",
+    "uint8 by",
+    "A by",
+    "B by",
+)
+
+
+@pytest.mark.parametrize("name", [one for one in CASES if not one.startswith(ALIKE)])
 def test_text_of_the_structured_level_reads_back(name: str) -> None:
     module = _structured(name)
     check_level(module, "linalg")

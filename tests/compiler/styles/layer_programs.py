@@ -1,4 +1,4 @@
-"""Many layers in one program: they are run together and each is compared with the oracle."""
+"""Many layers in one program, or one on the numpy accelerator: each is compared with the oracle."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles import Operands, emit_layer, workspaces
 from baco.sim.engines.program import run_program
+from tests.compiler.ir.strict_machine import StrictMachine
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 
 #: What results hold where no layer writes.
@@ -75,6 +76,35 @@ def wrong_layers(
             n = differ[0]
             lines.append(f"{case}: {len(differ)} of {len(got)}, first [{n}] {got[n]}, not {expected[n]}")
     return lines
+
+
+def right_on(
+    machine: StrictMachine, accelerator: Accelerator, case: Case, random: np.random.Generator
+) -> bool:
+    """Run a case on the numpy accelerator that asserts hazards are avoided; whether it is right."""
+    machine.gemmini.fence()  # what ran before
+    layer, tensors = case.layer, draw_tensors(case.layer, random)
+    wanted = run_layer(layer, tensors, fill=7)
+    spaces = workspaces(layer, case.schedule, accelerator)
+    arrays = {**tensors, "output": np.full_like(wanted, 7)} | {
+        name: np.zeros(size, np.int8) for name, size in spaces
+    }
+    places, end = {}, 64
+    for name, array in arrays.items():
+        places[name] = end
+        machine.bytes[end : end + array.nbytes] = array.view(np.uint8)
+        end += -(-array.nbytes // 64) * 64 + 64
+    e = Emitter("layer", list(places))
+    at = dict(zip(places, e.arguments, strict=True))
+    extra = {name: at[name] for name, _ in spaces}
+    operands = Operands(
+        at["input"], at["weight"], at["output"], at.get("bias", 0), at.get("residual", 0), extra
+    )
+    emit_layer(e, layer, case.schedule, accelerator, operands)
+    (function,) = e.finish().ops
+    machine.call(function, [machine.base + place for place in places.values()])
+    got = machine.bytes[places["output"] : places["output"] + wanted.nbytes].view(wanted.dtype)
+    return np.array_equal(got, wanted)
 
 
 class _Arena:
