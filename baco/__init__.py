@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from baco.api.sources import accelerator, network, networks
     from baco.api.space import Space
     from baco.api.study import Study, explore, load_study
+    from baco.api.trials import Trial
     from baco.common.errors import BacoError, InfeasibleError, InputError, StorageError
     from baco.compiler.mapping.nest import Mapping
     from baco.exploration.report.why import Explanation
@@ -81,6 +82,7 @@ _HOMES = {
     "Space": "baco.api.space",
     "Study": "baco.api.study",
     "load_study": "baco.api.study",
+    "Trial": "baco.api.trials",
     "evaluate": "baco.api.simulate",
     "evaluate_tiles": "baco.api.simulate",
     "simulate": "baco.api.simulate",
@@ -124,6 +126,7 @@ __all__ = [
     "Space",
     "StorageError",
     "Study",
+    "Trial",
     "__version__",
     "accelerator",
     "autotune",

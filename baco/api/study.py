@@ -17,6 +17,7 @@ from baco.exploration.candidate import BatchSummary
 
 if TYPE_CHECKING:
     from baco.api.cost import CostTree
+    from baco.api.trials import Conversation, Trial
     from baco.exploration.candidate import Candidate
     from baco.exploration.measure.measured_study import MeasuredOutcome
     from baco.exploration.objective import CostFunction, Objective
@@ -71,6 +72,7 @@ class Study(Result):
         self.path, self.explored = prepared.file, prepared.kernel
         self.stopped, self.notes = None, ()
         self._stop, self._searching = False, False
+        self._asking: Conversation | None = None
 
     @classmethod
     def of(cls, prepared: PreparedSearch) -> Study:
@@ -139,8 +141,49 @@ class Study(Result):
         return self
 
     def stop(self) -> None:
-        """End the search that is going on, after its batch: for callbacks."""
+        """End the search that is going on, after its batch: for callbacks, and for who asks and tells."""
         self._stop = True
+        if self._asking is not None:
+            self._asking.end()
+            self._asking = None
+
+    def ask(self) -> Trial | None:
+        """The next designs that the sampler proposes, for `tell` to say what they cost; None when the budget is used up.
+
+        The first call begins a search with the study's budget (`Study(..., samples=...)`, else the default); `stop` ends it early. What
+        the study keeps are the designs with their predicted costs, as of `optimize`; what is told is what the sampler learns from.
+
+        Raises InputError for a search that is no sampler's (`gradient`, `local`, a kernel's), and as `optimize` does.
+        """
+        from baco.api.trials import Conversation
+        from baco.exploration.samplers.searchers import can_be_asked
+
+        if self._asking is None:
+            if not can_be_asked(self.sampler):
+                raise InputError(
+                    f"the search '{self.sampler}' judges its designs itself",
+                    hint="ask a sampler: random, bayesian, genetic, two-loop, evolution, or a class of your own",
+                )
+            self._asking = Conversation(lambda: self.optimize(progress=False))
+        found = self._asking.ask()
+        if found is None:
+            self._asking = None
+        return found
+
+    @checked()
+    def tell(self, trial: Trial, values: Sequence[Any] | None = None) -> None:
+        """What the designs of a trial cost, as the user found it.
+
+        Args:
+            trial: the one that `ask` gave last.
+            values: for each of its designs the objective (of several a tuple), a positive number; None for a design that is out of
+                question. Without values, the sampler is told what is predicted.
+
+        Raises InputError for another trial, and for values that are none.
+        """
+        if self._asking is None:
+            raise InputError("nothing has been asked", hint="trial = study.ask()")
+        self._asking.tell(trial, values)
 
     def _spent(self) -> tuple[int, float]:
         """Design points and seconds of all sessions so far."""

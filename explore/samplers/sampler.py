@@ -8,6 +8,9 @@ a class passed to `baco.explore(..., sampler=...)` (docs/samplers.md).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -20,6 +23,7 @@ from baco.common.errors import InputError
 from baco.common.portable import Floats, Ints
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.genome import FLOWS, WIDTH, Genomes
+from baco.exploration.objective import Objective
 from baco.exploration.search.designs import Designs, Evaluator, Keeper
 from baco.exploration.search.exact_factors import ExactMappings
 from baco.exploration.search.hardware_choice import HardwareChoice
@@ -27,7 +31,7 @@ from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import Choice
 
-__all__ = ["Answer", "Asked", "SampledSearch", "Sampler", "SamplerProblem"]
+__all__ = ["Answer", "Asked", "SampledSearch", "Sampler", "SamplerProblem", "judged_by"]
 
 #: Settings whose models are held.
 _MOST_KNOWN = 100
@@ -40,6 +44,11 @@ _RANKINGS = {
     "energy": (1.0, 0.0),
     "latency": (0.0, 1.0),
 }
+#: Gives what designs cost (D, metrics) in place of what is predicted; NaN for one that is out of question, None for predictions.
+Judge = Callable[[tuple[Candidate | None, ...], tuple[str, ...]], Floats | None]
+_JUDGE: ContextVar[Judge | None] = ContextVar("judge", default=None)
+#: Added to logarithms of predictions of designs that are out of question.
+_REJECTED = 50.0
 #: What a snapshot says of attributes that are None.
 _NONE = "none."
 
@@ -73,21 +82,44 @@ class Answer:
         designs: those made of the best mappings, with what evaluated them: for every design one a ranking, one after the
             other; empty if they were not offered.
         metrics: of the objective.
+        judged: (D, metrics) what a user found them to cost, NaN for what is out of question; None: what is predicted counts.
     """
 
     energy: Floats
     latency: Floats
     designs: tuple[tuple[Evaluator, Designs], ...]
     metrics: tuple[str, ...]
+    judged: Floats | None = None
 
     @cached_property
     def scores(self) -> Floats:
         """(D, metrics) logarithms of the objective's metrics of each design, with a penalty for broken constraints: the less the
         better."""
+        found, best = self._ranked
+        scores = np.asarray(found[np.arange(len(found)), best])
+        if self.judged is None:
+            return scores
+        given = np.where(np.isnan(self.judged), 1.0, self.judged)
+        return np.where(np.isnan(self.judged), scores + _REJECTED, portable.log(given))
+
+    @cached_property
+    def _ranked(self) -> tuple[Floats, Ints]:
+        """Scores of each design by each ranking (D, rankings, metrics), and which of these is the best one (D,)."""
         found = np.concatenate([one.scores(designs, self.metrics) for one, designs in self.designs])
         found = found.reshape(len(self.energy), -1, len(self.metrics))
-        best = portable.total(found).argmin(1)
-        return np.asarray(found[np.arange(len(found)), best])
+        return found, portable.total(found).argmin(1)
+
+    def candidates(self, objective: Objective, samples: int) -> tuple[Candidate | None, ...]:
+        """Each design by its best ranking; None for one that fits nowhere."""
+        found, best = self._ranked
+        every = found.shape[1]
+        chosen: list[Candidate | None] = []
+        for evaluator, designs in self.designs:
+            for first in range(0, len(designs.point), every):
+                at = first + int(best[len(chosen)])
+                fits = bool(np.isfinite(designs.latency[at]).all())
+                chosen.append(evaluator.candidate(designs, at, objective, samples) if fits else None)
+        return tuple(chosen)
 
 
 class SamplerProblem:
@@ -225,6 +257,16 @@ class Sampler(ABC):
                 setattr(self, name, value.copy() if value.ndim else value.item())
 
 
+@contextmanager
+def judged_by(judge: Judge) -> Iterator[None]:
+    """Within the block, searches of this thread ask `judge` what designs cost before their samplers are told."""
+    before = _JUDGE.set(judge)
+    try:
+        yield
+    finally:
+        _JUDGE.reset(before)
+
+
 class SampledSearch:
     """Runs a sampler: batches depend on nothing but the seed, their number, and what the sampler and the keeper of the best
     designs remember."""
@@ -291,6 +333,10 @@ class SampledSearch:
         answer = Answer(
             np.concatenate(energy), np.concatenate(latency), tuple(parts), problem.objective.metrics
         )
+        judge = _JUDGE.get()
+        if judge is not None and parts:
+            candidates = answer.candidates(problem.objective, problem.spent)
+            answer = replace(answer, judged=judge(candidates, answer.metrics))
         self.sampler.tell(asked, answer)
         return found
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.search.searcher import Searcher, SearchSetup
 
-__all__ = ["SEARCHERS", "adopt_sampler", "check_searcher", "groups_itself", "make_searcher"]
+__all__ = ["SEARCHERS", "adopt_sampler", "can_be_asked", "check_searcher", "groups_itself", "make_searcher"]
 
 #: name -> (module, class, one-line description). A new sampler is one file and one line here.
 SEARCHERS: dict[str, tuple[str, str, str]] = {
@@ -96,6 +96,16 @@ def check_searcher(name: str) -> None:
     if ":" in name:
         raise InputError(f"the sampler '{name}' is not known here", hint="pass its class: sampler=...")
     raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
+
+
+def can_be_asked(name: str) -> bool:
+    """Whether a search is a sampler's, whose proposals somebody else may judge."""
+    from baco.exploration.samplers.sampler import Sampler
+
+    if name in _OWN:
+        return True
+    module, cls, _ = SEARCHERS.get(name, ("", "", ""))
+    return bool(module) and issubclass(getattr(importlib.import_module(module), cls), Sampler)
 
 
 def groups_itself(name: str) -> bool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -375,3 +375,68 @@ def test_workers_do_not_run_the_users_script(tmp_path: Path) -> None:
 def test_a_measured_outcome_shows_itself_in_a_line() -> None:
     shown = repr(MeasuredOutcome(None, None, (), 1_000_000, 20, ("one failed",) * 300, "done"))
     assert shown == "<MeasuredOutcome 1,000,000 cycles in 0 rounds, 20 beyond the budget; 300 failures; done>"
+
+
+@pytest.mark.parametrize("sampler", ["random", "bayesian", "two-loop"])
+def test_what_is_told_as_predicted_is_what_optimize_finds(sampler: str, table: Path) -> None:
+    asked = baco.Study(table, SPACE, sampler=sampler, seed=1, samples=30, out="asked")
+    numbers = []
+    while (trial := asked.ask()) is not None:
+        numbers.append(trial.number)
+        assert all(one is None or one.accelerator in SPACE for one in trial.designs)
+        asked.tell(trial)
+    assert numbers == list(range(len(numbers)))
+    assert asked.samples == 30
+    alone = baco.Study(table, SPACE, sampler=sampler, seed=1, samples=30, out="alone").optimize(
+        progress=False
+    )
+    assert asked.best == alone.best
+
+
+class Listening(baco.Sampler):
+    """Two random designs at a time; keeps the scores that it is told."""
+
+    heard: ClassVar[list[np.ndarray[Any, Any]]] = []
+
+    def ask(self, rng: np.random.Generator) -> baco.Asked:
+        point = self.problem.hardware.random(2, rng)
+        return baco.Asked(self.problem.drawn(point, 1, rng), point)
+
+    def tell(self, asked: baco.Asked, answer: baco.Answer) -> None:
+        self.heard.append(answer.scores)
+
+
+def test_a_sampler_learns_what_it_is_told(table: Path) -> None:
+    Listening.heard.clear()
+    study = baco.Study(table, SPACE, sampler=Listening, seed=0, samples=6, out="told")
+    for values in (None, [5.0, None], [(7.0,), (2.0,)]):
+        trial = study.ask()
+        assert trial is not None
+        study.tell(trial, values)
+    assert study.ask() is None
+    predicted, some, all_told = Listening.heard
+    assert predicted.shape == some.shape == all_told.shape == (2, 1)
+    assert some[0, 0] == pytest.approx(math.log(5))
+    assert some[1, 0] > predicted.max() + 20, "a design that is out of question is worse than any"
+    assert all_told[:, 0] == pytest.approx([math.log(7), math.log(2)])
+
+
+def test_asking_ends_early_and_goes_on(table: Path) -> None:
+    study = baco.Study(table, SPACE, sampler="random", samples=200, out="early")
+    trial = study.ask()
+    assert trial is not None
+    with pytest.raises(InputError, match="trial 0 has not been told of"):
+        study.ask()
+    with pytest.raises(InputError, match=rf"the trial has {len(trial.designs)} designs"):
+        study.tell(trial, [1.0] * (len(trial.designs) + 1))
+    with pytest.raises(InputError, match="a positive number, or None"):
+        study.tell(trial, [-1.0] * len(trial.designs))
+    study.tell(trial)
+    study.ask()
+    study.stop()
+    assert 0 < study.samples < 200
+    with pytest.raises(InputError, match="nothing has been asked"):
+        study.tell(trial)
+    assert study.optimize(samples=5, progress=False).best.cost.edp > 0
+    with pytest.raises(InputError, match="the search 'gradient' judges its designs itself"):
+        baco.Study(table, SPACE, out="gradient").ask()

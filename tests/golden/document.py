@@ -23,6 +23,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         (
             "explore",
             "Study",
+            "Trial",
             "load_study",
             "Result",
             "Space",
