@@ -17,8 +17,8 @@ from baco.common.files import atomic_write, output_folder
 from baco.common.text import markdown_table, markdown_text
 from baco.exploration.candidate import CostModelName
 from baco.exploration.cost.choice import check_cost_model
+from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.samplers.searchers import make_searcher
-from baco.exploration.search.gradient import GradientSearch
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import load_space
 

@@ -30,8 +30,8 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.rest import rest_by_settings
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
+from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.samplers.searchers import make_searcher
-from baco.exploration.search.gradient import GradientSearch
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.search.settings import SettingsSearch
 from baco.exploration.space import load_space

@@ -87,12 +87,14 @@ def _bounded(digits: str) -> int:
     return int(digits)
 
 
-def to_json(value: Any) -> Any:
-    """Plain values of a dataclass or model: numpy's scalars become Python's, tuples lists."""
-    kind: Any = type(value)
-    return _adapter(kind).dump_python(
-        value, mode="json", warnings=False, fallback=lambda scalar: scalar.item()
-    )
+def to_json(value: Any, kind: Any = None) -> Any:
+    """Plain values of a dataclass or model: numpy's scalars become Python's, tuples lists.
+
+    Args:
+        kind: a base class of the value's, whose fields alone are wanted.
+    """
+    of: Any = kind or type(value)
+    return _adapter(of).dump_python(value, mode="json", warnings=False, fallback=lambda scalar: scalar.item())
 
 
 def from_json(kind: type[_T], data: object) -> _T:

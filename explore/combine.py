@@ -41,18 +41,16 @@ def lower_hull(energy: Floats, latency: Floats) -> NDArray[np.int64]:
     # the last vertex so far has the least energy so far: others that do not go below are none
     least = np.minimum.accumulate(energy[order])
     order = order[np.concatenate([[True], energy[order[1:]] < least[:-1]])] if len(order) else order
+    e, t = energy[order].tolist(), latency[order].tolist()
     hull: list[int] = []
-    for i in order.tolist():
+    for i in range(len(order)):
         while len(hull) >= 2:
             a, b = hull[-2], hull[-1]
-            turn = (latency[b] - latency[a]) * (energy[i] - energy[a]) - (energy[b] - energy[a]) * (
-                latency[i] - latency[a]
-            )
-            if turn > 0:
+            if (t[b] - t[a]) * (e[i] - e[a]) - (e[b] - e[a]) * (t[i] - t[a]) > 0:
                 break
             hull.pop()
         hull.append(i)
-    return np.array(hull, dtype=np.int64)
+    return np.asarray(order[hull], dtype=np.int64)
 
 
 def chain(energy: Sequence[Floats], latency: Sequence[Floats], counts: Sequence[float]) -> Chain | None:

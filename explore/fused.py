@@ -10,21 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, PlainSerializer
 
 from baco.compiler.network.steps import StepCost
-from baco.exploration._json import Json, listed, number
-from baco.exploration.operators import OperatorCost, operators_from_json, operators_to_json, total
+from baco.exploration._json import Amount, Count, listed
+from baco.exploration.operators import OperatorCost, total
 
 __all__ = ["FusedPrograms", "Fusion"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: Array side, accumulator KiB, scratchpad KiB, and whether there are row functions.
-Point = tuple[int, int, int, bool]
+Point = tuple[Count, Count, Count, bool]
+#: What networks do on accelerators; in files, a list of pairs.
+_Places = Annotated[
+    Mapping[Point, tuple[Count, ...]],
+    PlainSerializer(lambda places: [[list(point), list(ones)] for point, ones in places.items()]),
+    BeforeValidator(lambda pairs: {tuple(listed(at)): tuple(listed(ones)) for at, ones in listed(pairs)}),
+]
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class Fusion:
 
     groups: tuple[OperatorCost, ...]
     replaced: tuple[OperatorCost, ...]
-    runs: tuple[float, ...]
+    runs: tuple[Amount, ...]
 
     @cached_property
     def added(self) -> StepCost:
@@ -73,9 +80,21 @@ class FusedPrograms:
         points: accelerators, and the place in `choices` of what each network does there, in the order of their names.
     """
 
-    tasks: Mapping[str, int] = field(default_factory=dict)
+    tasks: Mapping[str, Count] = field(default_factory=dict)
     choices: Mapping[str, tuple[Fusion, ...]] = field(default_factory=dict)
-    points: Mapping[Point, tuple[int, ...]] = field(default_factory=dict)
+    points: _Places = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError (a damaged file) for parts that do not fit together."""
+        for name, ones in self.choices.items():
+            if any(len(one.runs) != self.tasks.get(name) for one in ones):
+                raise ValueError(f"the groups of {name} are not of its tasks")
+        numbers = tuple(len(self.choices[name]) for name in sorted(self.choices))
+        for places in set(self.points.values()):
+            if len(places) != len(numbers) or any(
+                one >= number for one, number in zip(places, numbers, strict=True)
+            ):
+                raise ValueError(f"{places!r} are no groups")
 
     def at(self, network: str, point: Point) -> Fusion | None:
         """What a network does on an accelerator; None without groups."""
@@ -123,50 +142,6 @@ class FusedPrograms:
         place = np.searchsorted(keys, asked).clip(0, max(0, len(keys) - 1))
         return np.where(keys[place] == asked, chosen[network][place] + 1, 0)
 
-    def to_json(self) -> Json:
-        """Plain values; `from_json` is the way back."""
-        return {
-            "tasks": dict(self.tasks),
-            "choices": {
-                name: [
-                    [operators_to_json(one.groups), operators_to_json(one.replaced), list(one.runs)]
-                    for one in ones
-                ]
-                for name, ones in self.choices.items()
-            },
-            "points": [[*point, list(places)] for point, places in self.points.items()],
-        }
-
-    @classmethod
-    def from_json(cls, data: Json) -> FusedPrograms:
-        """Inverse of `to_json`. Raises ValueError, KeyError or TypeError for anything else."""
-        tasks = {str(name): _whole(count) for name, count in data["tasks"].items()}
-        choices = {
-            str(name): tuple(
-                Fusion(
-                    operators_from_json(groups),
-                    operators_from_json(replaced),
-                    tuple(number(one) for one in listed(runs)),
-                )
-                for groups, replaced, runs in listed(ones)
-            )
-            for name, ones in data["choices"].items()
-        }
-        for name, ones in choices.items():
-            if not ones or any(len(one.runs) != tasks[name] for one in ones):
-                raise ValueError(f"the groups of {name} are not of its tasks")
-        points: dict[Point, tuple[int, ...]] = {}
-        for dim, accumulator, scratchpad, units, places in listed(data["points"]):
-            found = tuple(_whole(one) for one in listed(places))
-            if len(found) != len(choices) or any(
-                one >= len(choices[name]) for one, name in zip(found, sorted(choices), strict=True)
-            ):
-                raise ValueError(f"{places!r} are no groups")
-            if not isinstance(units, bool):
-                raise ValueError(f"{units!r} does not say whether there are row functions")
-            points[_whole(dim), _whole(accumulator), _whole(scratchpad), units] = found
-        return cls(tasks, choices, points)
-
 
 def _key(dim: Any, accumulator: Any, scratchpad: Any, units: Any) -> Any:
     """A number for each accelerator; no other for one whose sizes are infinite or no whole numbers."""
@@ -175,10 +150,3 @@ def _key(dim: Any, accumulator: Any, scratchpad: Any, units: Any) -> Any:
     side, acc, sp = (np.where(whole, one, 0).astype(np.int64) for one in sizes)
     key = (((side << 20) + acc << 20) + sp << 1) + np.asarray(units, dtype=np.int64)
     return np.where(whole, key, -1)
-
-
-def _whole(value: object) -> int:
-    found = number(value, 0)
-    if found != int(found):
-        raise ValueError(f"{value!r} is no whole number")
-    return int(found)

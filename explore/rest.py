@@ -12,16 +12,18 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.steps import StepCost
-from baco.exploration._json import Json, listed, number, reader, text
+from baco.exploration._json import Amount, Json, from_json, reader, to_json
 from baco.exploration.fused import FusedPrograms
-from baco.exploration.operators import OperatorCost, operators_from_json, operators_to_json, total
+from baco.exploration.operators import OperatorCost, total
 from baco.exploration.space import Choice, DesignSpace
 from baco.workloads.network import Task
 
@@ -35,12 +37,12 @@ Bools = NDArray[np.bool_]
 class SizedOperators:
     """Operators of a program on accelerators whose memories are at least so large (0: any)."""
 
-    accumulator_kib: float
-    scratchpad_kib: float
+    accumulator_kib: Amount
+    scratchpad_kib: Amount
     operators: tuple[OperatorCost, ...]
 
     #: (accumulator KiB, scratchpad KiB) of an accelerator that these are the operators of; not kept in files.
-    found_at: tuple[int, int] | None = field(default=None, compare=False)
+    found_at: Annotated[tuple[int, int] | None, Field(exclude=True)] = field(default=None, compare=False)
 
     @property
     def cost(self) -> StepCost:
@@ -66,7 +68,7 @@ class RestOfPrograms:
         fused: which operators run as one unit, by accelerator.
     """
 
-    weights: Mapping[str, float]
+    weights: Mapping[str, Amount]
     operators: Operators
     reasons: Mapping[str, str]
     with_units: OperatorsBySize = field(default_factory=dict)
@@ -235,52 +237,14 @@ class RestOfPrograms:
 
     def to_json(self) -> Json:
         """Plain values; `from_json` is the way back."""
-        found = {
-            "weights": dict(self.weights),
-            "operators": {
-                name: {str(side): operators_to_json(costs) for side, costs in by_side.items()}
-                for name, by_side in self.operators.items()
-            },
-            "reasons": dict(self.reasons),
-        }
-        if self.with_units:
-            found["with_units"] = {
-                name: {
-                    str(side): [
-                        [one.accumulator_kib, one.scratchpad_kib, operators_to_json(one.operators)]
-                        for one in ones
-                    ]
-                    for side, ones in by_side.items()
-                }
-                for name, by_side in self.with_units.items()
-            }
-        if self.fused.points:
-            found["fused"] = self.fused.to_json()
+        found: Json = to_json(self, RestOfPrograms)
         return found
 
-    @classmethod
+    @staticmethod
     @reader("the rest of its programs")
-    def from_json(cls, data: Json) -> RestOfPrograms:
+    def from_json(data: Json) -> RestOfPrograms:
         """Inverse of `to_json`. Raises InputError for anything else."""
-        return cls(
-            {str(name): number(one, 0) for name, one in data["weights"].items()},
-            {
-                str(name): {int(side): operators_from_json(costs) for side, costs in by_side.items()}
-                for name, by_side in data["operators"].items()
-            },
-            {str(name): text(one) for name, one in data["reasons"].items()},
-            {
-                str(name): {
-                    int(side): tuple(
-                        SizedOperators(number(acc, 0), number(sp, 0), operators_from_json(costs))
-                        for acc, sp, costs in listed(ones)
-                    )
-                    for side, ones in by_side.items()
-                }
-                for name, by_side in data.get("with_units", {}).items()
-            },
-            FusedPrograms.from_json(data["fused"]) if "fused" in data else FusedPrograms(),
-        )
+        return from_json(RestOfPrograms, data)
 
 
 @dataclass(frozen=True)

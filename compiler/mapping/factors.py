@@ -1,4 +1,4 @@
-"""Factors of whole numbers: primes, divisors, and all ways to write an extent as a product."""
+"""Factors of whole numbers: primes and divisors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from baco.common.portable import Ints
 
-__all__ = ["divisions", "divisors", "prime_powers"]
+__all__ = ["divisors", "prime_powers"]
 
 
 def prime_powers(number: int) -> list[tuple[int, int]]:
@@ -35,15 +35,3 @@ def divisors(number: int) -> Ints:
     for prime, exponent in prime_powers(number):
         found = np.outer(found, prime ** np.arange(exponent + 1)).ravel()
     return np.sort(found)
-
-
-@functools.lru_cache(maxsize=4096)
-def divisions(extent: int, parts: int) -> tuple[tuple[int, ...], ...]:
-    """Every way to write an extent as a product of so many factors, in order."""
-    if parts == 0:
-        return ((),) if extent == 1 else ()
-    return tuple(
-        (first, *others)
-        for first in divisors(extent).tolist()
-        for others in divisions(extent // first, parts - 1)
-    )

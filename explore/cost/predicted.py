@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import torch
@@ -160,21 +159,21 @@ class InstructionModel:
         cycles = np.full((len(self.sides), len(task)), np.inf)
         moved = np.zeros_like(cycles)
         allowed, macro = self._meant(task, genomes)
-        side, row = np.nonzero(allowed)
         batch = batch_of(self.problems.batch.take(torch.from_numpy(task)), genomes, self.space.double_buffer)
         packed = self.problems.packed(task, genomes)
         run = np.where(packed > 1, self._first[task] + packed - 2, task)
-        for start in range(0, len(row), _CHUNK):
-            s, b = side[start : start + _CHUNK], row[start : start + _CHUNK]
-            index = torch.from_numpy(b)
-            found = latency(
-                self._layers.take(torch.from_numpy(run[b])),
-                batch.take(index),
-                self._hardware.take(torch.from_numpy(s)),
-                torch.from_numpy(macro[s, b]),
-            )
-            cycles[s, b] = found.cycles.numpy() + self._before[run[b]]
-            moved[s, b] = found.bytes.numpy()
+        for kind in (False, True):  # apart, so that nothing need be picked out twice
+            side, row = np.nonzero(allowed & (macro == kind))
+            for start in range(0, len(row), _CHUNK):
+                s, b = side[start : start + _CHUNK], row[start : start + _CHUNK]
+                found = latency(
+                    self._layers.take(torch.from_numpy(run[b])),
+                    batch.take(torch.from_numpy(b)),
+                    self._hardware.take(torch.from_numpy(s)),
+                    torch.full((len(b),), kind),
+                )
+                cycles[s, b] = found.cycles.numpy() + self._before[run[b]]
+                moved[s, b] = found.bytes.numpy()
         return np.concatenate([cycles, moved, counts.a1_rows.numpy()[None], counts.a2_rows.numpy()[None]])
 
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
@@ -275,10 +274,11 @@ class InstructionModel:
     def _ordered(self, task: Ints, genomes: Genomes) -> Bools:
         """Whether the loops over DRAM are such as a macro runs them."""
         busy = ((genomes[:, T3] > 1) << np.arange(7)).sum(1)
-        product = self.product[task]
-        kinds, inverse = np.unique(np.stack([genomes[:, ORDER], busy, product]), axis=1, return_inverse=True)
-        fits = [_order_fits(int(order), int(loops), bool(one)) for order, loops, one in kinds.T]
-        return np.array(fits, dtype=np.bool_)[inverse.ravel()]
+        kind = (genomes[:, ORDER], busy, self.product[task].astype(np.int64))
+        unknown = np.unique(np.ravel_multi_index(kind, _FITS.shape)[_FITS[kind] < 0])
+        for order, loops, product in zip(*np.unravel_index(unknown, _FITS.shape), strict=True):
+            _FITS[order, loops, product] = _order_fits(int(order), int(loops), bool(product))
+        return np.asarray(_FITS[kind] > 0)
 
     def _meant(self, task: Ints, genomes: Genomes) -> tuple[Bools, Bools]:
         """The sides that mappings are predicted for, and those on which a macro runs them; (S, B) each.
@@ -453,7 +453,10 @@ def _able(layer: Layer, accelerator: Accelerator) -> bool:
     )
 
 
-@cache
+#: `_order_fits` by its arguments, 1 where it says yes, -1 where it has not been asked yet.
+_FITS = np.full((len(ORDERS), 1 << len(AXES), 2), -1, dtype=np.int8)
+
+
 def _order_fits(order: int, busy: int, product: bool) -> bool:
     """Whether the macros run loops over DRAM in an order.
 

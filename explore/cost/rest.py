@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -27,8 +28,11 @@ from baco.workloads.network import Network, Workload
 __all__ = ["ProgramsBeside", "rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
 
 
-def rest_in_space(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestOfPrograms:
-    """The rest of programs on the accelerators of a space, and on the machine to compare with."""
+def rest_in_space(
+    workload: Workload, space: DesignSpace, doing: Doing = silent, programs: ProgramsBeside | None = None
+) -> RestOfPrograms:
+    """The rest of programs on the accelerators of a space, and on the machine to compare with; `programs` as of
+    `rest_of_programs`."""
     machines = [reference_machine(space)]
     if False in space.units:
         machines += side_machines(space)
@@ -37,17 +41,19 @@ def rest_in_space(workload: Workload, space: DesignSpace, doing: Doing = silent)
         points = points.take(points.units)
         sizes = zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True)
         machines += [space.accelerator(*one, units=True) for one in sizes]
-    return rest_of_programs(workload, machines, doing)
+    return rest_of_programs(workload, machines, doing, programs)
 
 
-def rest_by_settings(workload: Workload, space: DesignSpace, doing: Doing = silent) -> RestBySettings:
+def rest_by_settings(
+    workload: Workload, space: DesignSpace, doing: Doing = silent, programs: ProgramsBeside | None = None
+) -> RestBySettings:
     """The rest of programs in a space with settings: `rest_in_space` for those of its base, and for others when asked.
 
     What a program does beside its layers is the same code whatever the settings are, so that it is lowered once for each array
     side and each size of memories that makes a difference, and only predicted anew.
     """
-    base = rest_in_space(workload, space, doing)
-    programs = ProgramsBeside(workload.networks)
+    programs = programs or ProgramsBeside(workload.networks)
+    base = rest_in_space(workload, space, doing, programs)
 
     def find(there: DesignSpace) -> RestOfPrograms:
         sides = {machine.dim: machine for machine in side_machines(there)}
@@ -75,10 +81,18 @@ def rest_by_settings(workload: Workload, space: DesignSpace, doing: Doing = sile
 
 
 class ProgramsBeside:
-    """What programs of networks do beside their layers, lowered once for all accelerators that differ in settings alone."""
+    """What programs of networks do beside their layers, lowered once for all accelerators that differ in settings alone.
 
-    def __init__(self, networks: Sequence[Network]) -> None:
-        self._networks = {one.name: one for one in networks}
+    Args:
+        keep: whether what is lowered is kept, of every accelerator that differs in more.
+
+    Attributes:
+        reasons: why a network cannot become a program, by name, of those that were asked about.
+    """
+
+    def __init__(self, networks: Sequence[Network], *, keep: bool = True) -> None:
+        self._networks, self._keep = {one.name: one for one in networks}, keep
+        self.reasons: dict[str, str] = {}
         self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
         self._lowered: dict[tuple[str, int, Accelerator], LoweredNetwork] = {}
         self._predicted: dict[tuple[str, Accelerator], tuple[OperatorCost, ...]] = {}
@@ -102,13 +116,15 @@ class ProgramsBeside:
         if name not in self._parts:
             try:
                 self._parts[name] = sketches(self._networks[name])
-            except BacoError:
-                self._parts[name] = []
+            except BacoError as error:
+                self._parts[name], self.reasons[name] = [], error.message
         return self._parts[name]
 
     def _lowering(
         self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
     ) -> LoweredNetwork:
+        if not self._keep:
+            return lower_network(network, machine, no_schedule)
         coded = machine.as_coded  # what is kept is a matter of nothing else
         if (name, part, coded) not in self._lowered:
             self._lowered[name, part, coded] = lower_network(network, coded, no_schedule)
@@ -116,17 +132,23 @@ class ProgramsBeside:
 
 
 def rest_of_programs(
-    workload: Workload, machines: Iterable[Accelerator], doing: Doing = silent
+    workload: Workload,
+    machines: Iterable[Accelerator],
+    doing: Doing = silent,
+    programs: ProgramsBeside | None = None,
 ) -> RestOfPrograms:
     """The rest of the programs of a workload on accelerators that differ in what matters by their sides and by whether
     they have row functions only, those that have in what their memories hold besides.
 
     Networks that are no programs (operators that cannot be run, say) are named with the reason; what their host operators
     take is estimated from the graph (`baco.exploration.cost.host`).
+
+    Args:
+        programs: of the workload, where somebody else will ask about them too.
     """
+    programs = programs or ProgramsBeside(workload.networks, keep=False)
     operators: dict[str, dict[int, tuple[OperatorCost, ...]]] = {}
     units: dict[str, dict[int, tuple[SizedOperators, ...]]] = {}
-    reasons: dict[str, str] = {}
     by_side: dict[int, Accelerator] = {}
     sized: dict[int, list[Accelerator]] = {}
     for machine in machines:
@@ -134,33 +156,21 @@ def rest_of_programs(
             sized.setdefault(machine.dim, []).append(machine)
         else:
             by_side.setdefault(machine.dim, machine)
-    networks, lowered = workload.networks, 0
-    for network in workload.networks:
-        doing(f"reading {network.name} as a program")
-        parts: list[tuple[float, QuantisedNetwork]] = []
-        try:
-            parts = sketches(network)
-        except BacoError as error:
-            reasons[network.name] = error.message
+    # how many memories make a difference to row functions is found out on the way
+    lowered, total = itertools.count(), None if sized else len(by_side) * len(workload.networks)
+    for name in (network.name for network in workload.networks):
+        doing(f"reading {name} as a program")
+        programs.parts(name)
 
-        def costs(
-            machine: Accelerator,
-            network: Network = network,
-            parts: Sequence[tuple[float, QuantisedNetwork]] = parts,
-        ) -> tuple[OperatorCost, ...]:
-            nonlocal lowered
-            # how many memories make a difference to row functions is found out on the way
-            doing("operators beside the layers", lowered, None if sized else len(by_side) * len(networks))
-            lowered += 1
-            if not parts:
-                return tuple(host_costs(network, machine))
-            return _merged((times, rest_costs(one, machine)) for times, one in parts)
+        def costs(machine: Accelerator, name: str = name) -> tuple[OperatorCost, ...]:
+            doing("operators beside the layers", next(lowered), total)
+            return programs.costs(name, machine)
 
-        operators[network.name] = {side: costs(machine) for side, machine in by_side.items()}
+        operators[name] = {side: costs(machine) for side, machine in by_side.items()}
         if sized:
-            units[network.name] = {side: _by_size(ones, costs) for side, ones in sized.items()}
+            units[name] = {side: _by_size(ones, costs) for side, ones in sized.items()}
     weights = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
-    return RestOfPrograms(weights, operators, reasons, units)
+    return RestOfPrograms(weights, operators, dict(programs.reasons), units)
 
 
 def _by_size(

@@ -21,7 +21,6 @@ _FILES: dict[str, Callable[[ReportData], str | bytes]] = {
     "best/mappings.yaml": mappings_yaml,
     "best/mappings.csv": mappings_csv,
     "candidates.parquet": candidates_parquet,
-    "report.html": page_html,
 }
 
 
@@ -47,5 +46,8 @@ def write_report(data: ReportData, out: str | Path) -> list[Path]:
     for name, content in pareto_figures(data).items():
         atomic_write(folder / name, content)
         paths.append(folder / name)
+    # what waits for neighbours of the best design comes last: another process may be at them yet
+    atomic_write(folder / "report.html", page_html(data))
+    paths.append(folder / "report.html")
     atomic_write(folder / "summary.json", summary_json(data))
     return [folder / "summary.json", *paths]

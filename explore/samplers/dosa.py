@@ -33,10 +33,10 @@ from baco.exploration.cost.genome import (
     trivial,
 )
 from baco.exploration.cost.reference import access_counts, total_energy
+from baco.exploration.samplers.relaxed import log_spatial, relaxed_mappings
 from baco.exploration.samplers.sampler import Answer, Asked, Sampler, SamplerProblem
 from baco.exploration.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
 from baco.exploration.search.focus import EXPONENTS
-from baco.exploration.search.relaxed import log_spatial, relaxed_mappings
 
 #: Descent steps of one start (published), between two roundings, and in one batch at most.
 START_STEPS, ROUNDING_STEPS, _BATCH_STEPS = 1490, 298, 149

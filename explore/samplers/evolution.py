@@ -1,8 +1,8 @@
 """Evolution of programs (Ansor, section 5.1): mutation, crossover by layers, parents in proportion to fitness.
 
-A program is a mapping for each layer, and runs on the least accelerator that holds these. What rules of sketches leave open on an array
-(tiles, orders, copies, dataflow or macro; `baco.compiler.mapping.sketches`) is what rows of mappings say
-(`baco.exploration.cost.genome`); they are built and changed as the main searcher does.
+A program is a mapping for each layer, and runs on the least accelerator that holds these. What is open of a program on an array
+(tiles, orders, copies, dataflow or macro) is what rows of mappings say (`baco.exploration.cost.genome`); they are built and changed
+as the main searcher does.
 """
 
 from __future__ import annotations

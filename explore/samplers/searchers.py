@@ -17,14 +17,14 @@ __all__ = ["SEARCHERS", "adopt_sampler", "can_be_asked", "check_searcher", "grou
 #: name -> (module, class, one-line description). A new sampler is one file and one line here.
 SEARCHERS: dict[str, tuple[str, str, str]] = {
     "gradient": (
-        "baco.exploration.search.gradient",
+        "baco.exploration.samplers.descent",
         "GradientSearch",
-        "one-loop gradient descent, then exact combination and local search (default)",
+        "one loop: local search and exact combination, with the reference model gradient descent too (default)",
     ),
     "local": (
         "baco.exploration.search.local_search",
         "LocalSearch",
-        "the main searcher without gradient descent",
+        "the same without gradient descent in any case",
     ),
     "random": (
         "baco.exploration.samplers.random",

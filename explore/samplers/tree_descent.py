@@ -1,6 +1,6 @@
 """Tile sizes of a structure by gradient descent: the search of this project, over trees.
 
-As for mappings of one operator (`baco.exploration.search.gradient`), factors are relaxed to positive numbers whose logarithms are
+As for mappings of one operator (`baco.exploration.samplers.descent`), factors are relaxed to positive numbers whose logarithms are
 variables, many starts in one batch, and what analyses say of them (`baco.compiler.mapping.tree_cost`, `baco.compiler.mapping.footprint`, which
 take tensors) falls along its gradient: the logarithm of the cycles, and what tiles hold beyond a memory, or loops run beyond a
 dimension or its instances. Where a start ends, sizes are rounded one after the other to the nearest that may still follow.

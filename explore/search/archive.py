@@ -143,10 +143,11 @@ class Archive:
             mixed = (genomes.astype(np.uint64) * _MIX).sum(1, dtype=np.uint64)
             mixed ^= mixed >> np.uint64(29)
             mixed *= np.uint64(0xBF58476D1CE4E5B9)
+            own = mixed + task.astype(np.uint64) * _MIX[0]
         slot = (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
         mark = (mixed & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         result = self._tried[task, slot] != mark
-        _, first = np.unique(np.stack([task.astype(np.uint64), mixed]), axis=1, return_index=True)
+        _, first = np.unique(own, return_index=True)
         once = np.zeros(len(genomes), dtype=np.bool_)
         once[first] = True
         self._tried[task, slot] = mark

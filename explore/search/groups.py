@@ -8,7 +8,6 @@ there those groups are taken that together lower the objective most. From then o
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.common.companion import ask
-from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_choice import group_options
 from baco.compiler.network.groups import (
@@ -33,7 +31,7 @@ from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.model import CostModel
-from baco.exploration.cost.rest import no_schedule, sketches
+from baco.exploration.cost.rest import ProgramsBeside, no_schedule
 from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
@@ -41,7 +39,6 @@ from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import EXPONENTS
-from baco.exploration.search.gradient import GROUPED_AFTER
 from baco.exploration.search.group_gains import (
     Judge,
     PossibleGroup,
@@ -50,11 +47,11 @@ from baco.exploration.search.group_gains import (
     plain_name,
     taken_groups,
 )
-from baco.exploration.search.local_search import LocalSearch
+from baco.exploration.search.local_search import GROUPED_AFTER, LocalSearch
 from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace
-from baco.workloads.network import Network, Task, Workload
+from baco.workloads.network import Network, Task
 
 __all__ = [
     "Grouping",
@@ -79,6 +76,7 @@ class Grouping:
 
     Args:
         rest: of programs without such.
+        programs: of the same networks.
         setup: of the search; its cost model knows of no groups.
         doing: told what is being done.
 
@@ -90,10 +88,10 @@ class Grouping:
     """
 
     def __init__(
-        self, rest: RestOfPrograms, workload: Workload, setup: SearchSetup, doing: Doing = silent
+        self, rest: RestOfPrograms, programs: ProgramsBeside, setup: SearchSetup, doing: Doing = silent
     ) -> None:
         self._rest, self._setup, self._doing = rest, setup, doing
-        self._parts = _parts(workload)
+        self._parts = {name: programs.parts(name) for name in rest.networks}
         self.needed = any(groups_of(part) for one in self._parts.values() for _, part in one)
         self.decided: tuple[RestOfPrograms, bool] | None = None if self.needed else (rest, False)
         # what groups cost depends on no mapping: it is found while the first samples are
@@ -225,15 +223,6 @@ def _decided(
     return replace(
         rest, fused=FusedPrograms(counts, {name: tuple(ones) for name, ones in choices.items()}, placed)
     )
-
-
-def _parts(workload: Workload) -> dict[str, _Parts]:
-    """Integer networks, by the name of the network."""
-    found = {}
-    for network in workload.networks:
-        with contextlib.suppress(BacoError):  # it cannot become a program, as `rest.reasons` says
-            found[network.name] = sketches(network)
-    return found
 
 
 def _found(

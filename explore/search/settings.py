@@ -1,6 +1,6 @@
 """The main searcher in a space with settings: descent along the settings between stretches of search with fixed ones.
 
-With fixed settings a space is like any other, and the main searcher works on it as it does (`baco.exploration.search.gradient`). Every
+With fixed settings a space is like any other, and the main searcher works on it as it does (`baco.exploration.search.local_search`). Every
 now and then the mappings of its leading designs are evaluated with neighbouring values of one setting after the other, or of
 the few that make a memory faster together; each time all accelerators are scanned with them, since sizes follow settings
 (the interface of a faster memory takes area). Where a neighbour is better, that is the next place, until none is; then the
@@ -21,7 +21,7 @@ from baco.common.portable import Ints
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.genome import Genomes
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.search.local_search import LocalSearch
 from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import Choice
@@ -56,7 +56,7 @@ class SettingsSearch:
         improved: whether one of those before was an improvement.
     """
 
-    def __init__(self, setup: SearchSetup, kind: type[GradientSearch]) -> None:
+    def __init__(self, setup: SearchSetup, kind: type[LocalSearch]) -> None:
         self.setup, self.kind = setup, kind
         self.choice: Choice = setup.space.chosen
         self._setups: dict[Choice, SearchSetup] = {}
@@ -143,10 +143,7 @@ class SettingsSearch:
         old = self.inner
         if self.place != self.choice:
             inner = self.kind(self._at(self.place))
-            inner.random, inner.batches, inner.last_front = old.random, old.batches, old.last_front
-            inner.proposals.random = old.random
-            inner.spent, inner.spent_descending = old.spent, old.spent_descending
-            inner.selector.ratio = old.selector.ratio
+            inner.go_on_from(old)
             sizes = [len(one) for one in old.archive.genomes]
             task, rows = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(old.archive.genomes)
             room = int(min(len(rows), max(0, inner._left())))

@@ -37,10 +37,13 @@ _AFTER, _SHARE, _LEAST = 1000, 0.35, 400
 _AHEAD = 400
 #: How far (in ln of the objective) behind the best a point may be to be worth it.
 _WITHIN = 0.08
-#: Of the compiler's schedules of a layer, how many are looked at; layers in one step.
+#: Of the compiler's schedules of a layer, how many are looked at; layers whose schedules a companion works out at once.
 _SCHEDULES, _SLICE = 3, 6
-#: Rounds of descent at most, and layers in one step of it.
-_ROUNDS, _DESCENT_SLICE = 4, 8
+#: Layers in one step: of compiling by style (explicit ones are slow to choose), and of descent.
+_COMPILED: dict[Style, int] = {"macro": 24, "auto": 6}
+_DESCENT_SLICE = 32
+#: Rounds of descent at most.
+_ROUNDS = 4
 
 
 class TilingFinish:
@@ -142,8 +145,10 @@ class TilingFinish:
         point: Point = (job["point"][0], job["point"][1], job["point"][2])
         first, last = job["layer"], len(self.archive.tasks)
         if job["round"] == 0:
-            layers = range(first, min(last, first + _SLICE))
-            spent = self._compile(point, layers, left)
+            # explicit schedules are no beginning for a descent of tilings
+            style: Style = "macro" if job["descend"] else "auto"
+            layers = range(first, min(last, first + _COMPILED[style]))
+            spent = self._compile(point, style, layers, left)
         else:
             layers = range(first, min(last, first + _DESCENT_SLICE))
             spent = self._descend(point, focus.energy * job["ratio"] / focus.latency, layers, left)
@@ -174,12 +179,11 @@ class TilingFinish:
 
     # -- the compiler's schedules ------------------------------------------------------------------------
 
-    def _compile(self, point: Point, layers: range, left: float) -> int:
-        assert self.job is not None
-        # explicit ones are slow to choose, and no beginning for a descent of tilings
-        style: Style = "macro" if self.job["descend"] else "auto"
-        side, known = int(point[0]), self._asked.pop((point, style, layers.start), None)
-        found = (known or self._schedules(point, style, layers.start)).get()
+    def _compile(self, point: Point, style: Style, layers: range, left: float) -> int:
+        side, found = int(point[0]), list[list[Genomes]]()
+        for first in layers[::_SLICE]:
+            known = self._asked.pop((point, style, first), None)
+            found += (known or self._schedules(point, style, first)).get()
         mine = [task for task in layers if task in self._tasks]
         tasks = [task for task, ones in zip(mine, found, strict=True) for _ in ones]
         rows = [row for ones in found for row in ones]

@@ -30,7 +30,7 @@ _WAL_HEADER_BYTES = 32
 STUDY = Format(
     name="the study",
     application_id=0x6261636F,  # "baco" in ASCII
-    version=4,
+    version=5,
     schema="""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest TEXT NOT NULL);
 CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL, digest TEXT NOT NULL);

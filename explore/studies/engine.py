@@ -51,6 +51,7 @@ from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.workloads.network import Workload
 
 if TYPE_CHECKING:
+    from baco.exploration.cost.rest import ProgramsBeside
     from baco.exploration.search.groups import Grouping
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
@@ -256,8 +257,12 @@ def _prepared(
     objective, seed, name = study.objective, study.setup["seed"], study.cost_model
     tasks, layers = workload.tasks, layers_of_tasks(workload.tasks, workload)
     known, rest = study.rest, None
+    programs = None
     if study.setup["whole"]:
-        space, rest = programs_beside(study, workload, space, told.note, told.doing)
+        from baco.exploration.cost.rest import ProgramsBeside  # loads the compiler
+
+        programs = ProgramsBeside(workload.networks, keep=bool(space.settings))
+        space, rest = programs_beside(study, workload, space, programs, told.note, told.doing)
         if known is not None:
             study.rest = rest
     short = shortfall(space)
@@ -275,13 +280,13 @@ def _prepared(
         proven_none = impossible(limits_of(tasks, space, compiled, fused=True))
     grouping = None
     setup = SearchSetup(tasks, space, objective, budget.evaluations, seed, None, tuple(blocks))
-    if rest is not None and (known is None or study.undecided):
+    if rest is not None and programs is not None and (known is None or study.undecided):
         far = proven_none is not None
         if study.fusion and not far:
-            rest, far, grouping = _fused(rest, workload, setup, study.setup["searcher"], told)
+            rest, far, grouping = _fused(rest, programs, workload, setup, study.setup["searcher"], told)
         if known is None:
-            programs = DecidedPrograms(rest, space.search_units, far)
-            study.keep_programs(programs, open=grouping is not None)
+            found = DecidedPrograms(rest, space.search_units, far)
+            study.keep_programs(found, open=grouping is not None)
     model = make_cost_model(name, layers, space, rest)
     decide = None if grouping is None else grouping.decide
     ready = _Ready(dataclasses.replace(setup, model=model, grouping=decide), compiled, proven_none, grouping)
@@ -291,7 +296,12 @@ def _prepared(
 
 
 def _fused(
-    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, searcher: str, told: Told
+    rest: RestOfPrograms,
+    programs: ProgramsBeside,
+    workload: Workload,
+    setup: SearchSetup,
+    searcher: str,
+    told: Told,
 ) -> tuple[RestOfPrograms, bool, Grouping | None]:
     """The programs with operators that run as one unit where that is better, and whether nothing is near the constraints; or
     without, and what is to decide when the search has begun."""
@@ -304,9 +314,9 @@ def _fused(
     model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), setup.space, rest)
     without = dataclasses.replace(setup, model=model)
     if groups_itself(searcher):
-        grouping = Grouping(rest, workload, without, told.say)
+        grouping = Grouping(rest, programs, without, told.say)
         return rest, False, grouping if grouping.needed else None
-    return *Grouping(rest, workload, without, told.doing).decide_first(), None
+    return *Grouping(rest, programs, without, told.doing).decide_first(), None
 
 
 def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:

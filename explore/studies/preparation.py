@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from baco.common.door import argument, words
 from baco.common.errors import InfeasibleError, InputError, Location, StorageError
@@ -20,6 +21,9 @@ from baco.exploration.serialize import workload_to_json
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Task, Workload
+
+if TYPE_CHECKING:
+    from baco.exploration.cost.rest import ProgramsBeside
 
 __all__ = ["already_there", "describe_setup", "made_now", "opened_study", "programs_beside", "units_may_pay"]
 
@@ -167,7 +171,12 @@ def _differences(study: StudyRecord, record: SetupRecord, tasks: Sequence[Task])
 
 
 def programs_beside(
-    study: StudyRecord, workload: Workload, space: DesignSpace, note: Callable[[str], None], doing: Doing
+    study: StudyRecord,
+    workload: Workload,
+    space: DesignSpace,
+    programs: ProgramsBeside,
+    note: Callable[[str], None],
+    doing: Doing,
 ) -> tuple[DesignSpace, RestOfPrograms]:
     """What the programs of a study's networks do beside the tasks, as it was found before, or found now and without groups; and
     the space, without row functions where these cannot pay.
@@ -179,7 +188,7 @@ def programs_beside(
         from baco.exploration.cost.rest import rest_by_settings, rest_in_space  # loads the compiler
 
         find = rest_by_settings if space.settings else rest_in_space
-        rest = find(workload, space, doing)
+        rest = find(workload, space, doing, programs)
     for name, reason in rest.reasons.items():
         if any(rest.operators[name].values()):
             note(

@@ -11,7 +11,7 @@ def test_what_a_search_depends_on_is_found_through_imports_and_names() -> None:
     assert {
         "baco.exploration.samplers.searchers",
         "baco.exploration.cost.predicted",
-        "baco.exploration.search.gradient",
+        "baco.exploration.samplers.descent",
     } <= behind
     assert {
         "baco.compiler.latency.model",

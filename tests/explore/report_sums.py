@@ -44,8 +44,7 @@ def raw_headline(study: StudyRecord, candidate: Candidate) -> tuple[float, float
         kept = study.rest.to_json()
         for network, weight in zip(workload.networks, workload.weights, strict=True):
             rows, inside = _rows(kept, network.name, machine)
-            for _, _, _, runs, taken, fixed, accumulator, scratchpad, _ in rows:
-                assert runs > 0
+            for taken, fixed, accumulator, scratchpad, _ in rows:
                 cycles.append(weight * taken)
                 energy.append(weight * _energy(machine, taken, fixed, accumulator, scratchpad))
             places = [n for n, task in enumerate(candidate.tasks) if task.network == network.name]
@@ -58,24 +57,25 @@ def raw_headline(study: StudyRecord, candidate: Candidate) -> tuple[float, float
 
 
 def _rows(kept: Any, network: str, machine: Accelerator) -> tuple[list[list[Any]], list[float]]:
-    """Rows of what a network's program does beside its layers on a machine, groups included; runs of its tasks in groups."""
+    """Costs of what a network's program does beside its layers on a machine, groups included; runs of its tasks in groups."""
     sizes = machine.accumulator_kib, machine.scratchpad_kib
     units = machine.features.row_functions
     rows = kept["operators"][network][str(machine.dim)] if not units else []
     if units:
-        for accumulator, scratchpad, ones in kept["with_units"][network][str(machine.dim)]:
-            if accumulator <= sizes[0] and scratchpad <= sizes[1]:
-                rows = ones  # of those that fit, the last holds
-    fused = kept.get("fused", {"points": [], "choices": {}})
-    for dim, accumulator, scratchpad, has_units, places in fused["points"]:
-        if (dim, accumulator, scratchpad, has_units) != (machine.dim, *sizes, units):
+        for one in kept["with_units"][network][str(machine.dim)]:
+            if one["accumulator_kib"] <= sizes[0] and one["scratchpad_kib"] <= sizes[1]:
+                rows = one["operators"]  # of those that fit, the last holds
+    assert all(one["runs"] > 0 for one in rows)
+    costs, fused = [one["cost"] for one in rows], kept["fused"]
+    for point, places in fused["points"]:
+        if tuple(point) != (machine.dim, *sizes, units):
             continue
         if network in fused["choices"]:
             place = places[sorted(fused["choices"]).index(network)]
-            groups, replaced, inside = fused["choices"][network][place]
-            negative = [[*one[:3], one[3], *(-value for value in one[4:])] for one in replaced]
-            return [*rows, *negative, *groups], inside
-    return rows, []
+            fusion = fused["choices"][network][place]
+            negative = [[-value for value in one["cost"]] for one in fusion["replaced"]]
+            return [*costs, *negative, *(one["cost"] for one in fusion["groups"])], fusion["runs"]
+    return costs, []
 
 
 def _energy(

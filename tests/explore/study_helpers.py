@@ -17,8 +17,8 @@ from baco.accel.presets import load_accelerator
 from baco.exploration.candidate import BatchSummary, Candidate
 from baco.exploration.objective import Objective
 from baco.exploration.records import ProvenanceRecord
-from baco.exploration.samplers import searchers
-from baco.exploration.search import finish, gradient, tiling_finish
+from baco.exploration.samplers import descent, searchers
+from baco.exploration.search import finish, tiling_finish
 from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.constraints import Constraints
@@ -41,8 +41,8 @@ def early_phases() -> Iterator[None]:
     """Searches come to every phase within some 300 samples."""
     with contextlib.ExitStack() as stack:
         for module, name, samples in (
-            (gradient, "_WARM_UP", 20),
-            (gradient, "_STARTS", 2),
+            (descent, "_WARM_UP", 20),
+            (descent, "_STARTS", 2),
             (tiling_finish, "_AFTER", 80),
             (tiling_finish, "_LEAST", 40),
             (finish, "_AFTER", 200),

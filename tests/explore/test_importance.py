@@ -8,7 +8,7 @@ import pytest
 from baco.exploration.cost.bound import compulsory_bound, compulsory_costs
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.objective import Objective
-from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import load_space
 from baco.workloads.inputs.load import load_network

@@ -94,7 +94,7 @@ def test_json_round_trip_and_what_is_none() -> None:
     assert RestOfPrograms.from_json(rest.to_json()) == rest
     assert RestOfPrograms.from_json(rest.without_units().to_json()) == rest.without_units() != rest
     record = rest.to_json()
-    record["operators"][rest.networks[0]]["16"][0][3] = -1
+    record["operators"][rest.networks[0]]["16"][0]["runs"] = -1
     with pytest.raises(InputError):
         RestOfPrograms.from_json(record)
 

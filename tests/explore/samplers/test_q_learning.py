@@ -14,7 +14,7 @@ from baco.bench.directions import YOLO, converged, yolo_layer
 from baco.common.portable import Floats
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.contraction import convolution, matmul
-from baco.compiler.mapping.factors import divisions, prime_powers
+from baco.compiler.mapping.factors import prime_powers
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.samplers.q_learning import (
     METHODS,
@@ -31,10 +31,14 @@ SPACE = DirectionSpace(yolo_layer(7), MACHINE)
 
 
 def test_published_counts() -> None:
-    """1024 in four parts; a product of 1024 cubed; six directions, each both ways, between four parts."""
-    assert len(set(divisions(1024, 4))) == len(divisions(1024, 4)) == 286
-    product = matmul(1024, 1024, 1024)
-    assert math.prod(len(divisions(extent, 4)) for extent in product.extents.values()) == 23_393_656
+    """1024 in four parts, whose primes are shared out one by one; a product of 1024 cubed; six directions, each both ways,
+    between four parts."""
+    ways = {
+        extent: math.prod(math.comb(n + 3, 3) for _, n in prime_powers(extent))
+        for extent in matmul(1024, 1024, 1024).extents.values()
+    }
+    assert ways == {1024: 286}
+    assert ways[1024] ** 3 == 23_393_656
     space = DirectionSpace(yolo_layer(7), MACHINE)
     four = [one for one in space.directions if list(space.loops)[one.loop] == "K" and one.loop >= 0]
     assert len({frozenset((one.up, one.down)) for one in four}) == 6
@@ -55,16 +59,6 @@ def test_loops_of_a_convolution() -> None:
     assert spatial == {"N": 2, "P": 8, "Q": 8, "K": 6}
     assert {name: one.extents[name] for name in one.reduction} == {"R": 3, "S": 3, "C": 4}
     assert {access.operand for access in one.inputs} == {"I", "W"}
-
-
-@pytest.mark.parametrize(("extent", "parts"), [(1, 3), (7, 2), (12, 3), (96, 4), (97, 4), (360, 3)])
-def test_splits(extent: int, parts: int) -> None:
-    """Primes are shared out to parts independently of each other."""
-    found = divisions(extent, parts)
-    ways = math.prod(math.comb(n + parts - 1, parts - 1) for _, n in prime_powers(extent))
-    assert len(found) == len(set(found)) == ways
-    assert {math.prod(one) for one in found} == {extent}
-    assert math.prod(prime**count for prime, count in prime_powers(extent)) == extent
 
 
 def test_neighbours_keep_the_loops() -> None:

@@ -8,7 +8,7 @@ import pytest
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.certificate import certify
 from baco.exploration.objective import Objective
-from baco.exploration.search.gradient import GradientSearch
+from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.search.searcher import BatchResult, SearchSetup
 from baco.exploration.space import load_space
 from tests.explore.study_helpers import small_space, small_workload

@@ -245,15 +245,15 @@ def _changed(data: Json, change: str) -> Json:
     found: Json = {**data, "fused": {**data["fused"]}}
     fused = found["fused"]
     if change == "choice":
-        fused["points"] = [[8, 8, 64, False, [9999]]]
+        fused["points"] = [[[8, 8, 64, False], [9999]]]
     elif change == "units":
-        fused["points"] = [[8, 8, 64, 0, [0]]]
+        fused["points"] = [[[8, 8, 64, 0], [0]]]
     elif change == "tasks":
         fused["tasks"] = dict.fromkeys(fused["tasks"], 3)
     elif change == "side":
-        fused["points"] = [[8.5, 8, 64, False, [0]]]
+        fused["points"] = [[[8.5, 8, 64, False], [0]]]
     else:
-        del fused["points"]
+        fused["points"] = {"8": 0}
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,71 +46,70 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=list(SPACES))
-def space(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(params=[200, pytest.param(600, marks=pytest.mark.slow)])
 def samples(request: pytest.FixtureRequest) -> int:
     """Of a search, thrice as many with the slow tests."""
     return int(request.param)
 
 
-def test_determinism(name: str, space: str, samples: int) -> None:
-    conformance.check_determinism(lambda setup: make(name, setup), setup_in(name, space, samples))
-
-
-def test_state(name: str, space: str, samples: int) -> None:
-    conformance.check_state(lambda setup: make(name, setup), setup_in(name, space, 5 * samples // 2))
-
-
-def test_budget(name: str, space: str, samples: int) -> None:
-    conformance.check_budget(lambda setup: make(name, setup), setup_in(name, space, samples))
-
-
-def test_tiny_budgets(name: str, space: str) -> None:
-    conformance.check_tiny_budgets(lambda setup: make(name, setup), setup_in(name, space, 1))
-
-
-def test_costs_and_bounds_with_another_base(name: str, space: str, samples: int) -> None:
-    """All that a base has is charged for: areas of candidates are those of their accelerators, also at a bound."""
+def other_base(setup: SearchSetup) -> SearchSetup:
+    """On accelerators that have more of everything than the space's own."""
     base = load_accelerator("gemmini-default").replace(
         scratchpad_banks=8, dma_requests=64, execute_queue=32, counters=16, features={"loop_conv": False}
     )
-    setup = setup_in(name, space, samples)
-    setup = dataclasses.replace(setup, space=dataclasses.replace(setup.space, base=base))
-    conformance.check_constraints(lambda s: make(name, s), setup, recompute(name))
+    return dataclasses.replace(setup, space=dataclasses.replace(setup.space, base=base))
 
 
-def test_more_budget(name: str) -> None:
-    conformance.check_more_budget(lambda setup: make(name, setup), setup_in(name, "gemmini", 500))
-
-
+#: What is checked, with how many times the samples of a search (none: so few that a batch is too large).
+CHECKS: dict[str, tuple[Callable[[conformance.Make, SearchSetup, conformance.Recompute], None], float]] = {
+    "determinism": (lambda make, setup, _: conformance.check_determinism(make, setup), 1),
+    "state": (lambda make, setup, _: conformance.check_state(make, setup), 2.5),
+    "budget": (lambda make, setup, _: conformance.check_budget(make, setup), 1),
+    "more budget": (lambda make, setup, _: conformance.check_more_budget(make, setup), 2.5),
+    "tiny budgets": (lambda make, setup, _: conformance.check_tiny_budgets(make, setup), 0),
+    "constraints": (conformance.check_constraints, 1),
+    # all that a base has is charged for: areas of candidates are those of their accelerators, also at a bound
+    "constraints, another base": (
+        lambda make, setup, cost: conformance.check_constraints(make, other_base(setup), cost),
+        1,
+    ),
+}
 OBJECTIVES = ("edp", "latency,energy", "area", "edap")
 
 
-def _searched() -> list[Any]:
-    """Every searcher, space and objective; each searcher's own objective on each space is no slow test."""
+def spread(options: Sequence[str]) -> list[Any]:
+    """Every searcher in every space with every option; one of the options in each space is no slow test."""
     found = []
     for number, name in enumerate(("fake", *searchers.SEARCHERS)):
         for place, space in enumerate(SPACES):
-            for index, objective in enumerate(OBJECTIVES):
-                marks = [] if index == (number + place) % len(OBJECTIVES) else [pytest.mark.slow]
-                found.append(pytest.param(name, space, objective, marks=marks))
+            for index, option in enumerate(options):
+                marks = [] if index == (number + place) % len(options) else [pytest.mark.slow]
+                found.append(pytest.param(name, space, option, marks=marks))
     return found
 
 
-@pytest.mark.parametrize(("name", "space", "objective"), _searched())
+def alternating() -> list[Any]:
+    """Every searcher in every space with every check; each in one of the spaces is no slow test."""
+    return [
+        pytest.param(
+            name, space, check, marks=[] if (number + place + index) % len(SPACES) else [pytest.mark.slow]
+        )
+        for number, name in enumerate(("fake", *searchers.SEARCHERS))
+        for place, space in enumerate(SPACES)
+        for index, check in enumerate(CHECKS)
+    ]
+
+
+@pytest.mark.parametrize(("name", "space", "check"), alternating())
+def test_conformance(name: str, space: str, check: str, samples: int) -> None:
+    call, times = CHECKS[check]
+    call(lambda setup: make(name, setup), setup_in(name, space, int(times * samples) or 1), recompute(name))
+
+
+@pytest.mark.parametrize(("name", "space", "objective"), spread(OBJECTIVES))
 def test_candidates(name: str, space: str, objective: str, samples: int) -> None:
     check = conformance.check_candidates
     check(lambda setup: make(name, setup), setup_in(name, space, samples, objective), recompute(name))
-
-
-def test_constraints(name: str, space: str, samples: int) -> None:
-    conformance.check_constraints(
-        lambda setup: make(name, setup), setup_in(name, space, samples), recompute(name)
-    )
 
 
 def test_interrupted_and_resumed_equals_uninterrupted(

@@ -347,7 +347,7 @@ class Killer:
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> RestOfPrograms:
     """The rest of programs of every search in this test."""
     rest = lopsided()
-    monkeypatch.setattr(rest_module, "rest_in_space", lambda workload, space, doing: rest)
+    monkeypatch.setattr(rest_module, "rest_in_space", lambda workload, space, doing, programs: rest)
     return rest
 
 
@@ -400,7 +400,7 @@ def test_without_any_use_for_them_the_search_is_one_without_the_choice(
     )
     known = {True: useless, False: rest.without_units()}
     monkeypatch.setattr(
-        rest_module, "rest_in_space", lambda workload, space, doing: known[space.search_units]
+        rest_module, "rest_in_space", lambda workload, space, doing, programs: known[space.search_units]
     )
     one = explore(tmp_path / "choice")
     other = explore(tmp_path / "none", SPACE.without_units())
