@@ -7,6 +7,7 @@ it is at is counted. So the machine may be busy with other things. What the comp
 from __future__ import annotations
 
 import resource
+import runpy
 import signal
 import sys
 import tempfile
@@ -102,13 +103,12 @@ def _spent(who: int) -> float:
 
 def main(arguments: Sequence[str]) -> None:
     """See the module's description."""
-    from baco.main import main as command
-
+    command = Path(sys.executable).with_name("baco")
     asked = list(arguments) or ["--network", "resnet50", "--objective", "edp"]
     with tempfile.TemporaryDirectory() as folder, Sampled() as sampled:
-        sys.argv = ["baco", "explore", *asked, "--quiet", "--out", str(Path(folder) / "study")]
+        sys.argv = [str(command), "explore", *asked, "--quiet", "--out", str(Path(folder) / "study")]
         try:
-            command()
+            runpy.run_path(str(command), run_name="__main__")
         except SystemExit as ended:
             if ended.code:
                 raise
