@@ -27,7 +27,7 @@ from baco.bench.runs import RunKey, RunShelf, SearchRun, load
 from baco.common.files import atomic_write, output_folder
 from baco.common.text import markdown_table
 from baco.exploration.cost.model import make_cost_model
-from baco.exploration.cost.rest import rest_by_settings
+from baco.exploration.cost.program_rest import rest_by_settings
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.descent import GradientSearch

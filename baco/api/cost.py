@@ -324,7 +324,7 @@ def _network_tree(
     model: CostModelName,
 ) -> CostTree:
     from baco.exploration.breakdown import DesignCosts, layer_entries, operator_entries
-    from baco.exploration.cost.rest import rest_of_programs
+    from baco.exploration.cost.program_rest import rest_of_programs
     from baco.exploration.layers import layers_of_tasks
     from baco.workloads.network import Workload
 

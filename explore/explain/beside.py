@@ -7,7 +7,7 @@ from functools import cached_property
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.groups import Group, GroupSchedule
-from baco.exploration.cost.rest import ProgramsBeside
+from baco.exploration.cost.program_rest import ProgramsBeside
 from baco.exploration.fused import Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators

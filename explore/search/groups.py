@@ -31,7 +31,7 @@ from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.model import CostModel
-from baco.exploration.cost.rest import ProgramsBeside, no_schedule
+from baco.exploration.cost.program_rest import ProgramsBeside, no_schedule
 from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost

@@ -22,7 +22,7 @@ from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, chain_rows
 from baco.compiler.styles.fused.predict import UnitCost, chain_schedules, predict_chain, preferred
 from baco.compiler.styles.fused.row_unit import table_rows
-from baco.exploration.cost.rest import no_schedule, sketches
+from baco.exploration.cost.program_rest import no_schedule, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.rest import RestOfPrograms

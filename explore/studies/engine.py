@@ -51,7 +51,7 @@ from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.workloads.network import Workload
 
 if TYPE_CHECKING:
-    from baco.exploration.cost.rest import ProgramsBeside
+    from baco.exploration.cost.program_rest import ProgramsBeside
     from baco.exploration.search.groups import Grouping
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
@@ -259,7 +259,7 @@ def _prepared(
     known, rest = study.rest, None
     programs = None
     if study.setup["whole"]:
-        from baco.exploration.cost.rest import ProgramsBeside  # loads the compiler
+        from baco.exploration.cost.program_rest import ProgramsBeside  # loads the compiler
 
         programs = ProgramsBeside(workload.networks, keep=bool(space.settings))
         space, rest = programs_beside(study, workload, space, programs, told.note, told.doing)

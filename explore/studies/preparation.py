@@ -23,7 +23,7 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Task, Workload
 
 if TYPE_CHECKING:
-    from baco.exploration.cost.rest import ProgramsBeside
+    from baco.exploration.cost.program_rest import ProgramsBeside
 
 __all__ = ["already_there", "describe_setup", "made_now", "opened_study", "programs_beside", "units_may_pay"]
 
@@ -185,7 +185,7 @@ def programs_beside(
     if known is not None and not space.settings:
         rest = known
     else:
-        from baco.exploration.cost.rest import rest_by_settings, rest_in_space  # loads the compiler
+        from baco.exploration.cost.program_rest import rest_by_settings, rest_in_space  # loads the compiler
 
         find = rest_by_settings if space.settings else rest_in_space
         rest = find(workload, space, doing, programs)

@@ -11,7 +11,7 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import quantise, sketch
-from baco.exploration.cost.rest import ProgramsBeside, rest_costs, rest_in_space, rest_of_programs
+from baco.exploration.cost.program_rest import ProgramsBeside, rest_costs, rest_in_space, rest_of_programs
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.measure.session import ValidationOptions, validate_file
 from baco.exploration.objective import Objective

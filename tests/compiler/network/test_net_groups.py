@@ -37,7 +37,7 @@ from baco.compiler.network.views import View
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts
-from baco.exploration.cost.rest import sketches
+from baco.exploration.cost.program_rest import sketches
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.machines import UNITS

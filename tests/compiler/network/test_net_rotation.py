@@ -12,7 +12,7 @@ from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference
 from baco.compiler.network.rotation import rotation_product
 from baco.compiler.network.views import dense
-from baco.exploration.cost.rest import rest_costs
+from baco.exploration.cost.program_rest import rest_costs
 from baco.sim.energy import counted_energy
 from baco.sim.network.run import run_network
 from baco.workloads.builder import GraphBuilder

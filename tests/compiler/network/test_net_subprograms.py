@@ -16,7 +16,7 @@ from baco.compiler.network.arithmetic import FixedPoint
 from baco.compiler.network.subprograms import NetworkAnalysis, Subprogram
 from baco.compiler.network.views import View, dense
 from baco.compiler.row_functions import exponentials, softmax_numerator
-from baco.exploration.cost.rest import sketches
+from baco.exploration.cost.program_rest import sketches
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_sketch import Sketch
 from tests.seeds import seeds

@@ -14,7 +14,7 @@ from baco.exploration.cost.choice import default_cost_model
 from baco.exploration.cost.infeasible import impossible
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import make_cost_model
-from baco.exploration.cost.rest import rest_in_space
+from baco.exploration.cost.program_rest import rest_in_space
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data

@@ -21,7 +21,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.exploration.breakdown import MeasuredPart
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.cost.predicted import instruction_costs
-from baco.exploration.cost.rest import rest_of_programs
+from baco.exploration.cost.program_rest import rest_of_programs
 from baco.exploration.explain import beside
 from baco.exploration.explain.remap import Remapped
 from baco.exploration.explain.steps import Neighbour, Neighbours

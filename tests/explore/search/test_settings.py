@@ -16,7 +16,7 @@ from baco.common.yaml import parse_yaml
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import instruction_costs
-from baco.exploration.cost.rest import rest_by_settings, rest_of_programs
+from baco.exploration.cost.program_rest import rest_by_settings, rest_of_programs
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.rest import RestBySettings

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import baco.exploration.cost.rest as rest_module
+import baco.exploration.cost.program_rest as rest_module
 from baco.common.errors import InputError
 from baco.compiler.network.steps import StepCost
 from baco.exploration.candidate import BatchSummary, Candidate, Cost
