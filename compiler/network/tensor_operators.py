@@ -69,12 +69,12 @@ def quantise_weights(
         scale = b.scale_for(needed * 127)
     rounded_weight = np.broadcast_to(saturate8(np.rint(weight / scale)), shape)
     if mean is not None:
-        bias = bias - _mean_error(np.broadcast_to(rounded_weight * scale - weight, shape), mean)
+        bias = bias - mean_error(np.broadcast_to(rounded_weight * scale - weight, shape), mean)
     integers = np.clip(np.rint(bias / (scale * source)), -room, room).astype(np.int32)
     return rounded_weight, integers, scale
 
 
-def _mean_error(difference: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def mean_error(difference: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """What weights that differ by `difference` [..., C / groups, K] add to a sum of products with inputs of `mean` [C]: [K]."""
     depth, channels = difference.shape[-2:]
     taps = difference.reshape(-1, depth, mean.size // depth, channels * depth // mean.size).sum(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 import baco
 from tests.compiler.product_kernels import Case
+from tests.user_module import user_module
 
 Array = np.ndarray[Any, Any]
 _SIZES = (1, 3, 4, 6, 8, 11)
@@ -224,13 +224,7 @@ class _Writer:
 def random_case(seed: int, folder: Path) -> Case:
     """A random kernel with data; what it must compute, by the interpreter of the block language."""
     writer = _Writer(seed)
-    file = folder / f"random_{seed}.py"
-    file.write_text(writer.source(), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(f"random_{seed}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = user_module(folder / f"random_{seed}.py", writer.source())
     rng = np.random.default_rng(seed)
     arrays = []
     for kind, shape in writer.arrays.values():

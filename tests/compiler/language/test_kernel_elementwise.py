@@ -1,6 +1,5 @@
 """Random elementwise expressions: the same text means to a kernel what it means to numpy."""
 
-import importlib.util
 import random
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +9,8 @@ import numpy as np
 import pytest
 
 from baco.accel.config import Accelerator
+from tests.seeds import seeds
+from tests.user_module import user_module
 
 ROWS, COLUMNS = 3, 8
 DTYPES = ["int8", "uint8", "int16", "int32"]
@@ -90,14 +91,7 @@ def kernel_module(folder: Path, lines: list[tuple[str, str]]) -> ModuleType:
         f"import baco\n\n\n@baco.jit\ndef kernel({', '.join(DTYPES)}, {outputs}):\n"
         f"    i, j = baco.arange(0, {ROWS}), baco.arange(0, {COLUMNS})\n" + "\n".join(blocks + stores) + "\n"
     )
-    path = folder / "expressions.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("expressions", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return user_module(folder / "expressions.py", text)
 
 
 def check(folder: Path, seed: int, count: int, depth: int, **options: Any) -> None:
@@ -121,12 +115,12 @@ def check(folder: Path, seed: int, count: int, depth: int, **options: Any) -> No
         assert np.array_equal(output, expected), text
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(6, of=12))
 def test_interpreted(tmp_path: Path, seed: int) -> None:
     check(tmp_path, seed, count=20, depth=3, engine="interpret")
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(3, of=5))
 def test_compiled(tmp_path: Path, seed: int) -> None:
     machine = Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32)
     check(tmp_path, 100 + seed, count=4, depth=3, accelerator=machine)

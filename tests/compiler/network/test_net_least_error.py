@@ -13,7 +13,7 @@ from baco.compiler.network.least_error import Magnitudes, images_inside, weights
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
 from baco.compiler.network.reference import reference
-from baco.compiler.network.tensor_operators import _mean_error
+from baco.compiler.network.tensor_operators import mean_error
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import snr_db
 
@@ -66,7 +66,7 @@ def test_what_rounded_weights_add_on_average(groups):
     for k in range(outs):
         first = k // (outs // groups) * (channels // groups)
         wanted[k] = sum((difference[:, :, c, k] * mean[first + c]).sum() for c in range(channels // groups))
-    np.testing.assert_allclose(_mean_error(difference, mean), wanted)
+    np.testing.assert_allclose(mean_error(difference, mean), wanted)
 
 
 def _depthwise(path, spread):
