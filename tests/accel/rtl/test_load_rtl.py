@@ -1,13 +1,16 @@
-"""The load unit against a model of MVIN written element by element."""
+"""The load unit against the tests' model of Gemmini."""
 
+import copy
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.accel.testbench import BENCHES, RTL, build
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.machine import NumpyGemmini
 from tests.seeds import seeds
 
 SOURCES = [
@@ -89,63 +92,11 @@ class State:
         return 0, rs1, self.stride
 
 
-@dataclass
-class Model:
-    """Memories, and the effect of commands on them."""
-
-    unit: Unit
-    memory: np.ndarray  # uint8
-    scratchpad: np.ndarray  # int8 (sp_rows, dim)
-    accumulator: np.ndarray  # int32 (acc_rows, dim)
-    fetched: list[int] = field(default_factory=list)  # the beats that loads should request, in order
-
-    def mvin(self, state: State, address: int, local: int, rows: int, cols: int) -> None:
-        to_acc, accumulate, base = local >> 31, local >> 30 & 1, local & 0xFFFFFF
-        size = 4 if to_acc and not state.shrink else 1
-        for r in range(rows):
-            values = np.zeros(cols, np.int64)
-            if address:
-                at = address + r * state.stride - BASE
-                raw = self.memory[at : at + cols * size]
-                values = self.scaled(
-                    raw.view(np.int32 if size == 4 else np.int8).astype(np.int64), size, state.scale
-                )
-            for first in range(0, cols, self.unit.dim):
-                block = values[first : first + self.unit.dim]
-                row = base + r + first // self.unit.dim * state.block_stride
-                if to_acc:
-                    here = self.accumulator[row, : len(block)]
-                    here[:] = (block + here * accumulate + 2**31) % 2**32 - 2**31
-                else:
-                    self.write_scratchpad(row, block, state.repeats)
-        if address:
-            self.fetch(state.stride, address, rows, cols * size)
-
-    def write_scratchpad(self, row: int, values: np.ndarray, repeats: int) -> None:
-        copies = repeats if "BACO_FIRST_LAYER" in self.unit.defines else 1
-        half = self.unit.sp_rows // 2
-        for copy in range(max(1, copies)):
-            if row - copy >= (half if row >= half else 0):
-                self.scratchpad[row - copy, copy * len(values) : (copy + 1) * len(values)] = values
-
-    def scaled(self, values: np.ndarray, size: int, scale: int) -> np.ndarray:
-        feature = "BACO_MVIN_SCALE" if size == 1 else "BACO_MVIN_SCALE_ACC"
-        if scale == ONE or feature not in self.unit.defines:
-            return values
-        with np.errstate(all="ignore"):
-            product = values.astype(np.float32) * np.uint32(scale).view(np.float32)
-            limit = 2 ** (size * 8 - 1)
-            rounded = np.clip(np.rint(product).astype(np.float64), -limit, limit - 1)
-            return np.where(np.isnan(product), limit - 1, rounded).astype(np.int64)
-
-    def fetch(self, stride: int, address: int, rows: int, length: int) -> None:
-        """Every beat that holds needed bytes, row by row; once where rows follow less than a beat apart."""
-        starts = [address + r * stride for r in range(rows if stride else 1)]
-        beats = [
-            b for at in starts for b in range(at // self.unit.beat, (at + length - 1) // self.unit.beat + 1)
-        ]
-        near = 0 <= stride - length < self.unit.beat
-        self.fetched += dict.fromkeys(beats) if near else beats
+def fetched(unit: Unit, stride: int, address: int, rows: int, length: int) -> list[int]:
+    """Every beat that holds needed bytes, row by row; once where rows follow less than a beat apart."""
+    starts = [address + r * stride for r in range(rows if stride else 1)]
+    beats = [b for at in starts for b in range(at // unit.beat, (at + length - 1) // unit.beat + 1)]
+    return list(dict.fromkeys(beats)) if 0 <= stride - length < unit.beat else beats
 
 
 def _float_bits(value: float) -> int:
@@ -153,11 +104,16 @@ def _float_bits(value: float) -> int:
 
 
 def _run(
-    unit: Unit, model: Model, commands: list[tuple[int, int, int]], traffic: Traffic, seed: int, folder: Path
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Scratchpad, accumulator, cycles (commands, 2: accepted, done) and requests (n, 2: address, bytes)."""
+    unit: Unit,
+    model: NumpyGemmini,
+    commands: list[tuple[int, int, int]],
+    traffic: Traffic,
+    seed: int,
+    folder: Path,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scratchpad and accumulator after commands from the model's state on, and requests (n, 2: address, bytes)."""
     header = [seed, BASE, len(model.memory), len(commands), traffic.latency, traffic.jitter, *traffic.chances]
-    parts = [np.array(header, np.uint64), model.memory, model.scratchpad, model.accumulator]
+    parts = [np.array(header, np.uint64), model.memory, model.sp.astype(np.int8), model.acc.astype(np.int32)]
     parts.append(np.array(commands, np.uint64))
     (folder / "input").write_bytes(b"".join(part.tobytes() for part in parts))
     done = subprocess.run(
@@ -169,17 +125,20 @@ def _run(
     output = output[scratchpad.nbytes :]
     accumulator = np.frombuffer(output, np.int32, unit.acc_rows * unit.dim).reshape(-1, unit.dim)
     words = np.frombuffer(output[accumulator.nbytes :], np.uint64)
-    times, requests = words[: 2 * len(commands)].reshape(-1, 2), words[2 * len(commands) + 1 :].reshape(-1, 2)
-    return scratchpad, accumulator, times.astype(np.int64), requests.astype(np.int64)
+    # two words a command are its times
+    return scratchpad, accumulator, words[2 * len(commands) + 1 :].reshape(-1, 2).astype(np.int64)
 
 
-def _model(unit: Unit, random: np.random.Generator, memory_bytes: int) -> Model:
-    return Model(
-        unit,
-        random.integers(0, 256, memory_bytes).astype(np.uint8),
-        random.integers(-128, 128, (unit.sp_rows, unit.dim)).astype(np.int8),
-        random.integers(-(2**31), 2**31, (unit.acc_rows, unit.dim)).astype(np.int32),
-    )
+def _model(unit: Unit, random: np.random.Generator, memory_bytes: int) -> NumpyGemmini:
+    config = GemminiConfig(
+        dim=unit.dim, scratchpad_rows=unit.sp_rows, accumulator_rows=unit.acc_rows,
+        dma_max_bytes=unit.dma_max_bytes, first_layer="BACO_FIRST_LAYER" in unit.defines,
+        mvin_scale="BACO_MVIN_SCALE" in unit.defines, mvin_scale_acc="BACO_MVIN_SCALE_ACC" in unit.defines,
+    )  # fmt: skip
+    model = NumpyGemmini(config, random.integers(0, 256, memory_bytes).astype(np.uint8), BASE)
+    model.sp[:] = random.integers(-128, 128, model.sp.shape)
+    model.acc[:] = random.integers(-(2**31), 2**31, model.acc.shape)
+    return model
 
 
 def _random_load(
@@ -246,9 +205,10 @@ def test_random_loads(unit: Unit, part: int, tmp_path: Path) -> None:
     memory_bytes = 1 << 15
     for run in range(10):
         model = _model(unit, random, memory_bytes)
-        start = Model(unit, model.memory, model.scratchpad.copy(), model.accumulator.copy())
+        start = copy.deepcopy(model)
         states = [State(), State(), State()]
-        commands: list[tuple[int, int, int]] = []
+        commands: list[tuple[int, int, int]] = [state.command(n) for n, state in enumerate(states)]
+        beats: list[int] = []
         for _ in range(80):
             state, (address, local, rows, cols) = _random_load(unit, random, memory_bytes)
             which = int(random.integers(3))
@@ -258,58 +218,19 @@ def test_random_loads(unit: Unit, part: int, tmp_path: Path) -> None:
                 noise = int(random.integers(2**40, 2**41)) if state.stride >= 0 else 0
                 commands.append((funct, rs1, rs2 % SPACE | noise >> 40 << 63))
             for _ in range(int(random.integers(1, 3))):
-                model.mvin(state, address, local, rows, cols)
                 commands.append((MVIN[which], address, rows << 48 | cols << 32 | local))
+                if address:
+                    size = 4 if local >> 31 and not state.shrink else 1
+                    beats += fetched(unit, state.stride, address, rows, cols * size)
+        for command in commands:
+            model.execute(*command)
         chances = (256,) * 5 if run % 3 == 0 else tuple(int(c) for c in random.choice([30, 128, 230, 256], 5))
         traffic = Traffic(int(random.integers(1, 60)), int(random.integers(0, 30)), chances)
-        scratchpad, accumulator, _, requests = _run(unit, start, commands, traffic, run + 1, tmp_path)
-        np.testing.assert_array_equal(scratchpad, model.scratchpad)
-        np.testing.assert_array_equal(accumulator, model.accumulator)
-        fetched = [
+        scratchpad, accumulator, requests = _run(unit, start, commands, traffic, run + 1, tmp_path)
+        np.testing.assert_array_equal(scratchpad, model.sp)
+        np.testing.assert_array_equal(accumulator, model.acc)
+        assert beats == [
             (address + offset) // unit.beat
             for address, size in requests
             for offset in range(0, int(size), unit.beat)
         ]
-        assert fetched == model.fetched
-
-
-FIGURES = {
-    # name: (elements of memory rows in blocks, bytes between rows, byte offset, accumulator, scale)
-    "one block, contiguous": (1, None, 0, False, ONE),
-    "one block, contiguous, misaligned": (1, None, 5, False, ONE),
-    "one block, rows far apart": (1, 192, 0, False, ONE),
-    "one block, rows far apart, misaligned": (1, 192, 5, False, ONE),
-    "one block, far apart, crossing beats": (1, 192, 13, False, ONE),
-    "four blocks, rows far apart": (4, 192, 0, False, ONE),
-    "four blocks, misaligned": (4, 192, 5, False, ONE),
-    "one block, contiguous, scaled": (1, None, 0, False, _float_bits(0.3)),
-    "accumulator, contiguous": (1, None, 0, True, ONE),
-    "accumulator, misaligned": (1, None, 5, True, ONE),
-    "one row for all": (1, 0, 0, False, ONE),
-    "zeros": (1, -1, 0, False, ONE),
-}
-
-
-def test_throughput(tmp_path: Path) -> None:
-    """Prints cycles a load of 16 rows, back to back, at memory latency 20 (not asserted)."""
-    unit = UNITS[2]
-    rows, count = 16, 40
-    for name, (blocks, stride, offset, to_acc, scale) in FIGURES.items():
-        model = _model(unit, np.random.default_rng(0), 1 << 16)
-        length = blocks * unit.dim * (4 if to_acc else 1)
-        state = State(length if stride is None else max(0, stride), scale, block_stride=rows)
-        address = 0 if stride == -1 else BASE + offset
-        commands = [state.command(0)]
-        for i in range(count):
-            local = int(to_acc) << 31 | (i % 2) * rows * blocks % 64
-            commands.append(
-                (2, address + i * 64 * bool(address), rows << 48 | blocks * unit.dim << 32 | local)
-            )
-        _, _, times, requests = _run(unit, model, commands, Traffic(), 1, tmp_path)
-        cycles = (times[-1, 1] - times[count // 2, 1]) / (count - count // 2)
-        first = times[1, 1] - times[1, 0]
-        print(
-            f"{name}: {cycles:.1f} cycles a load, the first {first}; "
-            f"{len(requests) / count:.1f} requests, {requests[:, 1].sum() / count:.0f} bytes"
-        )
-        assert len(requests) > 0 or address == 0
