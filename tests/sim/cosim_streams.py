@@ -1,14 +1,20 @@
-"""What tests of co-simulation share: commands for the array of 4 x 4, and Verilog with planted bugs."""
+"""What tests of co-simulation share: commands for the array of 4 x 4, what streams do, and Verilog with planted bugs."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+
+from baco.accel.config import Accelerator, Features
 from baco.accel.isa import IDENTITY_SCALE, Command, encode
-from baco.sim.cosim.stream import Item, Stream, group_items
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
+from tests.gemmini.config import GemminiConfig
+from tests.gemmini.machine import NumpyGemmini
 
 ACC = 1 << 31
 NOWHERE = 2**32 - 1
@@ -52,3 +58,28 @@ def broken_sources(folder: Path) -> Path:
         assert text.count(right) == 1
         path.write_text(text.replace(right, wrong))
     return sources
+
+
+def memory_contents(seed: int) -> np.ndarray:
+    """What sim/cpp/cosim.h says about the key `data`."""
+    with np.errstate(over="ignore"):
+        z = (np.arange(1, MEMORY_BYTES + 1, dtype=np.uint64) + np.uint64(seed)) * np.uint64(
+            0x9E3779B97F4A7C15
+        )
+        z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return ((z ^ z >> np.uint64(31)) >> np.uint64(56)).astype(np.uint8)
+
+
+def numpy_model(accelerator: Accelerator, stream: Stream) -> NumpyGemmini:
+    """The tests' model of an accelerator, after a stream."""
+    flags = {name: getattr(accelerator.features, name) for name in Features.model_fields}
+    flags |= {"ws": "WS" in accelerator.dataflows, "os": "OS" in accelerator.dataflows}
+    known = {one.name for one in fields(GemminiConfig)}
+    values = {name: getattr(accelerator, name) for name in known if hasattr(accelerator, name)}
+    config = GemminiConfig(**values, **{name: flag for name, flag in flags.items() if name in known})
+    model = NumpyGemmini(config, memory_contents(int(stream.settings["data"])), BASE)
+    for item in stream.items:
+        if item is not None:
+            model.execute(*item)
+    return model

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from baco.accel.config import Accelerator, Features
+from baco.accel.config import Accelerator
 from baco.accel.isa import IDENTITY_SCALE, encode
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
@@ -20,13 +20,21 @@ from baco.main import run as baco
 from baco.sim.cosim.accelerators import random_accelerator
 from baco.sim.cosim.minimise import minimise
 from baco.sim.cosim.run import Simulator, in_place_stream, random_stream
-from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
+from baco.sim.cosim.stream import BASE, Stream, parse_stream
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
-from tests.gemmini.config import GemminiConfig
-from tests.gemmini.machine import NumpyGemmini
 from tests.machines import NORMAL, PLAIN, SCARCE, WHOLE
-from tests.sim.cosim_streams import ACC, CONFIG_EX, CONFIG_LD, NOWHERE, broken_sources, compute, load, preload
+from tests.sim.cosim_streams import (
+    ACC,
+    CONFIG_EX,
+    CONFIG_LD,
+    NOWHERE,
+    broken_sources,
+    compute,
+    load,
+    numpy_model,
+    preload,
+)
 from tests.sim.matmul_stream import ProductStream
 
 DEFAULT = load_accelerator("gemmini-default")
@@ -105,29 +113,9 @@ def test_ten_thousand_streams_on_25_configurations() -> None:
     assert sum(result.streams for result in results) == 10_000
 
 
-def memory_contents(seed: int) -> np.ndarray:
-    """What sim/cpp/cosim.h says about the key `data`."""
-    with np.errstate(over="ignore"):
-        z = (np.arange(1, MEMORY_BYTES + 1, dtype=np.uint64) + np.uint64(seed)) * np.uint64(
-            0x9E3779B97F4A7C15
-        )
-        z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ z >> np.uint64(31)) >> np.uint64(56)).astype(np.uint8)
-
-
 def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
     """CRC-32 of main memory, scratchpad and raw accumulator as the numpy model leaves them."""
-    flags = {name: getattr(accelerator.features, name) for name in Features.model_fields}
-    flags |= {"ws": "WS" in accelerator.dataflows, "os": "OS" in accelerator.dataflows}
-    known = {one.name for one in fields(GemminiConfig)}
-    values = {name: getattr(accelerator, name) for name in known if hasattr(accelerator, name)}
-    config = GemminiConfig(**values, **{name: flag for name, flag in flags.items() if name in known})
-    memory = memory_contents(int(stream.settings["data"]))
-    model = NumpyGemmini(config, memory, BASE)
-    for item in stream.items:
-        if item is not None:
-            model.execute(*item)
+    model = numpy_model(accelerator, stream)
     contents = model.memory.tobytes()
     contents += model.sp.astype(np.int8).tobytes() + model.acc.astype("<i4").tobytes()
     return f"{zlib.crc32(contents):08x}"

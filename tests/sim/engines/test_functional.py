@@ -1,88 +1,55 @@
 """The functional model against a numpy model written separately from the ISA specification."""
 
-import random
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from baco.sim.cosim.accelerators import random_accelerator
+from baco.sim.cosim.run import random_stream
+from baco.sim.cosim.stream import BASE as START
+from baco.sim.cosim.stream import MEMORY_BYTES
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job, MainMemory
 from tests.gemmini.config import GemminiConfig
 from tests.gemmini.machine import ONE
 from tests.seeds import seeds
+from tests.sim.cosim_streams import memory_contents, numpy_model
 from tests.sim.functional_bench import Outcome, driver, run
-from tests.sim.random_loops import LoopProgram
-from tests.sim.random_program import ACC, BASE, FULL, GARBAGE, OUTPUT, SIZE, Program, operand
+
+#: Main memory, and where results go.
+BASE, SIZE = 0x80000000, 3 << 15
+OUTPUT = BASE + (1 << 16)
+GARBAGE = 0xFFFFFFFF
+ACC, FULL = 1 << 31, 1 << 29
+
+
+def operand(address: int, rows: int, cols: int) -> int:
+    """The register value naming rows x cols elements at a local address word."""
+    return address | cols << 32 | rows << 48
+
 
 SMALL = GemminiConfig(dim=4, scratchpad_rows=128, accumulator_rows=64)
-FEATURES = [
-    "first_layer",
-    "max_pool",
-    "activations",
-    "mvin_scale",
-    "mvin_scale_acc",
-    "accumulator_scale",
-    "preload_d",
-    "write_to_scratchpad",
-    "training_convs",
-    "depthwise_convs",
-]
 
 
-def config_of(seed: int, *, ws: bool = False) -> GemminiConfig:
-    """A small machine with features switched off at random; with `ws` one that has loop unrollers."""
-    r = random.Random(seed)
-    dim = r.choice((2, 4, 8, 16))
-    dataflows = r.choice(((True, True), (True, False), (True, True) if ws else (False, True)))
-    scale = 4 if ws and dim <= 4 else 1
-    return GemminiConfig(
-        dim=dim,
-        ws=dataflows[0],
-        os=dataflows[1],
-        scratchpad_rows=r.choice((32, 40, 64)) * dim * scale,
-        accumulator_rows=r.choice((8, 12, 20)) * dim * scale,
-        partial_sum_bits=r.choice((32, 20, 12)),
-        dma_max_bytes=r.choice((8, 16, 64, 128)),
-        **{name: r.random() < 0.8 for name in FEATURES},
-    )
-
-
-def check(program: Program, folder: Path) -> Outcome:
-    program.finish()
-    outcome = run(program.config, program.text(), folder, base=BASE, size=SIZE)
-    assert outcome.error is None
-    assert outcome.output == program.expected
-    return outcome
-
-
-@pytest.mark.parametrize("seed", seeds(12, of=24))
-def test_random_loads_products_and_stores(seed: int, tmp_path: Path) -> None:
-    program = Program(config_of(seed), seed)
-    program.ordinary(150)
-    check(program, tmp_path)
-
-
-@pytest.mark.parametrize("action", ["loop_ws", "resadd", "loop_conv", "mixed"])
-@pytest.mark.parametrize("seed", seeds(5, of=10))
-def test_random_loops(action: str, seed: int, tmp_path: Path) -> None:
-    for variant in range(3):
-        program = LoopProgram(config_of(3 * seed + variant, ws=True), seed)
-        program.initialise()
-        if action == "mixed":
-            program.mixed(6)
-        else:
-            for _ in range(4):
-                getattr(program, action)()
-        check(program, tmp_path)
-
-
-@pytest.mark.slow
-def test_many_random_programs(tmp_path: Path) -> None:
-    for seed in range(1000, 2000):
-        program = LoopProgram(config_of(seed, ws=True), seed)
-        program.initialise()
-        program.mixed(6)
-        check(program, tmp_path)
+@pytest.mark.parametrize("number", seeds(20, of=200))
+def test_random_streams_on_random_machines(number: int, tmp_path: Path) -> None:
+    """Main memory afterwards, with features left out at random, macros among the commands."""
+    accelerator = random_accelerator(5, number)
+    for index in range(3):
+        stream = random_stream(accelerator, 5, index)
+        before = memory_contents(int(stream.settings["data"]))
+        lines = [f"cmd {one.funct:x} {one.rs1:x} {one.rs2:x}" for one in stream.items if one is not None]
+        path = tmp_path / "stream"
+        path.write_text(
+            "\n".join(
+                (f"write {START:x} {before.tobytes().hex()}", *lines, f"dump {START:x} {MEMORY_BYTES:x}\n")
+            )
+        )
+        job = Job(accelerator, stream=path, memory=MainMemory(size_bytes=MEMORY_BYTES))
+        (dump,) = run_job(job, engine="functional").memory_dumps
+        assert dump == numpy_model(accelerator, stream).memory.tobytes(), stream.name
 
 
 def commands(*items: tuple[int, int, int]) -> str:
