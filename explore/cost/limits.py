@@ -30,7 +30,7 @@ from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 
-__all__ = ["LeastCosts", "inputs_touched", "limits_of", "touched"]
+__all__ = ["LeastCosts", "inputs_touched", "limits_of", "loaded_pixels", "pooled_from", "touched"]
 
 Floats = NDArray[np.float64]
 
@@ -87,36 +87,52 @@ class LeastCosts:
 
     def at(self, points: HardwarePoints) -> tuple[Floats, Floats]:
         """Least energy (pJ) and least cycles of one run of each network on accelerators, (N, H) each."""
+        counts, own, beside = self._amounts(points)
+        found = np.zeros((len(own), len(self.networks), len(points)))
+        for n, task in enumerate(self.tasks):
+            found[:, self.networks.index(task.network)] += counts[:, n] / task.weight * own[:, n]
+        found += beside / self.weights[:, None]
+        energy, cycles = self._priced(found, points)
+        return energy * _ROUNDING, cycles * _ROUNDING
+
+    def parts(self, point: HardwarePoints) -> tuple[Floats, tuple[Floats, Floats], tuple[float, float]]:
+        """Of one accelerator: runs of each task, weights included, energy (pJ) and cycles of one run of each, (T,) each, and
+        of all that programs do beside them."""
+        counts, own, beside = self._amounts(point)
+        energy, cycles = self._priced(own, point)
+        more, longer = self._priced(beside.sum(1), point)
+        return counts[0], (energy[:, 0], cycles[:, 0]), (float(more[0]), float(longer[0]))
+
+    def _amounts(self, points: HardwarePoints) -> tuple[Floats, Floats, Floats]:
+        """Runs of each task (H, T), weights included; cycles, energy that does not depend on capacities, words of accumulator
+        and scratchpad: of one run of each, (4, T, H), and beside them, (4, networks, H), weights included."""
         side = np.searchsorted(np.array(self.space.dim), points.dim)
-        counts = np.broadcast_to([task.count for task in self.tasks], (len(points.dim), len(self.tasks)))
-        if self.rest is not None:
-            # points that stand for larger ones as well must not be charged for what these hold
-            exact = self.space.enumerable
-            least = np.where(exact, (points.accumulator_kib, points.scratchpad_kib), np.inf)
-            where = np.asarray(points.dim, dtype=np.float64), least[0], least[1], points.units
-            counts, beside = self.rest.runs(self.tasks, *where), self.rest.of(*where)
-        amounts = []
-        for one in (self.cycles, self.fixed_pj, self.accumulator_words, self.scratchpad_words):
-            amount = np.zeros((len(self.networks), len(points.dim)))
-            for n, task in enumerate(self.tasks):
-                amount[self.networks.index(task.network)] += counts[:, n] / task.weight * one[n, side]
-            amounts.append(amount)
-        if self.rest is not None:
-            amounts = [
-                own + more.T / self.weights[:, None] for own, more in zip(amounts, beside, strict=True)
-            ]
+        own = np.stack([self.cycles, self.fixed_pj, self.accumulator_words, self.scratchpad_words])[..., side]
+        counts = np.broadcast_to([task.count for task in self.tasks], (len(points), len(self.tasks)))
+        if self.rest is None:
+            return counts, own, np.zeros((len(own), len(self.networks), len(points)))
+        # points that stand for larger ones as well must not be charged for what these hold
+        exact = self.space.enumerable
+        least = np.where(exact, (points.accumulator_kib, points.scratchpad_kib), np.inf)
+        where = np.asarray(points.dim, dtype=np.float64), least[0], least[1], points.units
+        beside = np.stack([one.T for one in self.rest.of(*where)])
+        return self.rest.runs(self.tasks, *where), own, beside
+
+    def _priced(self, amounts: Floats, points: HardwarePoints) -> tuple[Floats, Floats]:
+        """Energy (pJ) and cycles, (..., H) each, of amounts (4, ..., H)."""
         cycles, *words = amounts
+        sizes = (points.dim, points.accumulator_kib, points.scratchpad_kib)
+        dim, accumulator, scratchpad = (np.asarray(one, dtype=np.float64) for one in sizes)
         energy = self.space.base.energy.with_memories(
-            *words,
-            accumulator_kib=np.asarray(points.accumulator_kib, dtype=np.float64),
-            scratchpad_kib=np.asarray(points.scratchpad_kib, dtype=np.float64),
-            dim=np.asarray(points.dim, dtype=np.float64),
+            *words, accumulator_kib=accumulator, scratchpad_kib=scratchpad, dim=dim
         )
         # silicon takes energy for as many cycles as there are at least
-        energy = energy + self.space.static_pj_of(
-            cycles, points.dim, points.accumulator_kib, points.scratchpad_kib, points.units
-        )
-        return energy * _ROUNDING, cycles * _ROUNDING
+        return energy + self.space.static_pj_of(cycles, *sizes, points.units), cycles
+
+    def products(self, points: HardwarePoints) -> Floats:
+        """Least EDP of the workload on accelerators, (H,), µJ·cycles: least energy times least latency."""
+        energy, latency = self.at(points)
+        return self.workload(energy) * 1e-6 * self.workload(latency)
 
     def workload(self, each: Floats) -> Floats:
         """Sum over the networks of (N, H), with their weights, (H,)."""
@@ -129,8 +145,7 @@ class LeastCosts:
     def edp(self) -> float:
         """Least energy-delay product of the workload on any accelerator of the space, µJ·cycles: the least product of
         least energy and least latency on the same accelerator. Infinite for a space without any."""
-        energy, latency = self.at(self.points())
-        return float((self.workload(energy) * 1e-6 * self.workload(latency)).min(initial=np.inf))
+        return float(self.products(self.points()).min(initial=np.inf))
 
 
 def limits_of(
@@ -216,6 +231,23 @@ def _inside(results: int, window: int, stride: int, dilation: int, before: int, 
     return max(0, whole if window == 1 else min(whole, 2 * (results - lost)))
 
 
+def pooled_from(layer: Layer) -> tuple[int, int]:
+    """Rows and columns of the results before pooling that some window of it takes."""
+    pool, p = layer.pooling, layer.problem
+    assert pool is not None
+    reaches = ((stored - 1) * pool.stride + pool.size - pool.padding for stored in (pool.rows, pool.columns))
+    rows, columns = (min(reach, whole) for reach, whole in zip(reaches, (p.Q, p.P), strict=True))
+    return rows, columns
+
+
+def loaded_pixels(layer: Layer) -> int:
+    """Pixels that code loads at least of an image."""
+    p = layer.problem
+    down = _inside(p.Q, p.S, p.stride_h, p.dilation_h, layer.padding[0], layer.size[0])
+    across = _inside(p.P, p.R, p.stride_w, p.dilation_w, layer.padding[1], layer.size[1])
+    return down * across
+
+
 def _up(x: Floats) -> Floats:
     """Rounded up, as the models do."""
     return np.ceil(x * (1 - _TOLERANCE))
@@ -283,11 +315,10 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
     p = layer.problem
     pixels, kernel = float(p.P * p.Q * p.N), float(p.R * p.S)
     weights = float(p.weight_words)
-    down = _inside(p.Q, p.S, p.stride_h, p.dilation_h, layer.padding[0], layer.size[0])
-    across = _inside(p.P, p.R, p.stride_w, p.dilation_w, layer.padding[1], layer.size[1])
-    inputs = float(p.C * p.N * p.groups) * down * across
-    stored = float(p.output_words)
+    inputs = float(p.C * p.N * p.groups) * loaded_pixels(layer)
+    stored, computed = float(p.output_words), pixels
     if layer.pooling is not None:
+        computed = float(p.N * math.prod(pooled_from(layer)))
         stored = float(p.N * p.K * p.groups) * layer.pooling.rows * layer.pooling.columns
     moved = weights + inputs + stored * (4 if layer.scale is None else 1)
     columns = _up(p.K / sides)
@@ -298,7 +329,7 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
         a1=2.0 * p.output_words * passes,
         a2=p.groups * pixels * kernel * p.C * columns + 2 * weights + inputs,
         a3=moved,
-        cycles=np.maximum(rows * pixels, moved / bandwidth),
+        cycles=np.maximum(rows * computed, moved / bandwidth),
     )
 
 

@@ -438,6 +438,16 @@ def _packed_layers(layer: Layer, side: int) -> list[Layer]:
         return []
 
 
+def most_packed(layer: Layer, side: int) -> int:
+    """Groups of a layer that an array of the side runs at once at most."""
+    p = layer.problem
+    most = min(p.groups, side // max(p.C, p.K))
+    try:
+        return most if most > 1 and packed_layer(layer, most) else 1
+    except InfeasibleError:
+        return 1
+
+
 def _able(layer: Layer, accelerator: Accelerator) -> bool:
     """Whether a macro can do the layer in some tiles; convolutions only those that it can do in tiles of any shape."""
     p = layer.problem

@@ -16,6 +16,7 @@ from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries, op
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, network_costs
 from baco.exploration.cost.bound import capacity_bound
 from baco.exploration.cost.detail import layer_details, schedule_details
+from baco.exploration.cost.fitting_limits import Fitting, least_edp
 from baco.exploration.cost.host import host_costs
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
@@ -282,15 +283,26 @@ def _bounds(
         return []
     measured = best.cost.source == "measured"
     if measured or cost_model == "instruction":
-        return [
+        limits = limits_of(best.tasks, space, layers, rest)
+        found = [
             CostBound(
                 "compulsory work",
-                limits_of(best.tasks, space, layers, rest).edp,
+                limits.edp,
                 "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
                 " takes a full row of operands every cycle; all dataflows and packings at their best.",
                 predicted=cost_model == "instruction",
             )
         ]
+        if not measured and Fitting.knows(space):
+            found.append(
+                CostBound(
+                    "capacity",
+                    least_edp(limits, layers, best.cost.edp),
+                    "As compulsory work, but for each accelerator of the space the least of all tilings that fit its memories,"
+                    " with what they bring again, as the model counts energy and cycles of one and the same tiling.",
+                )
+            )
+        return found
     found = [
         CostBound(
             "compulsory traffic",

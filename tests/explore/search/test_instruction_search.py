@@ -326,7 +326,7 @@ def test_the_model_is_part_of_a_study(tmp_path: Path) -> None:
     assert total == pytest.approx(data.best.cost.latency_cycles, rel=1e-6)
     assert data.search.cost_model == "instruction"
     assert data.resources == ("compute", "memory", "load", "store", "issue")
-    assert [bound.name for bound in data.bounds] == ["compulsory work"]
+    assert [bound.name for bound in data.bounds] == ["compulsory work", "capacity"]
     with pytest.raises(InputError, match="cost model is instruction in the study, reference now"):
         explore(cost_model="reference", resume=True)
 

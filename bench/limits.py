@@ -1,0 +1,94 @@
+"""How much is left: the best EDP that the default search finds, above limits that no design can beat.
+
+python -m baco.bench.limits [NETWORK ...] [--out FOLDER] [--samples N] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from baco.exploration.cost.fitting_limits import least_edp
+from baco.exploration.cost.limits import limits_of
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import Objective
+from baco.exploration.space import load_space
+from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.study import FILE_NAME, StudyRecord
+from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Workload
+
+NETWORKS = ("resnet50", "mobilenet_v2", "bert_base", "unet", "retinanet", "gpt2")
+
+
+def measure(network: str, samples: int, seed: int) -> dict[str, float | str]:
+    """One search, its best EDP (µJ·cycles) over both limits, and processor seconds that these take."""
+    workload, objective = Workload.of([load_network(network)]), Objective.parse("edp")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "study")
+        run_exploration(workload, load_space("gemmini"), objective, samples=samples, seed=seed, out=out)
+        with StudyRecord.open(out / FILE_NAME, read_only=True) as study:
+            best, space, rest = study.best(), study.space(), study.rest
+    assert best is not None
+    layers = layers_of_tasks(best.tasks, workload)
+    start = time.process_time()
+    limits = limits_of(best.tasks, space, layers, rest)
+    compulsory = limits.edp
+    between = time.process_time()
+    capacity = least_edp(limits, layers, best.cost.edp)
+    return {
+        "network": network,
+        "edp": best.cost.edp,
+        "compulsory": best.cost.edp / compulsory,
+        "capacity": best.cost.edp / capacity,
+        "compulsory_seconds": between - start,
+        "capacity_seconds": time.process_time() - between,
+    }
+
+
+def table(rows: Sequence[dict[str, float | str]]) -> str:
+    """The page of some networks."""
+    lines = [
+        "| network | best EDP, µJ·cycles | over compulsory work | over capacity | processor s of the limits |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    lines += [
+        f"| {row['network']} | {row['edp']:.5g} | {row['compulsory']:.4f} | {row['capacity']:.4f}"
+        f" | {row['compulsory_seconds']:.2f} + {row['capacity_seconds']:.2f} |"
+        for row in rows
+    ]
+    means = [
+        np.exp(np.mean(np.log([float(row[name]) for row in rows]))) for name in ("compulsory", "capacity")
+    ]
+    lines.append(f"| geometric mean | | {means[0]:.4f} | **{means[1]:.4f}** | |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Search, and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("networks", nargs="*", default=NETWORKS)
+    parser.add_argument("--out", type=Path, help="folder for limits.md")
+    parser.add_argument(
+        "--samples", type=int, help="design points of each search; the default budget otherwise"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args(arguments)
+    rows = [measure(network, chosen.samples, chosen.seed) for network in chosen.networks]
+    page = table(rows)
+    print(page, end="")
+    if chosen.out is not None:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        head = f"# Best design over the limits\n\nDefault space and search, seed {chosen.seed}.\n\n"
+        (chosen.out / "limits.md").write_text(head + page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""No mapping that fits goes below: brute force, searches of random layers, and what is known of designs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from baco.bench.exhaustive import all_mappings
+from baco.compiler.latency.model import constants
+from baco.compiler.layers.layer import Layer
+from baco.exploration.cost import fitting_limits
+from baco.exploration.cost.fitting_limits import Fitting, Prices, least_edp
+from baco.exploration.cost.genome import COLUMNS, MACRO_ORDERS, ONCE, ORDER, ORDERS, ROWS, plain_copies
+from baco.exploration.cost.limits import LeastCosts, limits_of
+from baco.exploration.cost.model import make_cost_model
+from baco.exploration.layers import layers_of_tasks
+from baco.exploration.objective import METRICS, Objective
+from baco.exploration.samplers.searchers import make_searcher
+from baco.exploration.search.archive import Archive
+from baco.exploration.search.points import Hardware
+from baco.exploration.search.searcher import SearchSetup
+from baco.exploration.space import DesignSpace, load_space
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
+from tests.explore.cost.random_layers import random_layer
+from tests.explore.study_helpers import small_workload
+
+Floats = NDArray[np.float64]
+
+GEMMINI = load_space("gemmini").without_units()
+TINY = dataclasses.replace(GEMMINI, dim=(2, 4), accumulator_kib=(1, 2), scratchpad_kib=(1, 2, 4))
+#: Cycles per pJ: latency alone, some in between, energy alone.
+WEIGHINGS = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.1, np.inf])
+
+
+def hardware(space: DesignSpace) -> Hardware:
+    points = space.hardware()
+    sizes = (points.dim, points.accumulator_kib, points.scratchpad_kib)
+    return Hardware(*(np.asarray(one, dtype=np.float64) for one in sizes), points.units)
+
+
+def weighed(archive: Archive, where: Hardware) -> Floats:
+    """Least weighing * energy + latency of a layer's evaluated mappings, (H, weighings)."""
+    pj, cycles = archive.costs(0, where)
+    fits = np.isfinite(pj)
+    pj, cycles = np.where(fits, pj, 0.0), np.where(fits, cycles, 0.0)
+    values = [pj if math.isinf(one) else one * pj + cycles for one in WEIGHINGS.tolist()]
+    return np.stack([np.where(fits, one, np.inf).min(1, initial=np.inf) for one in values], 1)
+
+
+def ratios(layer: Layer, space: DesignSpace, where: Hardware, found: Floats) -> Floats:
+    """What was found over what is claimed, wherever something fits."""
+    fitting = Fitting([layer], space)
+    claimed = []
+    for h in range(len(where)):
+        side, accumulator, scratchpad = where.row(h)
+        dim = int(side)
+        at = Prices.of(space, dim, accumulator, scratchpad, bool(where.units[h]))
+        claimed.append(fitting.least(0, dim, at, WEIGHINGS))
+    fits = np.isfinite(found)
+    assert np.isfinite(np.array(claimed)[fits]).all(), layer
+    return np.asarray(found[fits] / np.array(claimed)[fits])
+
+
+#: In eighths of channels, so that rows in memory are whole beats.
+SMALL = (
+    Problem(P=4, C=2, K=3),
+    Problem(P=3, C=3, K=2),
+    Problem(R=2, P=3, C=2, K=2),
+    Problem(S=2, P=2, Q=2, K=2, stride_w=2, stride_h=2),
+    Problem(S=3, Q=4, C=2, groups=3),
+)
+#: Reuse of weights, inputs and sums, and both orders of the macros.
+SOME_ORDERS = [ORDERS.index(one) for one in (*ORDERS[:3], *MACRO_ORDERS)]
+
+
+def check_all_mappings(problem: Problem, side: int) -> float:
+    """Every tiling in several orders, tensors held once or twice, and as macros, on machines of a few rows of memory. Returns how
+    near the limit the nearest is."""
+    layer = Layer(dataclasses.replace(problem, C=8 * problem.C, K=8 * problem.K), bias=side > 2)
+    space = dataclasses.replace(GEMMINI, dim=(8 * side,))
+    model, task = make_cost_model("instruction", [layer], space), Task("net", layer.problem, 1.0)
+    room = itertools.product((1, 2, 4, 8), (16, 24, 40, 64, 96, 512))
+    where = Hardware.of([(8 * side, acc * side / 32, sp * side / 128) for acc, sp in room])
+    found = np.full((len(where), len(WEIGHINGS)), np.inf)
+    for rows in all_mappings(problem, side, space):
+        if rows[0, ORDER] != 0:  # of the orders, all that are looked at
+            continue
+        rows[:, [ROWS, COLUMNS]] *= 8
+        for order, once in itertools.product(SOME_ORDERS, range(8)):
+            rows[:, ORDER], rows[:, ONCE] = order, once
+            kept = plain_copies(rows, problem.groups)
+            kept = kept[kept[:, ONCE] == once]
+            if not once:
+                kept = np.concatenate([kept, model.styled(np.zeros(len(rows), np.int64), rows)])
+            archive = Archive((task,), space, model)
+            archive.add(np.zeros(len(kept), np.int64), kept)
+            found = np.minimum(found, weighed(archive, where))
+    every = ratios(layer, space, where, found)
+    assert every.min() >= 1 - 1e-9
+    assert len(every) > 0.5 * found.size, "on many of these machines something fits"
+    return float(every.min())
+
+
+@pytest.mark.parametrize("problem", SMALL, ids=str)
+def test_no_mapping_of_all_is_below(problem: Problem) -> None:
+    assert check_all_mappings(problem, 2) < 1.03, "the energy of the best is all but the limit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", SMALL, ids=str)
+def test_no_mapping_of_all_is_below_on_a_larger_array(problem: Problem) -> None:
+    check_all_mappings(problem, 4)
+
+
+def search_layers(seeds: range, batches: int) -> list[float]:
+    """Least ratio of what the searches of one random layer each evaluate to what is claimed, of every layer."""
+    space = dataclasses.replace(GEMMINI, dim=(4, 16, 64))
+    where, least = hardware(space), []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        layer = random_layer(rng)
+        task, model = Task("net", layer.problem, 1.0), make_cost_model("instruction", [layer], space)
+        objective = Objective.parse(METRICS[seed % len(METRICS)])
+        searcher = make_searcher("local", SearchSetup((task,), space, objective, 2000, seed, model))
+        found = np.full((len(where), len(WEIGHINGS)), np.inf)
+        for _ in range(batches):
+            done = searcher.step().done
+            found = np.minimum(found, weighed(searcher.archive, where))  # type: ignore[attr-defined]
+            if done:
+                break
+        every = ratios(layer, space, where, found)
+        assert every.min() >= 1 - 1e-9, (seed, layer)
+        least.append(float(every.min()))
+    return least
+
+
+def test_no_search_of_a_random_layer_goes_below() -> None:
+    assert min(search_layers(range(12), 2)) < 1.05, "of some layer the limit is all but reached"
+
+
+@pytest.mark.slow
+def test_no_search_of_a_thousand_goes_below() -> None:
+    assert len(search_layers(range(1000), 3)) == 1000
+
+
+def limits_and_designs() -> tuple[LeastCosts, list[Layer], list[float]]:
+    space = dataclasses.replace(TINY, dim=(4, 8), scratchpad_kib=(4, 16), accumulator_kib=(2, 8))
+    workload = small_workload(32)
+    layers = layers_of_tasks(workload.tasks, workload)
+    model = make_cost_model("instruction", layers, space)
+    setup = SearchSetup(workload.tasks, space, Objective.parse("edp"), None, 0, model)
+    searcher = make_searcher("local", setup)
+    found = [one.cost.edp for _ in range(4) for one in searcher.step().candidates]
+    return limits_of(workload.tasks, space, layers), layers, found
+
+
+def test_the_limit_of_a_space_is_that_of_its_best_accelerator() -> None:
+    limits, layers, found = limits_and_designs()
+    least = least_edp(limits, layers)
+    points, fitting = limits.points(), Fitting(layers, limits.space)
+    each = [fitting_limits._edp_at(limits, fitting, points.take([h]), math.inf) for h in range(len(points))]
+    assert least == pytest.approx(max(min(each), limits.edp))
+    assert limits.edp < least <= min(found)
+    assert least_edp(limits, layers, min(found)) == least
+
+
+def test_what_lies_below_is_not_worse_together_than_apart() -> None:
+    """Least energy and latency of one accelerator bound its least product, which one and the same tilings bound better."""
+    limits, layers, _ = limits_and_designs()
+    point = limits.points().take([0])
+    runs, *_ = limits.parts(point)
+    space, fitting = limits.space, Fitting(layers, limits.space)
+    sizes = int(point.dim[0]), int(point.accumulator_kib[0]), int(point.scratchpad_kib[0])
+    at = Prices.of(space, *sizes, False)
+    apart = sum(
+        count * fitting.least(task, sizes[0], at, np.array([0.0, np.inf])) for task, count in enumerate(runs)
+    )
+    together = fitting_limits._edp_at(limits, fitting, point, math.inf)
+    assert together >= apart[0] * apart[1] * 1e-6 * (1 - 1e-9)
+
+
+def test_nothing_is_said_of_other_programs() -> None:
+    limits, layers, _ = limits_and_designs()
+    for changed in ({"dataflows": ("WS", "OS")}, {"base": limits.space.base.replace(timing="gemmini")}):
+        space = dataclasses.replace(limits.space, **changed)
+        assert not Fitting.knows(space)
+        other = limits_of(limits.tasks, space, layers)
+        assert least_edp(other, layers) == other.edp
+
+
+def test_the_models_constants_are_such_that_parts_are_below_the_whole() -> None:
+    fitted = constants("baco")
+    assert min(*fitted.host.values(), fitted.timing["phases"]) >= 0
+    assert fitted.timing["overlap"] >= 1
