@@ -13,23 +13,22 @@ from baco.exploration._json import to_json
 from baco.exploration.breakdown import COMPONENTS, CostEntry, DesignCosts
 from baco.exploration.candidate import BatchSummary, Cost
 from baco.exploration.cost.detail import LayerDetail
-from baco.exploration.objective import FunctionMetric, metric
+from baco.exploration.objective import FunctionMetric, metric, metric_word
 from baco.exploration.report.bottlenecks import bottlenecks
-from baco.exploration.report.data import Baseline, ReportData, cost_block
+from baco.exploration.report.data import Baseline, ReportData
 from baco.exploration.report.figures import axis_metrics
 from baco.exploration.report.network_graph import network_units
 from baco.exploration.report.notable import tied_indices
 from baco.exploration.report.parameters import hardware_parameters, parameter_importance
 from baco.exploration.report.summary import (
     TIMING_WORDS,
-    candidate_block,
     network_totals,
     objective_words,
     program_block,
     task_block,
 )
 from baco.exploration.report.tables import number
-from baco.exploration.report.units import milliseconds, scientific, share, si, significant
+from baco.exploration.report.units import milliseconds, scientific, share, si, significant, watts
 from baco.exploration.report.validation import simulated_on, validation_block
 from baco.exploration.report.why import explanation
 from baco.exploration.report.why_block import explanation_block
@@ -275,16 +274,13 @@ def _description(entry: CostEntry) -> dict[str, Any]:
 
 
 def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:
-    block = candidate_block(data, index)
-    accelerator = data.candidates[index].accelerator
+    one = data.candidates[index]
     return {
         "id": index,
-        "front": data.candidates[index].front,
-        **_hardware(accelerator),
-        **_costs(data.candidates[index].cost, accelerator.clock_mhz),
-        **_functions(data, data.candidates[index].cost),
-        "value": data.candidates[index].objective,
-        "samples": block["samples"],
+        "front": one.front,
+        **_machine(data, one.accelerator, one.cost),
+        "value": one.objective,
+        "samples": one.samples,
         "packed": packed,
         **_validated(data, index),
     }
@@ -296,46 +292,42 @@ def _baseline(one: Baseline, place: int, data: ReportData) -> dict[str, Any]:
         "label": one.accelerator.name,
         "note": f"{one.name}; {one.cost.source}",
         "front": False,
-        **_hardware(one.accelerator),
-        **_costs(one.cost, one.accelerator.clock_mhz),
-        **_functions(data, one.cost),
+        **_machine(data, one.accelerator, one.cost),
         "value": data.objective.scalar(one.cost),
         "samples": 0,
         "packed": True,
     }
 
 
-def _hardware(accelerator: Any) -> dict[str, Any]:
+def _machine(data: ReportData, machine: Accelerator, cost: Cost) -> dict[str, Any]:
+    """Hardware and costs, those of the objective that are functions of the user's included."""
+    functions = [name for name in data.objective.metrics if isinstance(name, FunctionMetric)]
     return {
-        "dim": accelerator.dim,
-        "flow": accelerator.dataflow,
-        "units": units_of(accelerator),
-        "spad": accelerator.scratchpad_kib,
-        "acc": accelerator.accumulator_kib,
-        "clock": accelerator.clock_mhz,
-        "dram": accelerator.dram_bytes_per_cycle,
-        "hash": accelerator.config_hash,
-        "blocks": {name: _short(one) for name, one in accelerator.area_blocks().items()},
+        "dim": machine.dim,
+        "flow": machine.dataflow,
+        "units": units_of(machine),
+        "spad": machine.scratchpad_kib,
+        "acc": machine.accumulator_kib,
+        "clock": machine.clock_mhz,
+        "dram": machine.dram_bytes_per_cycle,
+        "hash": machine.config_hash,
+        "blocks": {name: _short(one) for name, one in machine.area_blocks().items()},
+        **_costs(cost, machine.clock_mhz),
+        **{name: metric(cost, name) for name in functions},
     }
 
 
 def _costs(cost: Cost, clock_mhz: float) -> dict[str, Any]:
     """With all digits: the files that the page saves are made of them."""
-    block = cost_block(cost, clock_mhz)
     return {
-        "latency": number(block["latency_cycles"]),
+        "latency": number(cost.latency_cycles),
         "energy": number(cost.energy_pj),
-        "edp": number(block["edp_uj_cycles"]),
-        "area": number(block["area_mm2"]),
-        "edap": number(block["edap_uj_cycles_mm2"]),
-        "power": number(block["power_w"]),
-        "source": block["source"],
+        "edp": number(cost.edp),
+        "area": number(cost.area_mm2),
+        "edap": number(cost.edap),
+        "power": number(watts(cost.energy_pj, cost.latency_cycles, clock_mhz)),
+        "source": cost.source,
     }
-
-
-def _functions(data: ReportData, cost: Cost) -> dict[str, float]:
-    """Values of the objective's metrics that are functions of the user's."""
-    return {name: metric(cost, name) for name in data.objective.metrics if isinstance(name, FunctionMetric)}
 
 
 def _validated(data: ReportData, index: int) -> dict[str, Any]:
@@ -343,12 +335,9 @@ def _validated(data: ReportData, index: int) -> dict[str, Any]:
     found = data.validated.get(index)
     if found is None:
         return {}
-    if found.measured is None:
-        return {"status": found.status}
-    return {
-        "status": found.status,
-        "was": _costs(data.prediction(index), found.accelerator.clock_mhz),
-    }
+    measured = found.measured is not None
+    was = {"was": _costs(data.prediction(index), found.accelerator.clock_mhz)} if measured else {}
+    return {"status": found.status, **was}
 
 
 def _short(value: float) -> float | int:
@@ -397,71 +386,50 @@ def _network(data: ReportData, index: int) -> dict[str, Any]:
 
 def _cards(data: ReportData) -> list[dict[str, str]]:
     """Headline numbers. The whole program first: what a user's network takes."""
-    cost, clock = data.best.cost, data.best.accelerator.clock_mhz
-    program = program_block(data)
+    cost, machine, program = data.best.cost, data.best.accelerator, program_block(data)
     whole, host = program["latency_cycles"], program["host_cycles"]
+    macs = sum(task.count * task.problem.macs for task in data.tasks)
+    side, peak = machine.dim, machine.dim**2
+    cards: list[dict[str, str]] = []
+
+    def card(label: str, value: str, remark: str) -> None:
+        cards.append({"label": label, "value": value, "remark": remark})
 
     def seconds(cycles: float) -> str:
-        return si(milliseconds(cycles, clock) * 1e-3, "s")
+        return si(milliseconds(cycles, machine.clock_mhz) * 1e-3, "s")
 
-    macs = sum(task.count * task.problem.macs for task in data.tasks)
-    peak = data.best.accelerator.dim**2
-    broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
-    guess = ""
-    off = {
-        name: "" if cost.source == "measured" else f" ± {share(one.mean, 1)}"
-        for name, one in data.errors.items()
-    }
-    if cost.source == "measured":
-        guess = f"; {si(data.prediction(data.best_index).latency_cycles, 'cycles')} predicted"
-    cards = [
-        *broken,
-        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{off['latency']}{guess}"],
-        ["Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}"],
-        [
-            "Host",
-            seconds(host),
-            f"{si(host, 'cycles')}, {share(host, whole)} of the whole, {program['host_source']}",
-        ],
-        [
-            "Energy-delay product",
-            scientific(cost.edp),
-            f"µJ·cycles{off['edp']}, of the {'whole program' if data.search.whole else 'accelerator'}",
-        ],
-        [
-            "Energy",
-            si(cost.energy_uj * 1e-6, "J"),
-            f"{cost.source}{off['energy']}, {si(macs, 'MAC')}s of work",
-        ],
-        [
-            "Area",
-            f"{significant(cost.area_mm2)} mm²",
-            f"{data.best.accelerator.dim} × {data.best.accelerator.dim} array",
-        ],
-    ]
+    def evidence(name: str) -> str:
+        """Of a predicted figure its known error."""
+        return "" if cost.source == "measured" else f" ± {share(data.errors[name].mean, 1)}"
+
+    if data.violations:
+        card("Constraints", "not met", "these are the nearest designs")
+    before = data.prediction(data.best_index).latency_cycles
+    guess = f"; {si(before, 'cycles')} predicted" if cost.source == "measured" else ""
+    card("Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}{evidence('latency')}{guess}")
+    card("Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}")
+    part = f"{share(host, whole)} of the whole, {program['host_source']}"
+    card("Host", seconds(host), f"{si(host, 'cycles')}, {part}")
+    subject = "whole program" if data.search.whole else "accelerator"
+    card("Energy-delay product", scientific(cost.edp), f"µJ·cycles{evidence('edp')}, of the {subject}")
+    work = f"{si(macs, 'MAC')}s of work"
+    card("Energy", si(cost.energy_uj * 1e-6, "J"), f"{cost.source}{evidence('energy')}, {work}")
+    card("Area", f"{significant(cost.area_mm2)} mm²", f"{side} × {side} array")
     if cost.latency_cycles:
-        cards.append(["Array in use", share(macs / peak, cost.latency_cycles), f"of {peak:,} MACs a cycle"])
+        card("Array in use", share(macs / peak, cost.latency_cycles), f"of {peak:,} MACs a cycle")
     if data.baseline is not None:
         goal = data.objective.front_metrics if len(data.objective.metrics) > 1 else data.objective.metrics
-        name = goal[0]
-        base, now = metric(data.baseline.cost, name), metric(cost, name)
+        base, now = metric(data.baseline.cost, goal[0]), metric(cost, goal[0])
         if now > 0:
             label = "less" if base >= now else "of the"
-            ratio = f"{significant(base / now)}×" if base >= now else significant(now / base) + "×"
+            ratio = significant(base / now if base >= now else now / base)
             times = significant(cost.area_mm2 / data.baseline.cost.area_mm2)
-            remark = f"{label} {_short_name(name)}, {times}× the area"
-            cards.append([f"Against {data.baseline.accelerator.name}", ratio, remark])
+            remark = f"{label} {metric_word(goal[0])}, {times}× the area"
+            card(f"Against {data.baseline.accelerator.name}", f"{ratio}×", remark)
     if data.bounds and data.bounds[-1].edp > 0:
         bound = data.bounds[-1]
-        cards.append(
-            ["Distance to the limit", f"{significant(cost.edp / bound.edp)}×", f"{bound.name} bound"]
-        )
-    names = ("label", "value", "remark")
-    return [dict(zip(names, one, strict=True)) for one in cards]
-
-
-def _short_name(name: str) -> str:
-    return name.upper() if name in ("edp", "edap") else name
+        card("Distance to the limit", f"{significant(cost.edp / bound.edp)}×", f"{bound.name} bound")
+    return cards
 
 
 def _facts(data: ReportData) -> list[dict[str, str]]:

@@ -298,9 +298,19 @@ def words(ratio: float) -> str:
     return f"{percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'}"
 
 
-def test_it_is_the_same_again_from_the_disk_and_in_every_form(study: Result) -> None:
+#: Two kinds every time, in the order of all.
+OFTEN = [
+    kind if kind in ("whole", "reference") else pytest.param(kind, marks=pytest.mark.slow) for kind in STUDIES
+]
+
+
+@pytest.mark.parametrize("study", OFTEN, indirect=True)
+def test_it_is_the_same_again_from_the_disk(study: Result) -> None:
     again = load_study(study.folder)
     assert summary_json(again.data) == summary_json(study.data)
+
+
+def test_it_is_the_same_in_every_form(study: Result) -> None:
     found = study.explain()
     assert repr(found).splitlines()[1:] == list(found.lines)
     table = found.steps()
@@ -325,17 +335,17 @@ def test_it_is_the_same_again_from_the_disk_and_in_every_form(study: Result) -> 
     assert found.steps_html in found._repr_html_()
 
 
+@pytest.mark.parametrize("study", ["whole"], indirect=True)
 def test_a_network_that_is_gone_leaves_the_steps_in_the_space(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = STUDIES["whole"](tmp_path)
     there = {(one.step.parameter, one.step.way) for one in priced(study)}
 
     def gone(network: object) -> None:
         raise InputError("the file is not there any more")
 
     monkeypatch.setattr(beside, "load_again", gone)
-    again = load_study(tmp_path)
+    again = load_study(study.folder)
     steps = near(again).steps
     left = {(one.step.parameter, one.step.way) for one in steps if one.found is not None}
     assert left
@@ -363,7 +373,7 @@ def test_without_a_feasible_design_there_is_nothing_to_explain(tmp_path: Path) -
 def test_a_measured_best_is_compared_with_like_costs(tmp_path: Path) -> None:
     """Alternatives that were not measured stand against what was predicted of the best."""
     STUDIES["reference"](tmp_path)
-    data = report_data(tmp_path / "study.sqlite")
+    data = dataclasses.replace(report_data(tmp_path / "study.sqlite"), find_neighbours=None)
     place = data.best_index
     predicted, costs = data.best.cost, data.costs[place]
     assert costs is not None
