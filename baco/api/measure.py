@@ -12,8 +12,8 @@ from baco.common.errors import BacoError, InputError, Location
 
 if TYPE_CHECKING:
     from baco.exploration.measure.measured_study import MeasuredOutcome, Watch
-    from baco.exploration.measure.session import Ended
     from baco.exploration.measure.session import ValidationProgress as ValidationProgress
+    from baco.exploration.studies.interruption import Ended
     from baco.exploration.studies.samples import WorkloadData
 
 __all__ = ["measure", "validate"]

@@ -24,16 +24,14 @@ from baco.exploration.measure.loop import Allowed, Expected, MeasuredSearch, Pri
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.session import (
     STORE_NAME,
-    Ended,
-    Stop,
     StudyDesigns,
     ValidationOptions,
-    stop_on_signals,
     validate_designs,
 )
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
+from baco.exploration.studies.interruption import Ended, Stop, stop_on_signals
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.network import Task
 

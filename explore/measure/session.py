@@ -6,14 +6,10 @@ process copies it into the study. Whoever is killed when, what was finished is f
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
 from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, InputError, Location
@@ -40,6 +36,7 @@ from baco.exploration.measure.written import write_best
 from baco.exploration.space.reference_machine import reference_machine, reference_space
 from baco.exploration.studies._store import STUDY
 from baco.exploration.studies.engine import run_exploration
+from baco.exploration.studies.interruption import Ended, Stop, stop_on_signals
 from baco.exploration.studies.samples import WorkloadData, check_samples, keep_samples, kept_samples
 from baco.exploration.studies.study import StudyRecord
 from baco.workloads.inputs.load import load_again
@@ -49,14 +46,11 @@ __all__ = [
     "BASELINE_FOLDER",
     "DEFAULT_SPREAD",
     "STORE_NAME",
-    "Ended",
-    "Stop",
     "StudyDesigns",
     "ValidationOptions",
     "ValidationOutcome",
     "ValidationProgress",
     "measured_designs",
-    "stop_on_signals",
     "validate_designs",
     "validate_file",
 ]
@@ -65,8 +59,6 @@ __all__ = [
 STORE_NAME, BASELINE_FOLDER = "measurements.sqlite", "reference-mappings"
 #: Candidates along the front that are measured beside the best, unless the user says otherwise.
 DEFAULT_SPREAD = 2
-
-Ended = Literal["done", "time", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -326,41 +318,3 @@ def _tell_failures(designs: Sequence[Design], progress: ValidationProgress) -> N
     for design in designs:
         if any(one.reason for one in (design, *design.parts)):
             progress.note(f"{design.name} is infeasible: {design.failure}")
-
-
-class Stop(BaseException):
-    """Ends a validation from a signal handler; no `except Exception` on the way may hold it."""
-
-    def __init__(self, ended: Ended) -> None:
-        self.ended = ended
-
-
-@contextmanager
-def stop_on_signals(time_limit: float | None) -> Iterator[None]:
-    """Within the block a first SIGINT or SIGTERM, or the end of the time limit, raises `Stop`.
-
-    Signal handlers belong to the main thread; in another one the block changes nothing.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-    before: dict[signal.Signals, Any] = {}
-
-    def restore() -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        restore()  # a second signal stops at once
-        raise Stop("time" if number == signal.SIGALRM else "interrupted")
-
-    for number in numbers:
-        before[number] = signal.signal(number, stop)
-    try:
-        if time_limit is not None:
-            signal.setitimer(signal.ITIMER_REAL, time_limit)
-        yield
-    finally:
-        restore()

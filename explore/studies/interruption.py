@@ -1,20 +1,52 @@
-"""Signals that end a search politely: at the end of what is being recorded."""
+"""Signals that end what is going on politely: a search at the end of what is being recorded, measurements at once."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["StopRequest"]
+__all__ = ["Ended", "Stop", "StopRequest", "stop_on_signals"]
+
+#: How what `Stop` may end has ended.
+Ended = Literal["done", "time", "interrupted"]
+
+
+@contextmanager
+def _handled(
+    handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals, once: bool = False
+) -> Iterator[None]:
+    """Within the block a handler has these signals; `once`: only until the first of them.
+
+    Signal handlers belong to the main thread; in another one the block changes nothing.
+    """
+    before: dict[signal.Signals, Any] = {}
+
+    def hand_back() -> None:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+    def called(number: int, frame: FrameType | None) -> None:
+        try:
+            handler(number, frame)
+        finally:
+            if once:
+                hand_back()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers:
+            before[number] = signal.signal(number, called)
+    try:
+        yield
+    finally:
+        hand_back()
 
 
 class StopRequest:
     """Within the block, a first SIGINT or SIGTERM only sets `requested`; a second stops at once.
-
-    Signal handlers belong to the main thread; in another one the block changes nothing.
 
     Args:
         acknowledge: told at once that the first has come.
@@ -26,7 +58,7 @@ class StopRequest:
     ) -> None:
         self._signalled = False
         self._acknowledge, self._asked = acknowledge, asked
-        self._before: dict[signal.Signals, Any] = {}
+        self._block: AbstractContextManager[Any] = _handled(self._handle, signal.SIGINT, signal.SIGTERM)
 
     @property
     def requested(self) -> bool:
@@ -34,9 +66,7 @@ class StopRequest:
         return self._signalled or (self._asked is not None and self._asked())
 
     def __enter__(self) -> StopRequest:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
+        self._block.__enter__()
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -51,5 +81,35 @@ class StopRequest:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._block.__exit__(kind, error, trace)
+
+
+class Stop(BaseException):
+    """Ends measurements from a signal handler; no `except Exception` on the way may hold it."""
+
+    def __init__(self, ended: Ended) -> None:
+        self.ended = ended
+
+
+@contextmanager
+def stop_on_signals(time_limit: float | None) -> Iterator[None]:
+    """Within the block a first SIGINT or SIGTERM, or the end of the time limit (seconds), raises `Stop`; a second signal stops at
+    once."""
+
+    limited = time_limit is not None and threading.current_thread() is threading.main_thread()
+
+    def no_alarm() -> None:
+        if limited:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        no_alarm()  # before its signal has no handler any more
+        raise Stop("time" if number == signal.SIGALRM else "interrupted")
+
+    with _handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGALRM, once=True):
+        try:
+            if time_limit is not None and limited:
+                signal.setitimer(signal.ITIMER_REAL, time_limit)
+            yield
+        finally:
+            no_alarm()

@@ -27,13 +27,32 @@ from baco.exploration.studies import kept
 from baco.exploration.studies.study import StudyRecord
 from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 
+#: A measurement, as far as a study looks at it.
+RECORD = {"status": "measured", "cycles": 123, "reason": "", "activity": {"macs": 5}}
+
 
 def filled(path: Path, count: int = 8, objective: str = "edp", seed: int = 0) -> Path:
-    """A closed study of `count` batches."""
+    """A closed study of `count` batches, with a measurement and a design that was chosen to be measured."""
     with new_study(path, objective) as study:
         for batch in batches(count, seed, objective):
             study.record(*batch)
+        study.keep_measurement("a", RECORD)
+        study.keep_validation("first", {"layers": ["a"]})
     return path
+
+
+def test_what_was_measured_is_there_after_reopening(tmp_path: Path) -> None:
+    """Of a measurement and of a design the last record counts."""
+    path = filled(tmp_path / "s.sqlite", 3)
+    with StudyRecord.open(path) as study:
+        study.keep_measurement("b", {**RECORD, "cycles": 7})
+        study.keep_measurement("a", {**RECORD, "cycles": 124})
+        for layers in (["b"], ["b", "a"]):
+            study.keep_validation("second", {"layers": layers})
+    for read_only in (True, False):
+        with StudyRecord.open(path, read_only=read_only) as study:
+            assert study.measurements() == {"a": {**RECORD, "cycles": 124}, "b": {**RECORD, "cycles": 7}}
+            assert study.validations() == [{"layers": ["a"]}, {"layers": ["b", "a"]}]
 
 
 def dominates(one: Candidate, other: Candidate, names: tuple[str, ...]) -> bool:
@@ -365,6 +384,12 @@ def truncate(path: Path) -> None:
         (change("DELETE FROM snapshot"), "snapshot is not that of the last batch"),
         (change("DELETE FROM batches WHERE batch = 3"), "batches are missing"),
         (change("DELETE FROM batches WHERE batch = 7"), "snapshot is not that of the last batch"),
+        (
+            change("UPDATE measurements SET record = replace(record, '123', '124')"),
+            "checksum of measurements row 'a'",
+        ),
+        (change("UPDATE validations SET number = 5"), "checksum of validations row 'first'"),
+        (change("DROP TABLE measurements"), "its tables are not those of the study: measurements"),
         (change("DROP TABLE candidates"), "its tables are not those of the study: candidates"),
         (change("ALTER TABLE batches DROP COLUMN phase"), "its tables are not those of the study: batches"),
     ],
