@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from baco import language as language
     from baco.accel.config import Accelerator
-    from baco.api.compare import compare
+    from baco.api.comparison import compare
     from baco.api.cost import CostTree, cost
     from baco.api.expressions import expression
     from baco.api.hardware import verilog
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from baco.api.programs import Compiled, Run, run
     from baco.api.programs import compile as compile
     from baco.api.result import Result
-    from baco.api.simulate import evaluate, evaluate_tiles, simulate, trace
+    from baco.api.simulation import evaluate, evaluate_tiles, simulate, trace
     from baco.api.sources import accelerator, network, networks
     from baco.api.space import Space
     from baco.api.study import Study, explore, load_study
@@ -64,7 +64,7 @@ _HOMES = {
     "Config": "baco.language",
     "Accelerator": "baco.accel.config",
     "CostTree": "baco.api.cost",
-    "compare": "baco.api.compare",
+    "compare": "baco.api.comparison",
     "cost": "baco.api.cost",
     "explore": "baco.api.study",
     "expression": "baco.api.expressions",
@@ -83,10 +83,10 @@ _HOMES = {
     "Study": "baco.api.study",
     "load_study": "baco.api.study",
     "Trial": "baco.api.trials",
-    "evaluate": "baco.api.simulate",
-    "evaluate_tiles": "baco.api.simulate",
-    "simulate": "baco.api.simulate",
-    "trace": "baco.api.simulate",
+    "evaluate": "baco.api.simulation",
+    "evaluate_tiles": "baco.api.simulation",
+    "simulate": "baco.api.simulation",
+    "trace": "baco.api.simulation",
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",

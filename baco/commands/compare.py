@@ -29,7 +29,7 @@ def compare(
     Args:
         json: Print JSON, a row a study.
     """
-    from baco.api.compare import compare as compare_studies
+    from baco.api.comparison import compare as compare_studies
     from baco.display.console import print_json, stdout
 
     table = compare_studies(list(folders))

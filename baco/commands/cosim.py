@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,21 +14,31 @@ from baco.cli.checked import Seed
 from baco.cli.compile_options import ACCELERATOR_HELP
 from baco.cli.completions import accelerator_completions
 from baco.cli.engine_options import WorkerOptions
-from baco.common.errors import only_with
+from baco.common.errors import InputError, only_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from baco.accel.config import Accelerator
     from baco.exploration.cosim import ConfigurationResult, Failure, StreamKind
     from baco.sim.cosim.stream import Stream
 
-#: Random streams in all, and configurations that share them.
-_STREAMS, _CONFIGURATIONS = 500, 4
 
+@dataclass(frozen=True)
+class StreamFlags:
+    """What is played.
 
-def cosim(
-    engine: WorkerOptions,
+    Attributes:
+        streams: Command streams in all.
+        configurations: Random configurations that share the streams.
+        first: Number of the first random configuration: resumes a run.
+        seed: Of configurations and streams.
+        illegal: Damaged streams and commands of chance: is the verdict the same?
+        in_place: Legal streams of products whose results overwrite their operands.
+        stream (FILE): Play this stream instead.
+        minimise: Shorten the stream of --stream when it fails.
+    """
+
     accelerator: Annotated[
         str,
         typer.Option(
@@ -37,15 +48,58 @@ def cosim(
             help=f"One configuration, or random ones. {ACCELERATOR_HELP}",
             autocompletion=accelerator_completions,
         ),
-    ] = "random",
-    streams: Annotated[int, typer.Option(min=1, max=10**9)] = _STREAMS,
-    configurations: Annotated[int, typer.Option(min=1, max=100_000)] = _CONFIGURATIONS,
-    first: Annotated[int, typer.Option(min=0, max=100_000)] = 0,
-    seed: Seed = 0,
-    illegal: bool = False,
-    in_place: bool = False,
-    stream: Path | None = None,
-    minimise: bool = False,
+    ] = "random"
+    streams: Annotated[int, typer.Option(min=1, max=10**9)] = 500
+    configurations: Annotated[int, typer.Option(min=1, max=100_000)] = 4
+    first: Annotated[int, typer.Option(min=0, max=100_000)] = 0
+    seed: Seed = 0
+    illegal: bool = False
+    in_place: bool = False
+    stream: Path | None = None
+    minimise: bool = False
+
+    def check(self) -> None:
+        """Raises InputError for what does not go together."""
+        if self.illegal and self.in_place:
+            raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
+        of_many = self._given("configurations", "first")
+        if self.accelerator != "random":
+            only_with("random configurations, without --accelerator", of_many)
+        elif self.first >= self.configurations:
+            raise InputError(
+                f"there is no configuration from --first {self.first} to --configurations {self.configurations}"
+            )
+        if self.stream is None:
+            only_with("--stream", self._given("minimise"))
+            return
+        if self.accelerator == "random":
+            raise InputError("--stream needs the --accelerator that it is for")
+        of_random = self._given("streams", "illegal", "in_place", "seed")
+        only_with("random streams, without --stream", of_random | of_many)
+
+    def _given(self, *names: str) -> dict[str, bool]:
+        usual = StreamFlags()
+        return {f"--{name.replace('_', '-')}": getattr(self, name) != getattr(usual, name) for name in names}
+
+    @property
+    def chosen(self) -> list[Accelerator]:
+        """The configurations. Raises InputError for one that there is not."""
+        from baco.accel.presets import load_accelerator
+        from baco.sim.cosim.accelerators import random_accelerator
+
+        if self.accelerator != "random":
+            return [load_accelerator(self.accelerator)]
+        return [random_accelerator(self.seed, number) for number in range(self.first, self.configurations)]
+
+    @property
+    def kind(self) -> StreamKind:
+        """Of the streams."""
+        return "illegal" if self.illegal else "in place" if self.in_place else "legal"
+
+
+def cosim(
+    engine: WorkerOptions,
+    asked: StreamFlags,
     out: Path = Path("cosim-failures"),
     json: bool = False,
 ) -> None:
@@ -58,56 +112,21 @@ def cosim(
     written, with its configuration. The same seed gives the same configurations and streams.
 
     Args:
-        streams: Command streams in all.
-        configurations: Random configurations that share the streams.
-        first: Number of the first random configuration: resumes a run.
-        seed: Of configurations and streams.
-        illegal: Damaged streams and commands of chance: is the verdict the same?
-        in_place: Legal streams of products whose results overwrite their operands.
-        stream (FILE): Play this stream instead.
-        minimise: Shorten the stream of --stream when it fails.
         out (-o, FOLDER): Where failing streams are written.
     """
-    from baco.accel.presets import load_accelerator
-    from baco.common.errors import InputError
     from baco.display.console import print_json, stderr, stdout
     from baco.exploration.cosim import run_campaign
-    from baco.sim.cosim.accelerators import random_accelerator
 
-    if illegal and in_place:
-        raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
-    notes = stderr()
-    report = notes.print
-    of_many = {"--configurations": configurations != _CONFIGURATIONS, "--first": first != 0}
-    if accelerator != "random":
-        only_with("random configurations, without --accelerator", of_many)
-    elif first >= configurations:
-        raise InputError(
-            f"there is no configuration from --first {first} to --configurations {configurations}"
-        )
-    if stream is not None:
-        if accelerator == "random":
-            raise InputError("--stream needs the --accelerator that it is for")
-        of_random = {
-            "--streams": streams != _STREAMS,
-            "--illegal": illegal,
-            "--in-place": in_place,
-            "--seed": seed != 0,
-        }
-        only_with("random streams, without --stream", of_random | of_many)
-        _play(load_accelerator(accelerator), stream, minimise, out, report)
+    asked.check()
+    report = stderr().print
+    if asked.stream is not None:
+        _play(asked.chosen[0], asked.stream, asked.minimise, out, report)
         return
-    only_with("--stream", {"--minimise": minimise})
-    if accelerator == "random":
-        chosen = [random_accelerator(seed, number) for number in range(first, configurations)]
-    else:
-        chosen = [load_accelerator(accelerator)]
-    total = configurations if accelerator == "random" else 1
-    kind: StreamKind = "illegal" if illegal else "in place" if in_place else "legal"
-    start = time.monotonic()
+    total = asked.configurations if asked.accelerator == "random" else 1
+    each, start = -(-asked.streams // total), time.monotonic()
     results = []
     for result in run_campaign(
-        chosen, -(-streams // total), seed, kind=kind, engine=engine.chosen, report=report
+        asked.chosen, each, asked.seed, kind=asked.kind, engine=engine.chosen, report=report
     ):
         results.append(result)
         if not json:
@@ -115,23 +134,24 @@ def cosim(
         for failure in result.failures[:1]:
             _write(result.accelerator, failure, out, report)
     seconds = time.monotonic() - start
-    failed = sum(len(result.failures) for result in results)
     if json:
-        print_json(
-            {"seed": seed, "seconds": seconds, "configurations": [_record(result) for result in results]}
-        )
+        records = [_record(result) for result in results]
+        print_json({"seed": asked.seed, "seconds": seconds, "configurations": records})
     else:
-        played = sum(result.streams for result in results) + failed
-        commands, cycles = (
-            sum(getattr(result, name) for result in results) for name in ("commands", "cycles")
-        )
-        refused = sum((result.refused for result in results), Counter[str]())
-        stdout().print(
-            f"{played:,} streams on {len(results)} configurations: {failed} mismatches"
-            f" ({_refused(refused)}{commands:,} commands, {cycles:,} cycles, {seconds:.0f} s)",
-        )
-    if failed:
+        stdout().print(_whole(results, seconds))
+    if any(result.failures for result in results):
         raise typer.Exit(1)
+
+
+def _whole(results: Sequence[ConfigurationResult], seconds: float) -> str:
+    failed = sum(len(result.failures) for result in results)
+    played = sum(result.streams for result in results) + failed
+    commands, cycles = (sum(getattr(result, name) for result in results) for name in ("commands", "cycles"))
+    refused = sum((result.refused for result in results), Counter[str]())
+    return (
+        f"{played:,} streams on {len(results)} configurations: {failed} mismatches"
+        f" ({_refused(refused)}{commands:,} commands, {cycles:,} cycles, {seconds:.0f} s)"
+    )
 
 
 def _refused(counts: Counter[str]) -> str:

@@ -37,8 +37,8 @@ def evaluate(
             a file (YAML), or one that comes with baco (tileflow-16).
         json: Print the error statistics as JSON.
     """
-    from baco.api.simulate import evaluate as evaluate_table
-    from baco.api.simulate import evaluate_tiles
+    from baco.api.simulation import evaluate as evaluate_table
+    from baco.api.simulation import evaluate_tiles
     from baco.common.errors import InputError
     from baco.display.console import print_json, stdout
 

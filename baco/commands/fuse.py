@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from baco.cli.compile_options import DEFAULT_ACCELERATOR, Accelerator
 from baco.cli.completions import network_completions
-from baco.common.errors import only_with
+from baco.common.errors import InputError, Location, only_with
 
 if TYPE_CHECKING:
+    from baco.accel.config import Accelerator as Hardware
+    from baco.compiler.network.graph import QuantisedNetwork
     from baco.compiler.network.group_choice import Considered
 
-#: What a chain is searched on, and for how long.
-_MACHINE, _ROUNDS = "edge", 8
 
+@dataclass(frozen=True)
+class GroupFlags:
+    """Of a network, what is shown.
 
-def fuse(
+    Attributes:
+        layers (N): Run repeated blocks only so many times.
+        analysis: Of a network: what its operators depend on, what several of them read, and which could keep all between them
+            on chip. --all lists every operator.
+    """
+
     network: Annotated[
         str | None,
         typer.Option(
@@ -27,19 +35,52 @@ def fuse(
             autocompletion=network_completions,
             help="As `baco compile --network` takes it.",
         ),
-    ] = None,
-    accelerator: Accelerator = DEFAULT_ACCELERATOR,
-    layers: int | None = None,
+    ] = None
+    accelerator: Accelerator = DEFAULT_ACCELERATOR
+    layers: int | None = None
     every: Annotated[
         bool, typer.Option("--all", help="Show all that was looked at, with the reasons against it.")
-    ] = False,
-    analysis: bool = False,
-    chain: str | None = None,
-    machine: str = _MACHINE,
-    rounds: Annotated[int, typer.Option(min=1, max=1000)] = _ROUNDS,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    json: bool = False,
-) -> None:
+    ] = False
+    analysis: bool = False
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What says something of networks alone, by how it is written."""
+        return {
+            "--accelerator": self.accelerator != DEFAULT_ACCELERATOR,
+            "--layers": self.layers,
+            "--all": self.every,
+            "--analysis": self.analysis,
+        }
+
+
+@dataclass(frozen=True)
+class ChainFlags:
+    """Of a chain, on what and how long it is searched.
+
+    Attributes:
+        chain (KIND:SIZES): Instead of a network: attention:heads=12,seq=512,dim=64, or
+            convolutions:channels=64,height=56,width=56,first=64,second=64,window1=1,window2=3.
+        machine (NAME|FILE.yaml): Of a chain: edge, cloud, or a file.
+        rounds: Of a chain: generations of the search.
+        seed: Of a chain: of the search.
+    """
+
+    chain: str | None = None
+    machine: str = "edge"
+    rounds: Annotated[int, typer.Option(min=1, max=1000)] = 8
+    seed: Annotated[int, typer.Option(min=0)] = 0
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What says something of chains alone, by how it is written."""
+        usual = ChainFlags()
+        return {
+            f"--{name}": getattr(self, name) != getattr(usual, name) for name in ("machine", "rounds", "seed")
+        }
+
+
+def fuse(asked: GroupFlags, chain: ChainFlags, json: bool = False) -> None:
     """Show what is fused in a network's program, why, and what it saves; or search the tile tree of a chain of operators.
 
     Operators whose results nobody else reads may run as one unit that keeps these results on chip: attention's scores,
@@ -53,64 +94,47 @@ def fuse(
 
     With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
     operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
-
-    Args:
-        layers (N): Run repeated blocks only so many times.
-        analysis: Of a network: what its operators depend on, what several of them read, and which could keep all between them
-            on chip. --all lists every operator.
-        chain (KIND:SIZES): Instead of a network: attention:heads=12,seq=512,dim=64, or
-            convolutions:channels=64,height=56,width=56,first=64,second=64,window1=1,window2=3.
-        machine (NAME|FILE.yaml): Of a chain: edge, cloud, or a file.
-        rounds: Of a chain: generations of the search.
-        seed: Of a chain: of the search.
     """
-    if (network is None) == (chain is None):
-        from baco.common.errors import InputError, Location
-
+    if chain.chain is not None and asked.network is None:
+        only_with("--network", asked.given)
+        _trees(chain.chain, chain.machine, rounds=chain.rounds, seed=chain.seed, json=json)
+        return
+    if asked.network is None or chain.chain is not None:
         raise InputError(
             "give a network or a chain", location=Location("--network"), hint="--help shows both"
         )
-    if chain is not None:
-        of_networks = {
-            "--accelerator": accelerator != DEFAULT_ACCELERATOR,
-            "--layers": layers,
-            "--all": every,
-            "--analysis": analysis,
-        }
-        only_with("--network", of_networks)
-        _trees(chain, machine, rounds=rounds, seed=seed, json=json)
+    only_with("--chain", chain.given)
+    from baco.api.network_unit import prepare_network
+    from baco.api.program_options import CompileOptions
+
+    options = CompileOptions(asked.network, asked.accelerator, layers=asked.layers)
+    unit = prepare_network(options.request(compare=False))
+    target = unit.request.accelerator
+    if asked.analysis:
+        from baco.cli.network_analysis import show_analysis
+
+        show_analysis(unit.network, target, every=asked.every, json=json)
         return
-    assert network is not None
-    only_with(
-        "--chain", {"--machine": machine != _MACHINE, "--rounds": rounds != _ROUNDS, "--seed": seed != 0}
-    )
-    from baco.api.network_unit import NetworkRequest, prepare_network
-    from baco.api.sources import accelerator as load_accelerator
+    _groups(unit.network, target, every=asked.every, json=json)
+
+
+def _groups(network: QuantisedNetwork, target: Hardware, *, every: bool, json: bool) -> None:
+    """Groups that are taken; with `every` all that were looked at."""
     from baco.compiler.network.group_choice import GroupChoice
     from baco.compiler.network.lowering import lower_network
     from baco.compiler.network.program import scheduler
     from baco.display.console import print_json, stdout
 
-    target = load_accelerator(accelerator)
-    source: str | Path = network
-    unit = prepare_network(NetworkRequest(source, target, layers=layers, compare=False))
-    if analysis:
-        from baco.cli.network_analysis import show_analysis
-
-        show_analysis(unit.network, target, every=every, json=json)
-        return
     schedule = scheduler(target)
     choice = GroupChoice(target, schedule)
-    lowered = lower_network(unit.network, target, schedule, choice)
-    chosen = set(lowered.units)
+    chosen = set(lower_network(network, target, schedule, choice).units)
     rows = [_row(one, one.names in chosen) for one in choice.considered if every or one.names in chosen]
     if json:
-        print_json({"network": unit.network.name, "accelerator": target.config_hash, "groups": rows})
+        print_json({"network": network.name, "accelerator": target.config_hash, "groups": rows})
         return
-    console = stdout()
-    console.print(_table(rows))
+    stdout().print(_table(rows))
     fused = [one for one in rows if one["fused"]]
-    console.print(_sum(unit.network.name, fused, len(choice.considered)))
+    stdout().print(_sum(network.name, fused, len(choice.considered)))
 
 
 def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> None:

@@ -3,16 +3,131 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from string import digits
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from baco.cli.compile_options import Accelerator, Timing
 
+if TYPE_CHECKING:
+    from baco.sim.job import Limits, MainMemory
+
+
+@dataclass(frozen=True)
+class WaveFlags:
+    """Waveforms of the run."""
+
+    waves: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE.vcd|.fst", help="Record waveforms (slow).")
+    ] = None
+    waves_from: Annotated[
+        int, typer.Option("--trace-from", min=0, metavar="CYCLE", help="First cycle of the waveforms.")
+    ] = 0
+    waves_until: Annotated[
+        int | None, typer.Option("--trace-until", min=1, metavar="CYCLE", help="Cycle where they stop.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class LimitFlags:
+    """When a run is given up.
+
+    Attributes:
+        max_cycles: Give up after so many cycles; 0: never.
+        stall_cycles: Give up when nothing moves for so long; 0: never.
+        timeout: Give up after so many seconds of running; 0: never.
+    """
+
+    max_cycles: Annotated[int, typer.Option(min=0)] = 4_000_000_000
+    stall_cycles: Annotated[int, typer.Option(min=0)] = 200_000
+    timeout: Annotated[float, typer.Option(min=0)] = 3600.0
+
+    @property
+    def limits(self) -> Limits:
+        """As simulations take them."""
+        from baco.sim.job import Limits
+
+        return Limits(self.max_cycles, self.stall_cycles, self.timeout)
+
+
+@dataclass(frozen=True)
+class MemoryFlags:
+    """Main memory, and what is laid over it and read from it.
+
+    Attributes:
+        memory_latency: DRAM latency, cycles.
+        memory_bandwidth: DRAM bytes per cycle; default: the accelerator's.
+        memory_burst: DRAM moves aligned bursts of so many bytes.
+        memory_mib: Size of main memory, from 0x80000000 on.
+        l2_kib: Second-level cache (512: Gemmini's); 0: none.
+        l2_latency: Cycles of a hit in it.
+        load (WHERE=FILE): Lay a file over memory before the start; WHERE: a symbol, or 0xADDRESS. Repeatable.
+        dump (WHERE=FILE): Write memory to a file at the end; WHERE: a symbol, or 0xADDRESS:BYTES. Repeatable.
+    """
+
+    memory_latency: Annotated[int, typer.Option(min=0, max=1_000_000)] = 60
+    memory_bandwidth: Annotated[float | None, typer.Option(min=0.001)] = None
+    memory_burst: Annotated[int, typer.Option(min=1, max=4096)] = 8
+    memory_mib: Annotated[int, typer.Option(min=1, max=1 << 16)] = 512
+    l2_kib: Annotated[int, typer.Option(min=0, max=1 << 20)] = 0
+    l2_latency: Annotated[int, typer.Option(min=0, max=1_000_000)] = 20
+    load: list[str] | None = None
+    dump: list[str] | None = None
+
+    @property
+    def memory(self) -> MainMemory:
+        """As simulations take it. Raises InputError for a burst that is none."""
+        from baco.common.errors import InputError
+        from baco.sim.job import MainMemory
+
+        if self.memory_burst & (self.memory_burst - 1):
+            raise InputError(f"--memory-burst must be a power of two, not {self.memory_burst}")
+        return MainMemory(
+            size_bytes=self.memory_mib << 20,
+            latency_cycles=self.memory_latency,
+            bytes_per_cycle=self.memory_bandwidth,
+            burst_bytes=self.memory_burst,
+            l2_kib=self.l2_kib,
+            l2_latency_cycles=self.l2_latency,
+        )
+
+
+@dataclass(frozen=True)
+class SimulatorFlags:
+    """Who simulates.
+
+    Attributes:
+        tools: package (default) or system: which tools build simulators.
+        spike (PATH): Spike with Gemmini's extension, for --engine spike; default: $BACO_SPIKE, or spike on $PATH.
+        simulator (PATH): Simulator built with Chipyard, for --engine chipyard; default: $BACO_CHIPYARD_SIMULATOR.
+        engine_argument (ARG): One more for spike or chipyard, as --engine-argument=+dramsim.
+    """
+
+    tools: str | None = None
+    spike: Path | None = None
+    simulator: Path | None = None
+    engine_argument: list[str] | None = None
+
+    def check(self, engine: str) -> None:
+        """Raises InputError for a simulator of another engine."""
+        from baco.common.errors import InputError
+
+        for option, value, owner in (
+            ("--spike", self.spike, "spike"),
+            ("--simulator", self.simulator, "chipyard"),
+        ):
+            if value and engine != owner:
+                raise InputError(f"{option} is for the engine {owner}, not '{engine}'")
+
 
 def simulate(
+    waves: WaveFlags,
+    limits: LimitFlags,
+    memory: MemoryFlags,
+    simulator: SimulatorFlags,
     program: Annotated[
         Path | None,
         typer.Argument(
@@ -23,33 +138,9 @@ def simulate(
     engine: str = "rtl",
     timing: Timing = None,
     stream: Path | None = None,
+    log: Path | None = None,
     json: bool = False,
     quiet: bool = False,
-    waves: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE.vcd|.fst", help="Record waveforms (slow).")
-    ] = None,
-    waves_from: Annotated[
-        int, typer.Option("--trace-from", min=0, metavar="CYCLE", help="First cycle of the waveforms.")
-    ] = 0,
-    waves_until: Annotated[
-        int | None, typer.Option("--trace-until", min=1, metavar="CYCLE", help="Cycle where they stop.")
-    ] = None,
-    log: Path | None = None,
-    max_cycles: Annotated[int, typer.Option(min=0)] = 4_000_000_000,
-    stall_cycles: Annotated[int, typer.Option(min=0)] = 200_000,
-    timeout: Annotated[float, typer.Option(min=0)] = 3600.0,
-    memory_latency: Annotated[int, typer.Option(min=0, max=1_000_000)] = 60,
-    memory_bandwidth: Annotated[float | None, typer.Option(min=0.001)] = None,
-    memory_burst: Annotated[int, typer.Option(min=1, max=4096)] = 8,
-    memory_mib: Annotated[int, typer.Option(min=1, max=1 << 16)] = 512,
-    l2_kib: Annotated[int, typer.Option(min=0, max=1 << 20)] = 0,
-    l2_latency: Annotated[int, typer.Option(min=0, max=1_000_000)] = 20,
-    tools: str | None = None,
-    spike: Path | None = None,
-    simulator: Path | None = None,
-    load: list[str] | None = None,
-    dump: list[str] | None = None,
-    engine_argument: list[str] | None = None,
 ) -> None:
     """Run a program on an accelerator; measure cycles, work and memory traffic.
 
@@ -63,58 +154,31 @@ def simulate(
         stream (FILE): Raw commands instead of a program, without a host core.
         quiet (-q): The program's output and errors only.
         log (FILE.csv): Log every command; `baco trace` draws it.
-        max_cycles: Give up after so many cycles; 0: never.
-        stall_cycles: Give up when nothing moves for so long; 0: never.
-        timeout: Give up after so many seconds of running; 0: never.
-        memory_latency: DRAM latency, cycles.
-        memory_bandwidth: DRAM bytes per cycle; default: the accelerator's.
-        memory_burst: DRAM moves aligned bursts of so many bytes.
-        memory_mib: Size of main memory, from 0x80000000 on.
-        l2_kib: Second-level cache (512: Gemmini's); 0: none.
-        l2_latency: Cycles of a hit in it.
-        tools: package (default) or system: which tools build simulators.
-        spike (PATH): Spike with Gemmini's extension, for --engine spike; default: $BACO_SPIKE, or spike on $PATH.
-        simulator (PATH): Simulator built with Chipyard, for --engine chipyard; default: $BACO_CHIPYARD_SIMULATOR.
-        load (WHERE=FILE): Lay a file over memory before the start; WHERE: a symbol, or 0xADDRESS. Repeatable.
-        dump (WHERE=FILE): Write memory to a file at the end; WHERE: a symbol, or 0xADDRESS:BYTES. Repeatable.
-        engine_argument (ARG): One more for spike or chipyard, as --engine-argument=+dramsim.
     """
-    from baco.api.simulate import simulate as simulate_program
-    from baco.common.errors import InputError
+    from baco.api.simulation import simulate as simulate_program
     from baco.common.files import atomic_write
     from baco.display.console import print_json, stderr, stdout
-    from baco.sim.job import Limits, MainMemory, Recording
+    from baco.sim.job import Recording
 
-    for option, value, owner in (("--spike", spike, "spike"), ("--simulator", simulator, "chipyard")):
-        if value and engine != owner:
-            raise InputError(f"{option} is for the engine {owner}, not '{engine}'")
-    if memory_burst & (memory_burst - 1):
-        raise InputError(f"--memory-burst must be a power of two, not {memory_burst}")
-    images, dumps, files = _memory_files(program, load or [], dump or [])
+    simulator.check(engine)
+    ram = memory.memory
+    images, dumps, files = _memory_files(program, memory.load or [], memory.dump or [])
     notes = stderr()
-    talkative = not (json or quiet)
     result = simulate_program(
         program,
         accelerator,
         engine=engine,
         stream=stream,
-        memory=MainMemory(
-            size_bytes=memory_mib << 20,
-            latency_cycles=memory_latency,
-            bytes_per_cycle=memory_bandwidth,
-            burst_bytes=memory_burst,
-            l2_kib=l2_kib,
-            l2_latency_cycles=l2_latency,
-        ),
+        memory=ram,
         timing=timing,
-        limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
-        recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
+        limits=limits.limits,
+        recording=Recording(**vars(waves), log=log),
         images=images,
         dumps=dumps,
-        tools=tools,
-        simulator=spike or simulator,
-        engine_arguments=tuple(engine_argument or ()),
-        report=notes.print if talkative else None,
+        tools=simulator.tools,
+        simulator=simulator.spike or simulator.simulator,
+        engine_arguments=tuple(simulator.engine_argument or ()),
+        report=None if json or quiet else notes.print,
         console=None if json else _show,
     )
     for path, data in zip(files, result.memory_dumps if dumps else (), strict=True):

@@ -28,7 +28,7 @@ def trace(
         until (CYCLE): Cycle to stop before.
         perfetto (FILE.json): Write a trace for ui.perfetto.dev, chrome://tracing and other viewers; a cycle is a microsecond.
     """
-    from baco.api.simulate import trace as draw
+    from baco.api.simulation import trace as draw
     from baco.common.text import one_line
     from baco.display.console import stdout
 

@@ -6,7 +6,7 @@ import pytest
 
 from baco.accel.presets import load_accelerator
 from baco.accel.verilog.generate import verilog
-from baco.api.simulate import simulate
+from baco.api.simulation import simulate
 from baco.bench.rtl.execute_facts import EXECUTE_FACTS
 from baco.bench.rtl.facts import Fact, MeasuredFact, measure
 from baco.bench.rtl.hollow import hollow_verilog

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baco.api.simulate import evaluate_tiles
+from baco.api.simulation import evaluate_tiles
 from baco.common.errors import InputError
 from baco.compiler.mapping import machines
 from baco.compiler.mapping.machines import load_machine, machine_names

@@ -3,7 +3,7 @@
 import pytest
 
 from baco.accel.config import Accelerator
-from baco.api.simulate import simulate
+from baco.api.simulation import simulate
 from tests.machines import GEMMINI, SMALL, UNITS
 from tests.sim.accel_programs import PROGRAMS, build_program
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from baco.accel.elf_note import SECTION
-from baco.api.simulate import simulate
+from baco.api.simulation import simulate
 from baco.common.errors import InfeasibleError, InputError, StorageError
 from baco.sim.engines.base import engine_for, run_job
 from baco.sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
