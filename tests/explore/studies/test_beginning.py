@@ -21,7 +21,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.why import explanation
-from baco.exploration.search import gradient, groups
+from baco.exploration.search import groups, local_search
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
@@ -76,7 +76,7 @@ def search(out: Path, progress: At | None = None, **changes: Any) -> SearchOutco
 @pytest.fixture
 def groups_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups are decided on a fifth of the samples that it takes else."""
-    for module in (gradient, groups):
+    for module in (local_search, groups):
         monkeypatch.setattr(module, "GROUPED_AFTER", GROUPED_AFTER)
 
 
