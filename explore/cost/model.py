@@ -24,7 +24,6 @@ from baco.exploration.cost.genome import Genomes
 from baco.exploration.cost.reference import Counts, latency_terms
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
-from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -187,51 +186,3 @@ def make_cost_model(
     from baco.exploration.cost.predicted import InstructionModel
 
     return InstructionModel(layers, space, rest)
-
-
-def counts_at(
-    model: CostModel,
-    space: DesignSpace,
-    tasks: Sequence[Task],
-    dim: Floats,
-    accumulator_kib: Floats,
-    scratchpad_kib: Floats,
-    units: Bools | None = None,
-) -> Floats:
-    """How often each task runs by itself on accelerators (...,), weights included: (..., tasks). `units` as of
-    `DesignSpace.area_of`."""
-    if model.rest is None or not model.rest.fused.points:
-        return np.broadcast_to([float(task.count) for task in tasks], (*np.shape(dim), len(tasks)))
-    return model.rest.runs(tasks, dim, accumulator_kib, scratchpad_kib, space.units_at(units))
-
-
-def times(runs: Floats, cost: Floats) -> Floats:
-    """Cost of some runs; what does not fit (infinite) does not, even where it never runs."""
-    fits = np.isfinite(cost)
-    return np.where(fits, runs * np.where(fits, cost, 0.0), cost)
-
-
-def rest_at(
-    model: CostModel,
-    space: DesignSpace,
-    networks: int,
-    dim: Floats,
-    accumulator_kib: Floats,
-    scratchpad_kib: Floats,
-    units: Bools | None = None,
-) -> tuple[Floats, Floats]:
-    """Energy (pJ) and cycles of what programs do beside the tasks, on accelerators (...,): (..., networks) each, weights
-    included, in the order of names; zeros where only the tasks count. `units` as of `DesignSpace.area_of`."""
-    if model.rest is None:
-        none = np.zeros((*np.shape(dim), networks))
-        return none, none
-    cycles, *amounts = model.rest.of(dim, accumulator_kib, scratchpad_kib, space.units_at(units))
-    energy = space.base.energy.with_memories(
-        *amounts,
-        accumulator_kib=accumulator_kib[..., None],
-        scratchpad_kib=scratchpad_kib[..., None],
-        dim=dim[..., None],
-    )
-    side, acc, sp = (one[..., None] for one in (dim, accumulator_kib, scratchpad_kib))
-    chosen = None if units is None else units[..., None]
-    return np.asarray(energy + space.static_pj_of(cycles, side, acc, sp, chosen)), cycles

@@ -22,6 +22,7 @@ from baco.common.portable import Bools, Ints
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.candidate import Candidate, Cost, CostModelName, network_costs
+from baco.exploration.cost.evaluation import KEPT
 from baco.exploration.cost.genome import FLOW, FLOWS, WIDTH, Genomes, from_mapping, macro_side
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.explain.beside import BesideLayers
@@ -33,7 +34,6 @@ from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.finish import ExactFinish
 from baco.exploration.search.focus import focuses
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup, State
 from baco.exploration.search.seeds import plain_mappings
 from baco.exploration.search.selector import Elite, Selector
@@ -278,11 +278,11 @@ def _leading(archive: Archive, elite: Elite) -> list[int]:
 
 def _pool(archive: Archive) -> Pool:
     """See `Remapper.remap`."""
-    point = Hardware.of([_sizes(archive.base)])
+    point = archive.point(_sizes(archive.base))
     tasks, rows = [], []
     for task, genomes in enumerate(archive.genomes):
         energy, cycles = (one[0] for one in archive.costs(task, point))
-        words = archive.model.words(archive.data[task][-archive.model.kept :], point.dim[0])
+        words = archive.model.words(archive.data[task][KEPT:], point.dim[0])
         table = np.stack([energy, cycles, np.broadcast_to(words, energy.shape)], 1)
         fits = np.flatnonzero(np.isfinite(cycles))
         best = fits[nondominated(table[fits])]

@@ -18,6 +18,8 @@ from torch import Tensor
 
 from baco.common import portable, tensors
 from baco.common.portable import Floats
+from baco.exploration.candidate import Cost
+from baco.exploration.cost.evaluation import ACCUMULATOR, SCRATCHPAD, SIDE
 from baco.exploration.cost.genome import (
     COLUMNS,
     FLOW,
@@ -188,13 +190,13 @@ class DosaSampler(Sampler):
 
     def _loss(self, x: Tensor) -> Tensor:
         """Logarithm of the objective plus penalties, (S,); the accelerator is the maximum of the layers' needs."""
-        space, base = self.problem.space, self.problem.space.base
+        space, evaluator = self.problem.space, self.problem.evaluator
         starts, n = self.flow.shape
         flat = x.reshape(starts * n, len(_PLACES)).T
         inside = flat[2:9] + flat[9:16] + log_spatial(flat, self.flow)
         log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
         task = torch.arange(n).repeat(starts)
-        shape = self.problem.evaluator.problems.batch.take(task)
+        shape = evaluator.problems.batch.take(task)
         groups = shape.groups if space.double_buffer else None
         batch = relaxed_mappings(flat, log_dram, self.flow, self.order, groups)
         c = access_counts(shape, batch)
@@ -203,43 +205,33 @@ class DosaSampler(Sampler):
             return need.view(starts, n).amax(1)
 
         dim = most(torch.maximum(c.rows, c.columns)).clamp(min=float(space.dim[0]))
-        acc = (most(c.accumulator_words) * dim * 4 / 1024).clamp(min=float(space.accumulator_kib[0]))
-        sp = most(c.scratchpad_rows) * dim if space.rules == "gemmini" else most(c.scratchpad_words)
-        sp = (sp / 1024).clamp(min=float(space.scratchpad_kib[0]))
+        held = c.scratchpad_rows if space.rules == "gemmini" else c.scratchpad_words
+        acc, sp = evaluator.kib(most(c.accumulator_words), most(held), dim)
+        acc, sp = acc.clamp(min=float(space.accumulator_kib[0])), sp.clamp(min=float(space.scratchpad_kib[0]))
         each = [tensors.spread(v, n, 1).reshape(-1) for v in (dim, acc, sp)]
-        latency, words = self.problem.evaluator.model.relaxed(task, batch, c, each[0])
-        energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], base.energy)
+        latency, words = evaluator.model.relaxed(task, batch, c, each[0])
+        energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], space.base.energy)
         energy = energy + space.static_pj_of(latency, *each)
 
         def sum_up(layers: Tensor, counts: Floats) -> Tensor:
             return tensors.total(layers.view(starts, n).T * torch.from_numpy(counts).view(-1, 1))
 
         area = space.area_of(dim, acc, sp)
-        total_e, total_l = (sum_up(one, self.problem.evaluator.counts) for one in (energy, latency))
+        total_e, total_l = (sum_up(one, evaluator.counts) for one in (energy, latency))
         exponents = torch.from_numpy(np.ascontiguousarray(self.exponents.T))
         loss = tensors.total(exponents * tensors.log(torch.stack([total_e, total_l, area])))
-        limits = space.constraints
-        pairs: list[tuple[Tensor, float | None]] = [
-            (area, limits.area_mm2),
-            (acc + sp, limits.sram_kib),
-            (total_l, limits.latency_cycles),
-            (total_e * 1e-6, limits.energy_uj),
-            (total_e / total_l * base.clock_mhz * 1e-3, limits.power_mw),
-            (acc, float(space.accumulator_kib[-1])),
-            (sp, float(space.scratchpad_kib[-1])),
-        ]
-        for name, own in limits.networks.items():
-            if name in self.problem.evaluator.networks:
-                runs = (
-                    self.problem.evaluator.counts
-                    * self.problem.evaluator.shares[self.problem.evaluator.networks.index(name)]
-                )
-                pairs += [
-                    (sum_up(latency, runs), own.latency_cycles),
-                    (sum_up(energy, runs) * 1e-6, own.energy_uj),
-                ]
+        shares = evaluator.counts * evaluator.members / evaluator.weights[:, None]
+        networks = {
+            name: Cost(sum_up(latency, runs), sum_up(energy, runs), area)  # type: ignore[arg-type]
+            for name, runs in zip(evaluator.networks, shares, strict=True)
+        }
+        cost = Cost(total_l, total_e, area)  # type: ignore[arg-type]
+        values = space.constraints.values(
+            cost, sram_kib=acc + sp, clock_mhz=space.base.clock_mhz, networks=networks
+        )
+        pairs = [*values.values(), (acc, space.accumulator_kib[-1]), (sp, space.scratchpad_kib[-1])]
         excess = -tensors.total(tensors.total(log_dram.clamp(max=0.0)).view(starts, n), 1)
-        ratios = torch.stack([value / bound for value, bound in pairs if bound is not None])
+        ratios = torch.stack([value / bound for value, bound in pairs])
         excess = excess + tensors.total(tensors.log(ratios).clamp(min=0.0))
         result: Tensor = loss + _PENALTY * excess
         return result
@@ -251,8 +243,10 @@ class DosaSampler(Sampler):
         need."""
         (starts, n), evaluator = self.flow.shape, self.problem.evaluator
         nearest = np.stack([self._rounded(start) for start in range(starts)])
-        m = evaluator.measure(np.tile(np.arange(n), starts), nearest.reshape(-1, WIDTH)).view(starts, n)
-        point = evaluator.least(m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
+        m = evaluator.measure(np.tile(np.arange(n), starts), nearest.reshape(-1, WIDTH)).reshape(
+            -1, starts, n
+        )
+        point = evaluator.least(*m[[SIDE, ACCUMULATOR, SCRATCHPAD]].max(-1))
         tried = np.repeat(nearest[:, :, None], self.roundings, 2)
         for start in range(starts):
             near = np.repeat(self.x[start], self.roundings - 1, axis=0)
@@ -277,8 +271,8 @@ class DosaSampler(Sampler):
         if self.problem.space.allowed(*point[0]) and self.problem.evaluator.fits(task, genomes, point).all():
             return genomes
         dim = max(2.0, float(side.max()))
-        sp_kib = float(self.problem.evaluator.scratchpad_kib(sp.max(), np.array(dim)))
-        point = self.problem.hardware.nearest(portable.log2([[dim, acc.max() * dim * 4 / 1024, sp_kib]]))
+        least = self.problem.evaluator.kib(acc.max(), sp.max(), dim)
+        point = self.problem.hardware.nearest(portable.log2([[dim, *least]]))
         genomes = self._snap(start, x, int(point[0, 0]))
         smaller = x.copy()
         for _ in range(60):

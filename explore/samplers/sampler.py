@@ -381,7 +381,9 @@ class SampledSearch:
         task = np.tile(np.repeat(np.arange(n), m), size)
         evaluator = self.problem.evaluator
         measured = evaluator.measure(task, genomes.reshape(-1, WIDTH))
-        energy, latency = evaluator.costs(measured, np.repeat(point, n * m, axis=0))
+        energy, latency = evaluator.price(
+            measured, evaluator.space.points_of(np.repeat(point, n * m, axis=0))
+        )
         return energy.reshape(size, n, m), latency.reshape(size, n, m)
 
     def _best(self, genomes: Genomes, point: Floats, energy: Floats, latency: Floats) -> Designs:

@@ -18,17 +18,16 @@ from baco.common import portable
 from baco.common.portable import Floats
 from baco.exploration.combine import Chain, chain
 from baco.exploration.cost.bound import compulsory_costs
-from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
-from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
+from baco.exploration.cost.evaluation import ACCUMULATOR, KEPT, SCRATCHPAD, Evaluation, times
+from baco.exploration.cost.genome import WIDTH, Genomes
+from baco.exploration.cost.model import CostModel
 from baco.exploration.cost.reference import Counts
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.priced import Priced
 from baco.exploration.search.searcher import State
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 
-#: Columns of an archive entry's cost data.
-_BASE, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, _KEPT = range(7)
 _SLOT_BITS = 13
 #: Odd multipliers that fingerprint a row.
 _MIX = np.random.default_rng(0).integers(0, 2**63, WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -71,40 +70,21 @@ class PointCosts:
         return energy, latency
 
 
-class Archive:
-    """Evaluated mappings by task.
-
-    Args:
-        tasks: the workload's tasks.
-        space: gives the buffering rule, the capacity rule and the technology.
-        model: predicts latency; None for the reference model.
-    """
+class Archive(Evaluation):
+    """Evaluated mappings by task, and what they cost anywhere (see `Evaluation` for its arguments)."""
 
     def __init__(self, tasks: Sequence[Task], space: DesignSpace, model: CostModel | None = None) -> None:
-        self.tasks = tuple(tasks)
-        self.counts = np.array([task.count for task in tasks], dtype=np.float64)
-        self.space = space
+        super().__init__(tasks, space, model)
         self.base: Accelerator = space.base
-        self.model: CostModel = model or ReferenceModel([task.problem for task in tasks], space)
-        self.problems = ProblemSet([task.problem for task in tasks], self.model.packs)
         self._clear()
         self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
-        self._idle: tuple[Hardware, Floats] | None = None
-        self._beside: tuple[Hardware, CostModel, Floats, tuple[Floats, Floats]] | None = None
+        self._beside: tuple[HardwarePoints, CostModel, Floats, tuple[Floats, Floats]] | None = None
         self._least: dict[tuple[float, float, float], tuple[Floats, Floats]] = {}
-        self.networks = sorted({task.network for task in tasks})
-        #: Mix weight of each network.
-        self.mix_weights = np.array(
-            [next(task.weight for task in tasks if task.network == name) for name in self.networks]
-        )
-        self._member = np.array(
-            [[task.network == name for task in tasks] for name in self.networks], dtype=float
-        )
 
     def _clear(self) -> None:
         """Forget all entries."""
         self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
-        self.data: list[Floats] = [np.zeros((_KEPT + self.model.kept, 0)) for _ in self.tasks]
+        self.data: list[Floats] = [np.zeros((KEPT + self.model.kept, 0)) for _ in self.tasks]
         self._joined: tuple[Floats, NDArray[np.int64]] | None = None
         self._priced: Priced | None = None
 
@@ -116,22 +96,6 @@ class Archive:
     def double_buffer(self) -> bool:
         """Whether tiles that change are held twice."""
         return self.space.double_buffer
-
-    def requirement(self, task: NDArray[np.int64], genomes: Genomes) -> tuple[Floats, Floats, Floats]:
-        """Array side, accumulator words a column, and scratchpad need (bytes, or rows under `gemmini` rules)."""
-        acc, words, rows = needs(self.problems, task, genomes, self.double_buffer)
-        side = sides(genomes)
-        return side, *self.model.needs(task, genomes, acc, rows if self.space.rules == "gemmini" else words)
-
-    def load(self, task: NDArray[np.int64], genomes: Genomes, points: Floats) -> tuple[Floats, Floats]:
-        """How much of the accumulator and of the scratchpad each row takes, as a ratio; `points` (B, 3)."""
-        _, acc, sp = self.requirement(task, genomes)
-        dim = points[:, 0]
-        return acc * dim * 4 / 1024 / points[:, 1], self.scratchpad_kib(sp, dim) / points[:, 2]
-
-    def scratchpad_kib(self, need: Floats, dim: Floats) -> Floats:
-        """KiB for a scratchpad need on an array of side `dim`."""
-        return need * dim / 1024 if self.space.rules == "gemmini" else need / 1024
 
     def fresh(self, task: NDArray[np.int64], genomes: Genomes) -> NDArray[np.bool_]:
         """True for rows not tried lately (their first occurrence); they are remembered as tried.
@@ -155,21 +119,8 @@ class Archive:
 
     def add(self, task: NDArray[np.int64], genomes: Genomes) -> Counts:
         """Evaluate rows (one evaluation each) and keep them."""
-        counts = count(self.problems, task, genomes, self.double_buffer, padded=self.model.padded)
-        side, accumulator, scratchpad = self.requirement(task, genomes)
-        energy = self.base.energy
-        base = energy.mac_pj * counts.macs + energy.register_pj * counts.a0
-        table = np.stack(
-            [
-                base.numpy(),
-                counts.a1.numpy(),
-                counts.a2.numpy(),
-                side,
-                accumulator,
-                scratchpad,
-                *self.model.keep(task, genomes, counts),
-            ]
-        )
+        counts = self.count(task, genomes)
+        table = self.measure(task, genomes, counts)
         for t in np.unique(task):
             mine = task == t
             self.genomes[t] = np.concatenate([self.genomes[t], genomes[mine]])
@@ -177,47 +128,16 @@ class Archive:
         self._joined = None
         return counts
 
-    def costs(self, layer: int, hardware: Hardware) -> tuple[Floats, Floats]:
+    def costs(self, layer: int, hardware: HardwarePoints) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of one run of every entry of `layer` on every point, (H, n);
         infinite where the entry does not fit."""
         return self._costs(self.data[layer], hardware)
 
-    def _costs(self, d: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
+    def _costs(self, data: Floats, hardware: HardwarePoints) -> tuple[Floats, Floats]:
         """`costs` of the entries of a table laid out like `data`."""
-        dim = hardware.dim[:, None]
-        energy = self.base.energy
-        latency = self.model.cycles(d[_KEPT:, None, :], dim)
-        dram_pj = energy.dram_pj * self.model.words(d[_KEPT:, None, :], dim)
-        fits = (
-            (d[SIDE] <= dim)
-            & (d[ACCUMULATOR] * dim * 4 / 1024 <= hardware.accumulator_kib[:, None])
-            & (self.scratchpad_kib(d[SCRATCHPAD], dim) <= hardware.scratchpad_kib[:, None])
-            & np.isfinite(latency)
-        )
-        a1, a2 = self.model.local(d[_KEPT:, None, :], dim)
-        own = energy.with_memories(
-            d[_BASE],
-            d[_A1] + a1,
-            d[_A2] + a2,
-            accumulator_kib=hardware.accumulator_kib[:, None],
-            scratchpad_kib=hardware.scratchpad_kib[:, None],
-            dim=dim,
-        )
-        idle = self._idle_pj(hardware)[:, None] * np.where(fits, latency, 0.0)
-        pj = np.where(fits, own + dram_pj + idle, np.inf)
-        cycles = np.where(fits, latency, np.inf)
-        return pj, cycles
+        return self.price(data[:, None, :], hardware.each)
 
-    def _idle_pj(self, hardware: Hardware) -> Floats:
-        """Static energy of a cycle on every point, (H,); kept for the points asked about last, since a scan asks task by
-        task."""
-        if self._idle is None or self._idle[0] is not hardware:
-            sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
-            pj = self.space.static_pj_of(1.0, *sizes, hardware.units)
-            self._idle = hardware, np.broadcast_to(pj, hardware.dim.shape)
-        return self._idle[1]
-
-    def scan(self, hardware: Hardware, weighings: Floats, prune: bool = False) -> Scan:
+    def scan(self, hardware: HardwarePoints, weighings: Floats, prune: bool = False) -> Scan:
         """Best totals for every hardware point and every weighing (cycles per pJ, (H, G)).
 
         With `prune`, entries that were chosen nowhere are dropped afterwards (those that need least capacity
@@ -234,7 +154,7 @@ class Archive:
                 continue
             best = priced.chosen(layer)
             chosen_e, chosen_l = pj[points, best], cycles[points, best]
-            for n in np.flatnonzero(self._member[:, layer]):
+            for n in np.flatnonzero(self.members[:, layer]):
                 network_e[..., n] += times(counts[:, layer, None], chosen_e)
                 network_l[..., n] += times(counts[:, layer, None], chosen_l)
             if prune:
@@ -246,7 +166,7 @@ class Archive:
         data = self.data[layer]
         used = np.zeros(data.shape[1], dtype=np.bool_)
         used[chosen] = True
-        for group in self.model.groups(data[_KEPT:]):
+        for group in self.model.groups(data[KEPT:]):
             of = np.flatnonzero(group)
             if len(of):
                 used[of[np.lexsort((data[SCRATCHPAD, of], data[ACCUMULATOR, of]))[0]]] = True
@@ -256,37 +176,20 @@ class Archive:
             priced.keep(layer, used)
             self._joined = None
 
-    def _prices(self, hardware: Hardware) -> Priced:
+    def _prices(self, hardware: HardwarePoints) -> Priced:
         """What all entries cost on some points; kept for those asked about last."""
         if self._priced is None or self._priced.hardware is not hardware:
             self._priced = Priced(hardware, len(self.tasks), self._costs)
         self._priced.update(self.data)
         return self._priced
 
-    def _programs(self, hardware: Hardware) -> tuple[Floats, tuple[Floats, Floats]]:
-        """`counts_at` and `_rest` of some points; kept for those asked about last."""
+    def _programs(self, hardware: HardwarePoints) -> tuple[Floats, tuple[Floats, Floats]]:
+        """`runs` and `beside` of some points; kept for those asked about last."""
         known = self._beside
         if known is None or known[0] is not hardware or known[1] is not self.model:
-            known = hardware, self.model, self.counts_at(hardware), self._rest(hardware)
+            known = hardware, self.model, self.runs(hardware), self.beside(hardware)
             self._beside = known
         return known[2], known[3]
-
-    def counts_at(self, hardware: Hardware) -> Floats:
-        """How often each task runs by itself on each point, (H, tasks)."""
-        sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
-        return counts_at(self.model, self.space, self.tasks, *sizes, hardware.units)
-
-    def _rest(self, hardware: Hardware) -> tuple[Floats, Floats]:
-        """See `rest_at`."""
-        return rest_at(
-            self.model,
-            self.space,
-            len(self.networks),
-            hardware.dim,
-            hardware.accumulator_kib,
-            hardware.scratchpad_kib,
-            hardware.units,
-        )
 
     def at(self, point: tuple[float, float, float], units: bool = False) -> PointCosts:
         """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB), with row functions or without."""
@@ -297,7 +200,7 @@ class Archive:
             counts, (rest_e, rest_l) = self._programs(priced.hardware)
             energy, latency = ([one[place] for one in table] for table in (priced.energy, priced.latency))
             return PointCosts(energy, latency, rest_e[place], rest_l[place], counts[place])
-        hardware = Hardware.of([point], units)
+        hardware = self.point(point, units)
         if self._joined is None:
             # One call for all tasks: on one point numpy's own time a call is longer than the arithmetic.
             self._joined = (
@@ -306,8 +209,8 @@ class Archive:
             )
         table, edges = self._joined
         pj, cycles = (np.split(values[0], edges) for values in self._costs(table, hardware))
-        rest_e, rest_l = self._rest(hardware)
-        return PointCosts(pj, cycles, rest_e[0], rest_l[0], self.counts_at(hardware)[0])
+        rest_e, rest_l = self.beside(hardware)
+        return PointCosts(pj, cycles, rest_e[0], rest_l[0], self.runs(hardware)[0])
 
     def least(self, point: tuple[float, float, float]) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of the compulsory work of one run of every task on one hardware point, (tasks,)
@@ -346,7 +249,7 @@ class Archive:
     def totals(self, costs: PointCosts, choices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Energy and latency of each network for choices (V, tasks) on one hardware point, (V, networks) each."""
         energy, latency = costs.chosen(choices)
-        members = self._member.T
+        members = self.members.T
         return (
             portable.matmul(energy * costs.counts, members) + costs.rest_energy,
             portable.matmul(latency * costs.counts, members) + costs.rest_latency,

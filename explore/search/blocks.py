@@ -19,7 +19,7 @@ from baco.compiler.choice.choose import choose
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.styles.realise import flat_layer, mapping_of
-from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.candidate import Candidate, Cost, network_costs
 from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 
 __all__ = ["BlockSearch"]
@@ -168,8 +168,12 @@ class BlockSearch:
                 clock_mhz=space.clock_mhz,
             )
             sram = machine.scratchpad_kib + machine.accumulator_kib
+            runs = [(one.latency_cycles, one.energy_pj) for one in parts]
             if not np.isfinite(cycles) or space.constraints.violations(
-                cost, sram_kib=sram, clock_mhz=machine.clock_mhz
+                cost,
+                sram_kib=sram,
+                clock_mhz=machine.clock_mhz,
+                networks=network_costs(tasks, runs, machine, rest),
             ):
                 continue
             scores[index] = objective.scalar(cost)

@@ -13,49 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco.common import portable
-from baco.common.portable import Bools, Floats, Ints
+from baco.common.portable import Floats, Ints
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
+from baco.exploration.cost.evaluation import ACCUMULATOR, SCRATCHPAD, SIDE, Evaluation, times
+from baco.exploration.cost.genome import WIDTH, Genomes, to_mapping
 from baco.exploration.cost.infeasible import PREFIX
-from baco.exploration.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
+from baco.exploration.cost.model import CostModel
 from baco.exploration.front import nondominated, thin
-from baco.exploration.objective import FunctionMetric, Objective
+from baco.exploration.objective import FunctionMetric, Objective, metric
 from baco.exploration.search.focus import squeezed
 from baco.exploration.search.searcher import State
 from baco.exploration.space import DesignSpace
+from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 
 #: Members of the front that are kept and reported.
 _FRONT = 48
-
-
-@dataclass(frozen=True)
-class MappingCosts:
-    """Evaluated mappings, fields (B,) unless said: what they cost on any accelerator, and what they need of it.
-
-    Attributes:
-        base_pj: energy in the array.
-        a1, a2: words accessed at accumulator and scratchpad.
-        kept: (kept, B) what the cost model tells latencies and traffic from.
-        side: array side.
-        accumulator_words: a column.
-        scratchpad: bytes, or rows with the `gemmini` rules.
-    """
-
-    base_pj: Floats
-    a1: Floats
-    a2: Floats
-    kept: Floats
-    side: Floats
-    accumulator_words: Floats
-    scratchpad: Floats
-
-    def view(self, *shape: int) -> MappingCosts:
-        """The same with every field of another shape."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return MappingCosts(
-            **{n: v.reshape(len(v), *shape) if n == "kept" else v.reshape(shape) for n, v in fields.items()}
-        )
 
 
 @dataclass(frozen=True)
@@ -82,22 +55,11 @@ class Designs:
         )
 
 
-class Evaluator:
-    """Costs of mappings of the tasks in the space."""
+class Evaluator(Evaluation):
+    """Costs of designs that choose a mapping for every task (see `Evaluation` for its arguments)."""
 
     def __init__(self, tasks: Sequence[Task], space: DesignSpace, model: CostModel | None = None) -> None:
-        self.tasks = tuple(tasks)
-        self.space = space
-        self.model: CostModel = model or ReferenceModel([task.problem for task in tasks], space)
-        self.problems = ProblemSet([task.problem for task in tasks], self.model.packs)
-        self.counts = np.array([task.count for task in tasks], dtype=np.float64)
-        self.networks = sorted({task.network for task in tasks})
-        members = [[task.network == name for task in tasks] for name in self.networks]
-        weights = [next(t.weight for t in tasks if t.network == name) for name in self.networks]
-        #: (networks, n) of which network each task is: one over its weight.
-        self.shares = np.array(members, dtype=np.float64) / np.array(weights)[:, None]
-        #: Mix weight of each network.
-        self.weights = weights
+        super().__init__(tasks, space, model)
         self._choices = [
             np.array(v, dtype=np.float64) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)
         ]
@@ -105,63 +67,9 @@ class Evaluator:
         if space.rules == "gemmini":
             legal = space.rule_points()
             legal = legal.take(legal.units == space.units[0])
-            allowed = space.allowed(legal.dim, legal.accumulator_kib, legal.scratchpad_kib)
+            allowed = space.allowed(*legal.sizes)
             order = np.lexsort((legal.area_mm2, ~allowed))
-            table = np.stack([legal.dim, legal.accumulator_kib, legal.scratchpad_kib], 1)
-            self._ranked = table[order].astype(np.float64)
-
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    def measure(self, task: Ints, genomes: Genomes) -> MappingCosts:
-        """One evaluation a row."""
-        c = count(self.problems, task, genomes, self.space.double_buffer, padded=self.model.padded)
-        side, accumulator, scratchpad = self.needs(task, genomes)
-        energy = self.space.base.energy
-        pj = energy.mac_pj * c.macs + energy.register_pj * c.a0
-        return MappingCosts(
-            base_pj=pj.numpy(),
-            a1=c.a1.numpy(),
-            a2=c.a2.numpy(),
-            kept=self.model.keep(task, genomes, c),
-            side=side,
-            accumulator_words=accumulator,
-            scratchpad=scratchpad,
-        )
-
-    def scratchpad_kib(self, need: Floats, dim: Floats) -> Floats:
-        """KiB for a scratchpad need on arrays of side `dim`."""
-        return need * dim / 1024 if self.space.rules == "gemmini" else need / 1024
-
-    def needs(self, task: Ints, genomes: Genomes) -> tuple[Floats, Floats, Floats]:
-        """Array side, accumulator words a column and scratchpad need (see `MappingCosts`) of rows; free of charge."""
-        acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
-        return sides(genomes), *self.model.needs(
-            task, genomes, acc, rows if self.space.rules == "gemmini" else words
-        )
-
-    def fits(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
-        """Whether rows fit their accelerators (B, 3); free of charge."""
-        side, acc, need = self.needs(task, genomes)
-        dim = point[:, 0]
-        fits = (side <= dim) & (acc * dim * 4 / 1024 <= point[:, 1])
-        return np.asarray(fits & (self.scratchpad_kib(need, dim) <= point[:, 2]))
-
-    def costs(self, m: MappingCosts, point: Floats) -> tuple[Floats, Floats]:
-        """Energy and latency of mappings on accelerators; `point` (..., 3) broadcasts with the fields of `m`.
-        Infinite where a mapping does not fit."""
-        dim, acc, sp = point[..., 0], point[..., 1], point[..., 2]
-        energy = self.space.base.energy
-        a1, a2 = self.model.local(m.kept, dim)
-        pj = energy.with_memories(
-            m.base_pj, m.a1 + a1, m.a2 + a2, accumulator_kib=acc, scratchpad_kib=sp, dim=dim
-        )
-        pj = pj + energy.dram_pj * self.model.words(m.kept, dim)
-        cycles = self.model.cycles(m.kept, dim)
-        pj = pj + self.space.static_pj_of(cycles, dim, acc, sp)
-        fits = np.isfinite(cycles) & (m.side <= dim) & (m.accumulator_words * dim * 4 / 1024 <= acc)
-        fits &= self.scratchpad_kib(m.scratchpad, dim) <= sp
-        return np.where(fits, pj, np.inf), np.where(fits, cycles, np.inf)
+            self._ranked = legal.take(order).table
 
     def least(self, side: Floats, accumulator_words: Floats, scratchpad: Floats) -> Floats:
         """The least legal accelerators that hold needs (D,), (D, 3): of those within the bounds on area and
@@ -173,34 +81,29 @@ class Evaluator:
             )
             for start in range(0, len(side), 4096):
                 part = slice(start, start + 4096)
-                dim, acc, sp = (points[:, i] for i in range(3))
-                holds = (side[part, None] <= dim) & (accumulator_words[part, None] * dim * 4 / 1024 <= acc)
-                holds &= self.scratchpad_kib(scratchpad[part, None], dim) <= sp
+                need = side[part, None], accumulator_words[part, None], scratchpad[part, None]
+                holds = self.holds(*need, self.space.points_of(points))
                 found = holds.any(1)
                 result[part][found] = points[holds.argmax(1)[found]]
             return result
         dims, accs, sps = self._choices
         dim = _up(dims, np.maximum(2.0, side))
-        acc = _up(accs, accumulator_words * dim * 4 / 1024)
-        sp = _up(sps, self.scratchpad_kib(scratchpad, dim))
-        return np.stack([dim, acc, sp], 1)
+        acc, sp = self.kib(accumulator_words, scratchpad, dim)
+        return np.stack([dim, _up(accs, acc), _up(sps, sp)], 1)
 
     def infer(self, genomes: Genomes) -> Designs:
         """Evaluate design points (D, n, 25), each on the least accelerator that holds its mappings."""
         size, n = genomes.shape[:2]
-        m = self.measure(np.tile(np.arange(n), size), genomes.reshape(-1, WIDTH)).view(size, n)
-        point = self.least(m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
-        energy, latency = self.costs(m, point[:, None, :])
+        m = self.measure(np.tile(np.arange(n), size), genomes.reshape(-1, WIDTH)).reshape(-1, size, n)
+        point = self.least(*m[[SIDE, ACCUMULATOR, SCRATCHPAD]].max(-1))
+        energy, latency = self.price(m, self.space.points_of(point).each)
         return Designs(genomes, point, energy, latency)
 
     def by_units(self, d: Designs) -> list[Designs]:
         """The designs, and where row functions are searched the same with them: no mapping is evaluated again for that."""
         if not self.space.search_units:
             return [d]
-        dim, acc, sp = d.point.T
-        idle, more = (
-            self.space.static_pj_of(1.0, dim, acc, sp, units) * np.ones(len(d.point)) for units in (0, 1)
-        )
+        idle, more = (self.space.points_of(d.point, units).static_pj for units in (False, True))
         energy = d.energy + np.where(np.isfinite(d.latency), d.latency, 0.0) * (more - idle)[:, None]
         return [d, Designs(d.genomes, d.point, energy, d.latency, True)]
 
@@ -227,35 +130,14 @@ class Evaluator:
 
     def constraint_values(self, d: Designs) -> dict[str, tuple[Floats, float]]:
         """Of every bound of the space that is set: (values reached (D,), bound), by path."""
-        c = self.space.constraints
-        dim, acc, sp = d.point.T
+        at, runs = self._at(d), self.runs(self._at(d))
         energy, latency = self.totals(d)
-        rest_energy, rest_latency = self._rest(d)
-        counts = self._counts(d)
-        with np.errstate(invalid="ignore"):
-            power = (
-                np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
-            )
-        reached: dict[str, tuple[Floats, float | None]] = {
-            "area_mm2": (np.asarray(self.space.area_of(dim, acc, sp, d.units)), c.area_mm2),
-            "sram_kib": (acc + sp, c.sram_kib),
-            "power_mw": (power, c.power_mw),
-            "latency_cycles": (latency, c.latency_cycles),
-            "energy_uj": (energy * 1e-6, c.energy_uj),
-        }
-        for name, own in c.networks.items():
-            if name in self.networks:
-                n = self.networks.index(name)
-                mine, rest = self.shares[n] > 0, 1 / self.weights[n]
-                runs = counts[:, mine] * self.shares[n, mine]
-                path = f"networks.{name}"
-                reached[f"{path}.latency_cycles"] = (
-                    portable.total(times(runs, d.latency[:, mine])) + rest_latency[:, n] * rest,
-                    own.latency_cycles,
-                )
-                energy_uj = (portable.total(times(runs, d.energy[:, mine])) + rest_energy[:, n] * rest) * 1e-6
-                reached[f"{path}.energy_uj"] = (energy_uj, own.energy_uj)
-        return {path: (value, bound) for path, (value, bound) in reached.items() if bound is not None}
+        by_network = []
+        for each, beside in zip((d.energy, d.latency), self.beside(at), strict=True):
+            own = [portable.total(times(runs[:, mine], each[:, mine])) for mine in self.members > 0]
+            by_network.append(np.array(own) + beside.T)
+        cost = Cost(latency, energy, at.area_mm2)  # type: ignore[arg-type]
+        return self.reached(self.space.constraints, cost, by_network, at.sram_kib)
 
     def violation(self, d: Designs) -> Floats:
         """Largest relative excess over a bound, 0 where all hold, infinite where a task does not fit; (D,)."""
@@ -264,38 +146,23 @@ class Evaluator:
             worst = np.maximum(worst, value / bound - 1)
         return worst
 
-    def _counts(self, d: Designs) -> Floats:
-        """See `counts_at`: (D, n)."""
-        dim, acc, sp = d.point.T
-        return counts_at(self.model, self.space, self.tasks, dim, acc, sp, np.full(len(dim), d.units))
-
-    def _rest(self, d: Designs) -> tuple[Floats, Floats]:
-        """See `rest_at`."""
-        dim, acc, sp = d.point.T
-        return rest_at(self.model, self.space, len(self.networks), dim, acc, sp, np.full(len(dim), d.units))
+    def _at(self, d: Designs) -> HardwarePoints:
+        return self.space.points_of(d.point, d.units)
 
     def totals(self, d: Designs) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of the workload, (D,) each."""
-        rest_energy, rest_latency = self._rest(d)
-        counts = self._counts(d)
+        at = self._at(d)
+        runs, (rest_energy, rest_latency) = self.runs(at), self.beside(at)
         return (
-            portable.total(times(counts, d.energy)) + portable.total(rest_energy),
-            portable.total(times(counts, d.latency)) + portable.total(rest_latency),
+            portable.total(times(runs, d.energy)) + portable.total(rest_energy),
+            portable.total(times(runs, d.latency)) + portable.total(rest_latency),
         )
 
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `baco.exploration.objective`), (D, names)."""
         energy, latency = self.totals(d)
-        dim, acc, sp = d.point.T
-        area = np.asarray(self.space.area_of(dim, acc, sp, d.units))
-        costs = Cost(latency, energy, area, clock_mhz=self.space.clock_mhz)  # type: ignore[arg-type]
-        if self.space.clock_mhz is not None:
-            latency = latency * (1e3 / self.space.clock_mhz)
-        edp = energy * 1e-6 * latency
-        known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
-        return np.stack(
-            [name.of_arrays(costs) if isinstance(name, FunctionMetric) else known[name] for name in names], 1
-        )
+        cost = Cost(latency, energy, self._at(d).area_mm2, clock_mhz=self.space.clock_mhz)  # type: ignore[arg-type]
+        return np.stack([metric(cost, name) for name in names], 1)
 
     def candidate(self, d: Designs, i: int, objective: Objective, samples: int) -> Candidate:
         """Design i as a candidate."""

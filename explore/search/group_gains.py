@@ -15,8 +15,8 @@ from baco.compiler.network.steps import StepCost
 from baco.exploration.fused import Fusion
 from baco.exploration.operators import OperatorCost
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.selector import WEIGHINGS
+from baco.exploration.space.points import HardwarePoints
 
 __all__ = ["Judge", "PossibleGroup", "PossibleGroups", "group_name", "plain_name", "taken_groups"]
 
@@ -69,7 +69,7 @@ class Judge:
         per_cycle, per_pj: (H,).
     """
 
-    def __init__(self, archive: Archive, hardware: Hardware, energy: float, latency: float) -> None:
+    def __init__(self, archive: Archive, hardware: HardwarePoints, energy: float, latency: float) -> None:
         ratio = np.ones(len(hardware))
         for _ in range(2):  # weighings lie around the ratio of the best one, which the first round finds
             scan = archive.scan(hardware, ratio[:, None] * WEIGHINGS)
@@ -81,10 +81,7 @@ class Judge:
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
         self._energy, self._hardware = archive.base.energy, hardware
-        sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
-        self._static = np.broadcast_to(
-            archive.space.static_pj_of(1.0, *sizes, hardware.units), hardware.dim.shape
-        )
+        self._static = hardware.static_pj
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
             pj_each, cycles_each = archive.costs(task, hardware)

@@ -48,7 +48,6 @@ from baco.exploration.search.group_gains import (
     taken_groups,
 )
 from baco.exploration.search.local_search import GROUPED_AFTER, LocalSearch
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Network, Task
@@ -187,12 +186,7 @@ def _decided(
     doing: Doing = silent,
 ) -> RestOfPrograms:
     """The rest of programs with those of the possible groups that lower a metric most on each accelerator of a space."""
-    space, points = archive.space, archive.space.hardware()
-    dims, accumulators, scratchpads = (
-        np.asarray(one, dtype=np.float64)
-        for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
-    )
-    hardware = Hardware(dims, accumulators, scratchpads, points.units)
+    space, hardware = archive.space, archive.space.hardware().floats()
     judge = Judge(archive, hardware, *EXPONENTS[metric][:2])
     names = sorted({name for name, *_ in found})
     tasks = {name: [n for n, task in enumerate(archive.tasks) if task.network == name] for name in names}

@@ -328,18 +328,9 @@ class LocalSearch:
             costs = self.archive.at(elite.point, elite.units)
             (network_e,), (network_l,) = self.archive.totals(costs, elite.choice[None, :])
             area = float(self.setup.space.area_of(dim, acc, sp, elite.units))
-            networks = {
-                name: Cost(network_l[i] / w, network_e[i] / w, area)
-                for i, (name, w) in enumerate(
-                    zip(self.archive.networks, self.archive.mix_weights, strict=True)
-                )
-            }
-            values = self.setup.space.constraints.values(
-                Cost(elite.latency, elite.energy, area),
-                sram_kib=acc + sp,
-                clock_mhz=self.archive.base.clock_mhz,
-                networks=networks,
-            )
+            cost = Cost(elite.latency, elite.energy, area)
+            bounds = self.setup.space.constraints
+            values = self.archive.reached(bounds, cost, (network_e, network_l), acc + sp)
             details |= nearest_details(values)
         return details
 

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from baco.common.portable import Bools, Floats, Ints
-from baco.exploration.search.points import Hardware
+from baco.exploration.space.points import HardwarePoints
 
 __all__ = ["Priced"]
 
 #: Energy and latency of some entries (a table of an archive's data) on hardware points, (H, n) each.
-Price = Callable[[Floats, Hardware], tuple[Floats, Floats]]
+Price = Callable[[Floats, HardwarePoints], tuple[Floats, Floats]]
 
 
 class Priced:
@@ -28,7 +28,7 @@ class Priced:
         energy, latency: (H, n) of one run, by task; infinite where an entry does not fit.
     """
 
-    def __init__(self, hardware: Hardware, tasks: int, price: Price) -> None:
+    def __init__(self, hardware: HardwarePoints, tasks: int, price: Price) -> None:
         self.hardware, self._price = hardware, price
         self.energy = [np.zeros((len(hardware), 0)) for _ in range(tasks)]
         self.latency = [np.zeros((len(hardware), 0)) for _ in range(tasks)]
@@ -87,12 +87,5 @@ class Priced:
     @cached_property
     def places(self) -> dict[tuple[float, float, float, bool], int]:
         """Where each hardware point is."""
-        h = self.hardware
-        rows = zip(
-            h.dim.tolist(),
-            h.accumulator_kib.tolist(),
-            h.scratchpad_kib.tolist(),
-            h.units.tolist(),
-            strict=True,
-        )
+        rows = zip(*(column.tolist() for column in self.hardware.columns), strict=True)
         return {row: n for n, row in enumerate(rows)}

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from baco.common import portable
 from baco.common.portable import Floats
 from baco.exploration.candidate import Candidate, Cost
+from baco.exploration.cost.evaluation import ACCUMULATOR, SCRATCHPAD, SIDE
 from baco.exploration.cost.genome import to_mapping
 from baco.exploration.front import nondominated, thin
 from baco.exploration.objective import Objective, metric
-from baco.exploration.search.archive import ACCUMULATOR, SCRATCHPAD, SIDE, Archive
+from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import Focus
-from baco.exploration.search.points import Hardware
-from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.points import HardwarePoints
 
 #: Weighings of energy against latency that a scan tries, relative to each point's own latency/energy ratio.
 WEIGHINGS = np.array([1e-5, 0.05, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 20.0, 1e5])
@@ -60,15 +60,10 @@ class Selector:
         self.space = archive.space
         self.objective = objective
         self.focuses = list(focuses)
-        self.points: Hardware | None = None
+        self._limits = self.space.constraints.on_mappings
+        self.points: HardwarePoints | None = None
         if self.space.enumerable:
-            legal = self.space.hardware()
-            self.points = Hardware(
-                np.asarray(legal.dim, dtype=np.float64),
-                np.asarray(legal.accumulator_kib, dtype=np.float64),
-                np.asarray(legal.scratchpad_kib, dtype=np.float64),
-                legal.units,
-            )
+            self.points = self.space.hardware().floats()
         self._dims = np.array(self.space.dim, dtype=np.float64)
         self._acc = np.array(self.space.accumulator_kib, dtype=np.float64)
         self._sp = np.array(self.space.scratchpad_kib, dtype=np.float64)
@@ -79,47 +74,32 @@ class Selector:
 
     # -- hardware points ---------------------------------------------------------------------------------
 
-    def allowed(self, hardware: Hardware) -> NDArray[np.bool_]:
+    def allowed(self, hardware: HardwarePoints) -> NDArray[np.bool_]:
         """Points of the space that keep the bounds on area and SRAM."""
-        return np.asarray(
-            self.space.allowed(
-                hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib, hardware.units
-            ),
-            dtype=np.bool_,
-        )
+        return np.asarray(self.space.allowed(*hardware.columns), dtype=np.bool_)
 
     def _point(self, point: tuple[float, float, float], units: bool) -> tuple[float, bool]:
         """Area of one point, and whether it is allowed; the same few are asked about again and again."""
         key = point, bool(units)
         if key not in self._points:
-            one = Hardware.of([point], units)
-            self._points[key] = float(self._areas(one)[0]), bool(self.allowed(one)[0])
+            one = self.archive.point(point, units)
+            self._points[key] = float(one.area_mm2[0]), bool(self.allowed(one)[0])
         return self._points[key]
-
-    def _areas(self, hardware: Hardware) -> Floats:
-        return np.asarray(
-            self.space.area_of(
-                hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib, hardware.units
-            ),
-            dtype=np.float64,
-        )
 
     def sides(self) -> NDArray[np.int64]:
         """Array sides that keep the bounds on area and SRAM with some memories."""
         if self.points is not None:
             return np.unique(self.points.dim).astype(np.int64)
-        least = np.ones(len(self._dims))
-        sizes = self._dims, least * self._acc[0], least * self._sp[0]
-        open_ = self.allowed(Hardware(*sizes, np.full(len(least), self.space.units[0])))
+        open_ = self.allowed(self.space.points(self._dims, self._acc[0], self._sp[0]))
         return self._dims[open_].astype(np.int64)
 
-    def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats, units: NDArray[np.bool_]) -> Hardware:
+    def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats, units: NDArray[np.bool_]) -> HardwarePoints:
         """The least allowed values that are not below the given ones (the largest where none is)."""
 
         def up(allowed: Floats, value: Floats) -> Floats:
             return np.asarray(allowed[np.searchsorted(allowed, value - 1e-9).clip(0, len(allowed) - 1)])
 
-        return Hardware(up(self._dims, dim), up(self._acc, acc_kib), up(self._sp, sp_kib), units)
+        return self.space.points(up(self._dims, dim), up(self._acc, acc_kib), up(self._sp, sp_kib), units)
 
     def least(self, choice: NDArray[np.int64], units: bool) -> tuple[float, float, float]:
         """The least hardware that holds the chosen mappings (one-loop inference), with row functions or without."""
@@ -127,8 +107,7 @@ class Selector:
         chosen = np.stack([a.data[i][[SIDE, ACCUMULATOR, SCRATCHPAD], k] for i, k in enumerate(choice)])
         side = max(2.0, float(chosen[:, 0].max()))
         dim = float(self.snap(np.array([side]), np.ones(1), np.ones(1), one).dim[0])
-        acc = float(chosen[:, 1].max()) * dim * 4 / 1024
-        sp = float(a.scratchpad_kib(chosen[:, 2].max(), np.array(dim)))
+        acc, sp = (float(need) for need in a.kib(chosen[:, 1].max(), chosen[:, 2].max(), dim))
         # Bank rules may ask for more than the mappings do: take the least legal point at or above.
         snapped = self.snap(np.array([dim]), np.array([acc]), np.array([sp]), one)
         if self.points is None or self.allowed(snapped)[0]:
@@ -141,7 +120,7 @@ class Selector:
         best = above[np.argmin(p.accumulator_kib[above] + p.scratchpad_kib[above])]
         return p.row(int(best))
 
-    def pool(self, around: Sequence[Elite]) -> Hardware:
+    def pool(self, around: Sequence[Elite]) -> HardwarePoints:
         """Points to scan: all of a small space; else a coarse grid over it and finer ones around the elites."""
         if self.points is not None:
             return self.points
@@ -159,15 +138,10 @@ class Selector:
             rows.append(grid)
         return self._legal_points(np.concatenate(rows))
 
-    def _legal_points(self, table: Floats) -> Hardware:
+    def _legal_points(self, table: Floats) -> HardwarePoints:
         """The allowed points next above the rows of `table`, each once."""
         snapped = self.snap(table[:, 0], table[:, 1], table[:, 2], np.zeros(len(table), dtype=np.bool_))
-        unique = np.unique(
-            np.stack([snapped.dim, snapped.accumulator_kib, snapped.scratchpad_kib], 1), axis=0
-        )
-        kinds = self.space.units
-        dim, acc, sp = (np.tile(column, len(kinds)) for column in unique.T)
-        hardware = Hardware(dim, acc, sp, np.repeat(kinds, len(unique)))
+        hardware = self.space.with_all_units(*np.unique(snapped.table, axis=0).T)
         return hardware.take(np.flatnonzero(self.allowed(hardware)))
 
     def _coarse_grid(self) -> Floats:
@@ -187,7 +161,7 @@ class Selector:
         size = portable.log(points.dim) + 0.5 * memories
         chance = portable.exp(0.5 * (size - size.max()))
         index = rng.choice(len(points), min(number, len(points)), replace=False, p=chance / chance.sum())
-        return np.stack([points.dim, points.accumulator_kib, points.scratchpad_kib], 1)[index]
+        return points.table[index]
 
     # -- choices -----------------------------------------------------------------------------------------
 
@@ -195,29 +169,11 @@ class Selector:
         self, energy: Floats, latency: Floats, network_e: Floats, network_l: Floats
     ) -> tuple[Floats, list[str]]:
         """Relative excess over each mapping-dependent constraint, (..., constraints), and their names."""
-        limits: Constraints = self.space.constraints
-        names: list[str] = []
-        ratios: list[Floats] = []
-
-        def bound(name: str, value: Floats, limit: float | None) -> None:
-            if limit is not None:
-                names.append(name)
-                ratios.append(value / limit - 1)
-
-        bound("latency_cycles", latency, limits.latency_cycles)
-        bound("energy_uj", energy * 1e-6, limits.energy_uj)
-        if limits.power_mw is not None:
-            with np.errstate(invalid="ignore"):
-                power = np.where(np.isfinite(latency), energy / latency, np.inf)
-            bound("power_mw", power * self.archive.base.clock_mhz * 1e-3, limits.power_mw)
-        weights = self.archive.mix_weights
-        for network, own in limits.networks.items():
-            i = self.archive.networks.index(network)
-            bound(f"networks.{network}.latency_cycles", network_l[..., i] / weights[i], own.latency_cycles)
-            bound(f"networks.{network}.energy_uj", network_e[..., i] / weights[i] * 1e-6, own.energy_uj)
-        if not ratios:
-            return np.zeros((*energy.shape, 0)), names
-        return np.stack(ratios, -1), names
+        cost = Cost(latency, energy, 0.0)  # type: ignore[arg-type]
+        by_network = [np.moveaxis(one, -1, 0) for one in (network_e, network_l)]
+        values = self.archive.reached(self._limits, cost, by_network)
+        ratios = [value / limit - 1 for value, limit in values.values()]
+        return np.stack(ratios, -1) if ratios else np.zeros((*energy.shape, 0)), list(values)
 
     def choose(self, point: tuple[float, float, float], units: bool, focus: Focus) -> Elite | None:
         """The best exact combination on one point; None if a task does not fit it."""
@@ -281,7 +237,7 @@ class Selector:
         hardware = self.pool(around)
         weighings = np.broadcast_to(self.ratio * WEIGHINGS, (len(hardware), len(WEIGHINGS)))
         scan = self.archive.scan(hardware, weighings, prune=prune)
-        area = self._areas(hardware)[:, None]
+        area = hardware.area_mm2[:, None]
         excess, _ = self.excess(scan.energy, scan.latency, scan.network_energy, scan.network_latency)
         penalty = np.zeros(scan.energy.shape)
         if excess.shape[-1]:
@@ -306,7 +262,7 @@ class Selector:
         return result
 
     def _elites(
-        self, order: NDArray[np.int64], value: Floats, hardware: Hardware, focus: Focus
+        self, order: NDArray[np.int64], value: Floats, hardware: HardwarePoints, focus: Focus
     ) -> dict[tuple[tuple[float, float, float], bool], Elite]:
         """The best choices on the points at `order`, by point."""
         chosen: dict[tuple[tuple[float, float, float], bool], Elite] = {}
@@ -327,7 +283,7 @@ class Selector:
         return chosen
 
     @staticmethod
-    def _shortlist(value: Floats, hardware: Hardware, number: int) -> NDArray[np.int64]:
+    def _shortlist(value: Floats, hardware: HardwarePoints, number: int) -> NDArray[np.int64]:
         """The best point of each of the best cells (a third of an octave of array side, an octave of each
         capacity), so that the elites differ by more than a few KiB."""
         order = np.argsort(value, kind="stable")
@@ -367,7 +323,7 @@ class Selector:
         hardware = self.pool(around)
         weighings = np.broadcast_to(self.ratio * WEIGHINGS, (len(hardware), len(WEIGHINGS)))
         scan = self.archive.scan(hardware, weighings)
-        area = self._areas(hardware)
+        area = hardware.area_mm2
         excess, _ = self.excess(scan.energy, scan.latency, scan.network_energy, scan.network_latency)
         feasible = np.isfinite(scan.energy)
         if excess.shape[-1]:

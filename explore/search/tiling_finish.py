@@ -25,9 +25,9 @@ from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import Focus
 from baco.exploration.search.moves import copies_around
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.selector import Elite
 from baco.exploration.search.tilings import in_macro_form, tilings_around
+from baco.exploration.space.points import HardwarePoints
 
 Point = tuple[float, float, float]
 
@@ -199,7 +199,7 @@ class TilingFinish:
         assert job is not None
         side = int(point[0])
         place = int(np.searchsorted(self.model.sides, side))
-        hardware = Hardware.of([point])
+        hardware = self.archive.point(point)
         tasks, blocks = [], []
         before: dict[int, tuple[float, float]] = {}
         for task in layers:
@@ -239,11 +239,11 @@ class TilingFinish:
                 job["open"].remove(task)
         return spent
 
-    def _score(self, task: int, hardware: Hardware, weighing: float) -> NDArray[np.float64]:
+    def _score(self, task: int, hardware: HardwarePoints, weighing: float) -> NDArray[np.float64]:
         energy, cycles = self.archive.costs(task, hardware)
         return np.asarray(weighing * energy[0] + cycles[0])
 
-    def _bests(self, task: int, hardware: Hardware, weighing: float) -> tuple[float, float]:
+    def _bests(self, task: int, hardware: HardwarePoints, weighing: float) -> tuple[float, float]:
         """Scores of the best tiling and of the best explicit mapping."""
         score = self._score(task, hardware, weighing)
         macro = is_macro_flow(self.archive.genomes[task][:, FLOW])

@@ -68,10 +68,14 @@ class Constraints(BaseModel):
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
     @property
+    def on_mappings(self) -> Constraints:
+        """The other bounds."""
+        return self.model_copy(update=dict.fromkeys(self.hardware_only))
+
+    @property
     def any_on_mappings(self) -> bool:
         """True when some bound depends on the mappings, so that hardware alone does not decide."""
-        own = (self.power_mw, self.latency_cycles, self.energy_uj)
-        return any(bound is not None for bound in own) or bool(self.networks)
+        return bool(self.on_mappings.bounds) or bool(self.networks)
 
     @property
     def bounds(self) -> dict[str, float]:

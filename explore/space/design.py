@@ -175,7 +175,12 @@ class DesignSpace(Shown):
         dim, accumulator, scratchpad, chosen = np.broadcast_arrays(
             dim, accumulator_kib, scratchpad_kib, chosen
         )
-        return HardwarePoints(dim, accumulator, scratchpad, chosen, self.area_of)
+        return HardwarePoints(dim, accumulator, scratchpad, chosen, self)
+
+    def points_of(self, table: Any, units: Any = None) -> HardwarePoints:
+        """`points` from rows of array side, accumulator KiB and scratchpad KiB, (..., 3)."""
+        sizes = np.asarray(table)
+        return self.points(sizes[..., 0], sizes[..., 1], sizes[..., 2], units)
 
     def with_all_units(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> HardwarePoints:
         """The accelerators of some sizes (H,): those without row functions, then those with."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from baco.accel.config import Accelerator
 from baco.common.portable import Bools, Floats, Ints
+
+
+class Silicon(Protocol):
+    """What area and static energy points have (`baco.exploration.space.DesignSpace`)."""
+
+    def area_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any, units: Any = None) -> Any: ...
+
+    def static_pj_of(
+        self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any, units: Any = None
+    ) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -21,14 +30,14 @@ class HardwarePoints:
     Attributes:
         dim, accumulator_kib, scratchpad_kib: their sizes, whole numbers or not.
         units: which have row functions (`baco.accel.config.Features.row_functions`), where that is searched.
-        area_of: the space's area of such arrays.
+        space: that they are points of, in it or not.
     """
 
     dim: Any
     accumulator_kib: Any
     scratchpad_kib: Any
     units: Any
-    area_of: Callable[[Any, Any, Any, Any], Any] = field(repr=False, compare=False)
+    space: Silicon = field(repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.dim)
@@ -51,7 +60,12 @@ class HardwarePoints:
     @cached_property
     def area_mm2(self) -> Floats:
         """Of each."""
-        return np.asarray(self.area_of(*self.columns), dtype=np.float64)
+        return np.asarray(self.space.area_of(*self.columns), dtype=np.float64)
+
+    @cached_property
+    def static_pj(self) -> Floats:
+        """Static energy of each in a cycle."""
+        return np.broadcast_to(self.space.static_pj_of(1.0, *self.columns), np.shape(self.dim))
 
     @property
     def sram_kib(self) -> Any:
@@ -61,11 +75,12 @@ class HardwarePoints:
     def take(self, index: Any) -> HardwarePoints:
         """The points at `index` (anything numpy indexes with)."""
         dim, accumulator, scratchpad, units = (column[index] for column in self.columns)
-        return HardwarePoints(dim, accumulator, scratchpad, units, self.area_of)
+        return HardwarePoints(dim, accumulator, scratchpad, units, self.space)
 
-    def spread(self, axes: int = 1) -> HardwarePoints:
-        """The same with further axes of length 1 behind, to broadcast with what there is of each point."""
-        return self.take((..., *(None,) * axes))
+    @cached_property
+    def each(self) -> HardwarePoints:
+        """The same with one more axis, of length 1, to broadcast with what there is of each point."""
+        return self.take((..., None))
 
     def row(self, i: int) -> tuple[float, float, float]:
         """The sizes of one point."""

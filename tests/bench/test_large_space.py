@@ -17,7 +17,6 @@ from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.search.test_settings import TINY, setup_of
 from tests.explore.search.test_units import LAYERS
@@ -118,7 +117,7 @@ def test_mappings_of_an_accelerator_become_those_that_trying_all_finds() -> None
     for task, one in enumerate(setup.tasks):
         rows = every_row(one.problem, TINY.dim[0])
         archive.add(np.full(len(rows), task), rows)
-        pj, time = (found[0] for found in archive.costs(task, Hardware.of([point])))
+        pj, time = (found[0] for found in archive.costs(task, archive.point(point)))
         fits = np.isfinite(pj)
         # the best of two sums are sums of those that none beats in both
         order = np.lexsort((time[fits], pj[fits]))

@@ -22,9 +22,9 @@ from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import METRICS, Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 from tests.explore.cost.random_layers import random_layer
@@ -38,13 +38,7 @@ TINY = dataclasses.replace(GEMMINI, dim=(2, 4), accumulator_kib=(1, 2), scratchp
 WEIGHINGS = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.1, np.inf])
 
 
-def hardware(space: DesignSpace) -> Hardware:
-    points = space.hardware()
-    sizes = (points.dim, points.accumulator_kib, points.scratchpad_kib)
-    return Hardware(*(np.asarray(one, dtype=np.float64) for one in sizes), points.units)
-
-
-def weighed(archive: Archive, where: Hardware) -> Floats:
+def weighed(archive: Archive, where: HardwarePoints) -> Floats:
     """Least weighing * energy + latency of a layer's evaluated mappings, (H, weighings)."""
     pj, cycles = archive.costs(0, where)
     fits = np.isfinite(pj)
@@ -53,7 +47,7 @@ def weighed(archive: Archive, where: Hardware) -> Floats:
     return np.stack([np.where(fits, one, np.inf).min(1, initial=np.inf) for one in values], 1)
 
 
-def ratios(layer: Layer, space: DesignSpace, where: Hardware, found: Floats) -> Floats:
+def ratios(layer: Layer, space: DesignSpace, where: HardwarePoints, found: Floats) -> Floats:
     """What was found over what is claimed, wherever something fits."""
     fitting = Fitting([layer], space)
     claimed = []
@@ -86,7 +80,7 @@ def check_all_mappings(problem: Problem, side: int) -> float:
     space = dataclasses.replace(GEMMINI, dim=(8 * side,))
     model, task = make_cost_model("instruction", [layer], space), Task("net", layer.problem, 1.0)
     room = itertools.product((1, 2, 4, 8), (16, 24, 40, 64, 96, 512))
-    where = Hardware.of([(8 * side, acc * side / 32, sp * side / 128) for acc, sp in room])
+    where = space.points_of([(8 * side, acc * side / 32, sp * side / 128) for acc, sp in room])
     found = np.full((len(where), len(WEIGHINGS)), np.inf)
     for rows in all_mappings(problem, side, space):
         if rows[0, ORDER] != 0:  # of the orders, all that are looked at
@@ -121,7 +115,7 @@ def test_no_mapping_of_all_is_below_on_a_larger_array(problem: Problem) -> None:
 def search_layers(seeds: range, batches: int) -> list[float]:
     """Least ratio of what the searches of one random layer each evaluate to what is claimed, of every layer."""
     space = dataclasses.replace(GEMMINI, dim=(4, 16, 64))
-    where, least = hardware(space), []
+    where, least = space.hardware().floats(), []
     for seed in seeds:
         rng = np.random.default_rng(seed)
         layer = random_layer(rng)

@@ -29,7 +29,6 @@ from baco.exploration.objective import METRICS, Objective, metric
 from baco.exploration.report.study_report import _bounds as shown_bounds
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.space.constraints import Constraints
@@ -112,11 +111,7 @@ def check_layers(flows: tuple[str, ...], number: int) -> None:
     """What the first batches of searches predict for random layers, on all accelerators, against limits."""
     rng = np.random.default_rng(len(flows[0]) + len(flows))
     space = dataclasses.replace(GEMMINI, dim=(4, 16), dataflows=flows)
-    points = space.hardware()
-    hardware = Hardware(
-        *(np.asarray(v, dtype=float) for v in (points.dim, points.accumulator_kib, points.scratchpad_kib)),
-        points.units,
-    )
+    hardware = space.hardware().floats()
     compared = packed = 0
     while compared < number:
         layer = random_layer(rng)
@@ -126,7 +121,7 @@ def check_layers(flows: tuple[str, ...], number: int) -> None:
         searcher = make_searcher("local", setup)
         searcher.step()
         archive: Archive = searcher.archive  # type: ignore[attr-defined]
-        energy, cycles = limits_of((task,), space, [layer]).at(points)
+        energy, cycles = limits_of((task,), space, [layer]).at(hardware)
         pj, latency = archive.costs(0, hardware)
         ran = np.isfinite(pj)
         assert ran.any()

@@ -43,7 +43,6 @@ from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space
@@ -115,7 +114,7 @@ def test_what_the_archive_says_is_what_the_model_predicts_of_the_mapping() -> No
         accelerator = SPACE.accelerator(*point)
         for layer in range(len(WORKLOAD.tasks)):
             groups = WORKLOAD.tasks[layer].problem.groups
-            energy, cycles = archive.costs(layer, Hardware.of([point]))
+            energy, cycles = archive.costs(layer, archive.point(point))
             usable = np.flatnonzero(np.isfinite(cycles[0]))
             mappings = [to_mapping(archive.genomes[layer][k], groups, True) for k in usable]
             predicted = predict_layers([model.layers[layer]] * len(mappings), mappings, accelerator)
@@ -182,11 +181,7 @@ def test_finds_the_optimum_of_a_small_layer() -> None:
     for side in space.dim:
         rows = every_row(workload.tasks[0].problem, side)
         archive.add(np.zeros(len(rows), dtype=np.int64), rows)
-    points = space.hardware()
-    hardware = Hardware(
-        *(np.asarray(v, float) for v in (points.dim, points.accumulator_kib, points.scratchpad_kib)),
-        points.units,
-    )
+    hardware = space.hardware().floats()
     energy, cycles = archive.costs(0, hardware)
     optimum = np.nanmin(energy * cycles) * 1e-6
     found = search(workload, space, 4000)
@@ -236,7 +231,7 @@ def test_finds_tiles_that_are_better_held_once() -> None:
     )
     rows = rows[(accumulator <= 1) & (scratchpad <= 1)]
     archive.add(np.zeros(len(rows), dtype=np.int64), rows)
-    energy, cycles = archive.costs(0, Hardware.of([(8.0, 1.0, 1.0)]))
+    energy, cycles = archive.costs(0, archive.point((8.0, 1.0, 1.0)))
     edp = (energy * cycles)[0] * 1e-6
     twice = archive.genomes[0][:, ONCE] == 0
     assert np.nanmin(edp) < 0.6 * np.nanmin(edp[twice])
@@ -258,7 +253,7 @@ def test_the_best_of_all_mappings_with_any_copies_is_found() -> None:
     load = archive.load(np.zeros(len(rows), dtype=np.int64), rows, np.tile([16.0, 2.0, 1.0], (len(rows), 1)))
     rows = rows[np.maximum(*load) <= 1]
     archive.add(np.zeros(len(rows), dtype=np.int64), rows)
-    energy, cycles = archive.costs(0, Hardware.of([(16.0, 2.0, 1.0)]))
+    energy, cycles = archive.costs(0, archive.point((16.0, 2.0, 1.0)))
     edp = (energy * cycles)[0] * 1e-6
     assert edp.min() < 0.98 * edp[archive.genomes[0][:, ONCE] == 0].min()
     found = search(workload, space, 500)
@@ -364,7 +359,7 @@ def test_tasks_of_small_channels_run_on_every_side() -> None:
     row[:, T3] = Archive(workload.tasks, SPACE).problems.bounds
     archive = Archive(workload.tasks, SPACE, model)
     archive.add(np.zeros(1, dtype=np.int64), row)
-    _, cycles = archive.costs(0, Hardware.of([(side, 16, 64) for side in SPACE.dim]))
+    _, cycles = archive.costs(0, SPACE.points(SPACE.dim, 16, 64))
     assert np.isfinite(cycles).all()
 
 
@@ -379,7 +374,7 @@ def test_nothing_is_predicted_faster_than_its_tensors_cross_the_memory_channel()
     rows[:150, T1.start + 4] = 28  # whole rows of pixels
     tighten(rows, np.repeat(archive.problems.bounds, 300, axis=0))
     archive.add(np.zeros(300, dtype=np.int64), rows)
-    _, cycles = archive.costs(0, Hardware.of([(16, 16, 64)]))
+    _, cycles = archive.costs(0, archive.point((16, 16, 64)))
     fits = cycles[np.isfinite(cycles)]
     words = layer.input_extent + layer.weight_extent + layer.output_extent
     assert len(fits) > 20

@@ -19,7 +19,6 @@ from baco.exploration.measure.layer import measure_layer
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.proposals import Proposals
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace
@@ -75,7 +74,7 @@ def test_rows_are_counted_and_predicted_as_they_run() -> None:
     for point in ((4.0, 8.0, 16.0), (8.0, 8.0, 16.0), (16.0, 16.0, 64.0)):
         accelerator = SPACE.accelerator(*map(int, point))
         for n, layer in enumerate(LAYERS):
-            energy, cycles = archive.costs(n, Hardware.of([point]))
+            energy, cycles = archive.costs(n, archive.point(point))
             for k in np.flatnonzero(np.isfinite(cycles[0])):
                 mapping = to_mapping(archive.genomes[n][k], layer.problem.groups, True)
                 (predicted,) = predict_layers([layer], [mapping], accelerator)

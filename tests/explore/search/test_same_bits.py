@@ -22,7 +22,6 @@ from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import SEARCHERS
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.exact_factors import ExactMappings
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration
@@ -59,7 +58,7 @@ def evaluated(archive: Archive, task: np.ndarray, rows: Genomes, order: np.ndarr
     for start in range(0, len(order), size):
         part = order[start : start + size]
         archive.add(task[part], rows[part])
-    hardware = Hardware.of([(8.0, 32.0, 64.0), (16.0, 64.0, 256.0), (32.0, 64.0, 256.0)])
+    hardware = archive.space.points([8.0, 16.0, 32.0], [32.0, 64.0, 64.0], [64.0, 256.0, 256.0])
     kept = np.empty((len(rows), len(archive.data[0]) + 2 * len(hardware)))
     for layer in range(len(archive.tasks)):
         mine = order[task[order] == layer]

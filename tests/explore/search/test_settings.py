@@ -22,7 +22,6 @@ from baco.exploration.objective import Objective, metric
 from baco.exploration.rest import RestBySettings
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space, read_space
 from baco.exploration.space.constraints import Constraints
@@ -74,7 +73,7 @@ def enumeration() -> list[tuple[DesignSpace, tuple[int, int, int], list[Floats]]
             sizes = int(point[0]), int(point[1]), int(point[2])
             tables = []
             for task in range(2):
-                energy, cycles = (one[0] for one in archive.costs(task, Hardware.of([sizes])))
+                energy, cycles = (one[0] for one in archive.costs(task, archive.point(sizes)))
                 pairs = np.unique(np.stack([energy, cycles], 1)[np.isfinite(energy)], axis=0)
                 least = np.minimum.accumulate(pairs[:, 1])
                 tables.append(pairs[np.concatenate([[True], pairs[1:, 1] < least[:-1]])])

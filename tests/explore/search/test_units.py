@@ -27,7 +27,6 @@ from baco.exploration.rest import RestOfPrograms, SizedOperators
 from baco.exploration.samplers.searchers import SEARCHERS, make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import focuses
-from baco.exploration.search.points import Hardware
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import DesignSpace, load_space
@@ -124,7 +123,7 @@ class Enumeration:
 
     def _best(self, task: int, point: tuple[int, int, int]) -> Floats:
         """(energy, cycles) of the mappings of a layer that none beats in both."""
-        energy, cycles = (one[0] for one in self.archive.costs(task, Hardware.of([point])))
+        energy, cycles = (one[0] for one in self.archive.costs(task, self.archive.point(point)))
         pairs = np.unique(np.stack([energy, cycles], 1)[np.isfinite(energy)], axis=0)
         least = np.minimum.accumulate(pairs[:, 1])
         return pairs[np.concatenate([[True], pairs[1:, 1] < least[:-1]])]
