@@ -19,7 +19,7 @@ from baco.compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, unev
 from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 from baco.compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
-__all__ = ["HOST_FEATURES", "by_blocks", "host_features", "opens_ahead", "paces_stores"]
+__all__ = ["HOST_FEATURES", "LEAST_SCALE", "by_blocks", "host_features", "opens_ahead", "paces_stores"]
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
@@ -110,6 +110,8 @@ HOST_FEATURES = {
 _BLOCK_EDGES = {R: 1.0, S: 1.0, C: 2.0, K: 1.0, N: 1.0}
 _TILE_EDGES = {K: 2.0, P: 3.0, Q: 1.0, N: 2.0}
 _LOOP, _JOB, _ALWAYS, _POWER = 0.5, 1.5, 0.6, 0.35
+#: What all counts are multiplied by at least.
+LEAST_SCALE = _ALWAYS**_POWER
 
 
 def by_blocks(c: Commands) -> Tensor:

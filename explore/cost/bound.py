@@ -21,6 +21,7 @@ from baco.accel.energy import EnergyTable
 from baco.compiler.mapping.batch import AXES
 from baco.exploration.combine import chain
 from baco.exploration.cost.limits import inputs_touched
+from baco.exploration.cost.tiles import copies_at_least, scratchpad_bytes, swept
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
@@ -257,19 +258,10 @@ def _traffic(
     n = [along(first, i) for i, (first, _) in enumerate(intervals)]
     tile = [along(-(-sizes[i] // last), i) for i, (_, last) in enumerate(intervals)]
     nr, ns, nc, nk, np_, nq, nn = n
-    r, s, c, k, pp, q, b = tile
+    *_, k, pp, q, b = tile
     reduction, pixels = nr * ns * nc, np_ * nq * nn
-    width = (pp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1
-    height = (q - 1) * p.stride_h + (s - 1) * p.dilation_h + 1
-    # Extents fetched in one pass over the image, without a sliding loop and with each in turn.
-    all_w, all_h = np_ * nr * width, nq * ns * height
-    over_p = np.minimum(all_w, nr * ((sizes[4] - 1) * p.stride_w + (r - 1) * p.dilation_w + 1))
-    over_q = np.minimum(all_h, ns * ((sizes[5] - 1) * p.stride_h + (s - 1) * p.dilation_h + 1))
-    over_r = np.minimum(all_w, np_ * ((pp - 1) * p.stride_w + (sizes[0] - 1) * p.dilation_w + 1))
-    over_s = np.minimum(all_h, nq * ((q - 1) * p.stride_h + (sizes[1] - 1) * p.dilation_h + 1))
-    depth = float(sizes[2] * sizes[6])
-    by_pixels = depth * np.minimum(over_p * all_h, all_w * over_q)
-    by_kernel = depth * np.minimum(over_r * all_h, all_w * over_s)
+    # pixels brought in one pass over the image, with the best sliding loop
+    by_pixels, by_kernel = (float(sizes[2] * sizes[6]) * one for one in swept(p, n, tile, sizes))
     by_any = np.minimum(by_pixels, by_kernel)
     weights = float(sizes[0] * sizes[1] * sizes[2] * sizes[3])
     out = float(sizes[3] * sizes[4] * sizes[5] * sizes[6])
@@ -279,22 +271,13 @@ def _traffic(
     stay_o = weights * pixels + by_kernel * nk + out
     plain = np.minimum(np.broadcast_to(stay_w, shape), np.broadcast_to(stay_i, shape)).ravel()
     held = np.broadcast_to(stay_o, shape).ravel()
-    image = b * width * height
-    w_words = r * s * c
-    copies_w = copies_i = copies_o = np.ones((1,) * 7)
-    if space.double_buffer:
-        copies_w = np.minimum(2.0, p.groups * reduction * nk)
-        copies_i = np.minimum(2.0, p.groups * reduction * pixels)
-        copies_o = np.minimum(2.0, p.groups * pixels * nk)
+    copies = copies_at_least(p, space, n)
     best_plain = np.full(len(dim), np.inf)
     best_held = np.full(len(dim), np.inf)
     for side in np.unique(dim):
         mine = np.flatnonzero(dim == side)
-        if space.rules == "gemmini":
-            need = side * (copies_w * w_words * np.ceil(k / side) + copies_i * image * np.ceil(c / side))
-        else:
-            need = copies_w * w_words * k + copies_i * image * c
-        column_words = copies_o * pp * q * b * np.ceil(k / side)
+        need = scratchpad_bytes(p, space, tile, copies, side, side)
+        column_words = copies[2] * pp * q * b * np.ceil(k / side)
         capacities, back_sp = np.unique(sp_bytes[mine], return_inverse=True)
         columns, back_acc = np.unique(words_per_column[mine], return_inverse=True)
         slot = np.searchsorted(capacities, np.broadcast_to(need, shape).ravel())

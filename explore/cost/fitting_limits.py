@@ -39,33 +39,27 @@ from numpy.typing import NDArray
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import MACRO_DATAFLOW
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
+from baco.compiler.latency.host import LEAST_SCALE
 from baco.compiler.latency.model import constants
 from baco.compiler.layers.layer import Layer
-from baco.compiler.styles.explicit.plan import LOAD_BYTES
-from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.macros.loop_ws import as_product
 from baco.compiler.styles.macros.runs import CONSTANTS
 from baco.exploration.cost.certificate import least_product
-from baco.exploration.cost.limits import LeastCosts, loaded_pixels, pooled_from
+from baco.exploration.cost.layer_work import EXACT, RATIO, BlockTiles, LayerWork, column_counts, counts, few
+from baco.exploration.cost.limits import LeastCosts
 from baco.exploration.cost.predicted import most_packed
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.points import HardwarePoints
-from baco.workloads.problem import Problem
 
 __all__ = ["Fitting", "Prices", "least_edp"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
-#: Numbers of blocks up to which each is looked at, and the ratio of those that share an interval beyond.
-_EXACT, _RATIO = 4, 1.5
-#: Likewise the ratio where blocks beyond the first cost next to nothing.
+
+#: Ratio of numbers of blocks that share an interval where blocks beyond the first cost next to nothing.
 _COARSE = 3.0
 #: Sums in another order differ in their last bits.
 _ROUNDING = 1 - 1e-12
-#: What host work is at least multiplied by (`baco.compiler.latency.host.host_features`).
-_LEAST_ALIVE = 0.6**0.35
 
 
 @dataclass(frozen=True)
@@ -102,215 +96,6 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """One run of a layer on an array of one side, with some groups at once: between two numbers of them, amounts are of
-    whichever gives less.
-
-    Attributes:
-        side: of the array.
-        groups: passes over groups.
-        depth, channels, columns: what is summed up of a group, the channels of it, the result channels.
-        pixels, window, line: of a group's results, of the window, of a line of it.
-        computed: pixels that pooling does not leave out.
-        weights, inputs, outputs: words of all groups.
-        reads: words of inputs that the array reads.
-        weight_bytes, output_bytes, extra_bytes: that main memory moves at least; the last for bias and residual.
-        macs: multiply-accumulates.
-        before: cycles before the program of the layer begins.
-        idle: how many times as much words of columns (of rows) count where lanes are idle.
-        small: whether the problem is no larger than the array.
-        packed: whether groups share passes.
-        pooled: whether results are pooled.
-        reach: pixels of the input that a tile of t results takes are at least a t + b sqrt(t) + c.
-    """
-
-    side: int
-    groups: float
-    depth: float
-    channels: float
-    columns: float
-    pixels: float
-    window: float
-    line: float
-    computed: float
-    weights: float
-    inputs: float
-    outputs: float
-    reads: float
-    weight_bytes: float
-    output_bytes: float
-    extra_bytes: float
-    macs: float
-    before: float
-    idle: tuple[float, float]
-    small: bool
-    packed: bool
-    pooled: bool
-    reach: tuple[float, float, float]
-
-    @classmethod
-    def of(cls, layer: Layer, side: int, accelerator: Accelerator, least: int = 1, most: int = 1) -> _Work:
-        """With `least` to `most` groups at once, all in lanes of the array's side."""
-        p = layer.problem
-        channels, columns = least * p.C, least * p.K
-        window, pixels = float(p.R * p.S), float(p.P * p.Q * p.N)
-        # of packs of n groups: n times the weights, half of them zeros, and as many products
-        weights = float(p.weight_words * least)
-        outputs = float(p.output_words)
-        stored, computed = outputs, pixels
-        if layer.pooling is not None:
-            stored = float(p.groups * p.N * p.K) * layer.pooling.rows * layer.pooling.columns
-            computed = float(p.N * math.prod(pooled_from(layer)))
-        extra = 0.0 if layer.residual_scale is None else outputs
-        if layer.bias and layer.pooling is None:
-            extra += 4.0 * p.groups * p.K * math.ceil(pixels / side)
-        return cls(
-            side=side,
-            groups=float(math.ceil(p.groups / most)),
-            depth=window * channels,
-            channels=float(channels),
-            columns=float(columns),
-            pixels=pixels,
-            window=window,
-            line=float(p.R),
-            computed=computed,
-            weights=weights,
-            inputs=float(p.groups * p.C * p.N) * loaded_pixels(layer),
-            outputs=outputs,
-            reads=p.groups * pixels * window * p.C * math.ceil(columns / side),
-            weight_bytes=weights + (_ragged(layer, side, accelerator) if most == 1 else 0.0),
-            output_bytes=stored * (4 if layer.scale is None else 1),
-            extra_bytes=extra,
-            macs=float(p.macs * least),
-            before=expansion_cycles(layer, least) if least > 1 else 0.0,
-            idle=(max(1.0, side / (most * p.K)), max(1.0, side / (most * p.C))),
-            small=channels <= side and columns <= side,
-            packed=least > 1,
-            pooled=layer.pooling is not None,
-            reach=_reach(p),
-        )
-
-    @property
-    def blocks(self) -> tuple[int, int]:
-        """Of the array's side that channels and columns take."""
-        return math.ceil(self.channels / self.side), math.ceil(self.columns / self.side)
-
-    @property
-    def positions(self) -> float:
-        """Of the window that the array takes one after the other at least: macros put those of a line side by side in spare
-        lanes."""
-        together = 1 if self.packed else max(1, int(self.side // self.channels))
-        return self.window / self.line * math.ceil(self.line / together)
-
-    @property
-    def accesses(self) -> list[tuple[float, float, float, float]]:
-        """Words of the accumulator, and more of it each time that sums are spilled; words of the scratchpad, and more of
-        it each time that weights come to the registers: for all that mappings may do with lanes."""
-        updates = 2 * self.outputs * self.window * self.blocks[0]
-        columns, rows = self.idle if self.small else (1.0, 1.0)
-        found = [
-            (
-                updates * columns,
-                self.outputs * columns,
-                (self.reads + self.inputs) * rows + self.weights * columns,
-                self.weights * columns,
-            )
-        ]
-        if self.small and not self.packed:
-            moved = self.inputs + self.weights
-            found += [
-                (updates * twice, self.outputs, self.reads * 2 / twice + moved, self.weights)
-                for twice in (1, 2)
-            ]
-        return found
-
-
-def _reach(p: Problem) -> tuple[float, float, float]:
-    """See `_Work.reach`: w x h results take (a w + b)(a' h + b'), which is least for a square."""
-    across, down = p.stride_w, p.stride_h
-    more_across = (p.R - 1) * p.dilation_w + 1 - across
-    more_down = (p.S - 1) * p.dilation_h + 1 - down
-    if p.N > 1 or more_across < 0 or more_down < 0:
-        return 1.0, 0.0, 0.0
-    area = across * down
-    return float(area), 2 * math.sqrt(area * more_across * more_down), float(more_across * more_down)
-
-
-def _ragged(layer: Layer, side: int, accelerator: Accelerator) -> float:
-    """Bytes that loads of weights bring beside them, once: a row of one load begins inside a beat of the port, as far as the
-    rows' distance says, unless rows are so near that several are one."""
-    p, beat = layer.problem, accelerator.dma_bits // 8
-    widest = max(LOAD_BYTES, accelerator.dma_max_bytes, side)
-    pitch = layer.weight.pitch
-    if layer.weights_transposed or pitch - min(widest, p.K) < beat:
-        return 0.0
-    rows = p.groups * p.R * p.S * p.C * math.ceil(p.K / widest)
-    return float(rows * (beat - min(pitch & -pitch, beat)))
-
-
-@dataclass(frozen=True)
-class _Tiles:
-    """Tilings (B,): blocks of pixels, sums and columns at least, rows of the scratchpad that a block of weights and of inputs
-    takes at least, rows of the accumulator likewise."""
-
-    pixels: Floats
-    depth: Floats
-    columns: Floats
-    weight_rows: Floats
-    input_rows: Floats
-    sum_rows: Floats
-
-    @classmethod
-    def of(cls, work: _Work, pixels: _Counts, depth: _Counts, columns: _Counts) -> _Tiles:
-        """All combinations of numbers of blocks."""
-        m, d, k = (grid.ravel() for grid in np.meshgrid(pixels[0], depth[0], columns[0], indexing="ij"))
-        most_m, most_d, most_k = (
-            grid.ravel() for grid in np.meshgrid(pixels[1], depth[1], columns[1], indexing="ij")
-        )
-        results = np.ceil(work.pixels / most_m)
-        linear, root, constant = work.reach
-        # windows may be cut, too: then a result takes one pixel
-        taken = np.where(d == 1, linear * results + root * np.sqrt(results) + constant, results)
-        channels = np.ceil(np.ceil(work.channels / most_d) / work.side)
-        blocks = np.ceil(np.ceil(work.columns / most_k) / work.side)
-        return cls(
-            m, d, k, np.ceil(work.depth / most_d) * blocks, taken * channels * (1 - 1e-9), results * blocks
-        )
-
-
-#: Numbers of blocks as intervals: first and last of each.
-_Counts = tuple[Floats, Floats]
-
-
-def _counts(bound: float, exact: int, ratio: float) -> _Counts:
-    """1 ... `bound`, one by one up to `exact`."""
-    first, last, n = [], [], 1
-    while n <= bound:
-        end = n if n <= exact else min(int(bound), max(n, int(n * ratio)))
-        first.append(float(n))
-        last.append(float(end))
-        n = end + 1
-    return np.array(first), np.array(last)
-
-
-def _few(bound: float, exact: int) -> _Counts:
-    """1 ... `exact`, and all beyond as one interval: of blocks that cost nothing."""
-    numbers = np.arange(1.0, min(bound, exact + 1) + 1)
-    last = numbers.copy()
-    last[exact:] = bound
-    return numbers, last
-
-
-def _column_counts(work: _Work, exact: int, ratio: float) -> _Counts:
-    """Likewise of columns: more blocks than the array's sides in them leave lanes idle, and are one interval."""
-    blocks = work.blocks[1]
-    first, last = _counts(blocks, exact, ratio)
-    if work.columns > blocks:
-        first, last = np.append(first, blocks + 1.0), np.append(last, work.columns)
-    return first, last
-
-
-@dataclass(frozen=True)
 class _Ways:
     """Ways to run a layer: explicit code, or macros.
 
@@ -321,7 +106,7 @@ class _Ways:
         table: (9, B), see `_ways`.
     """
 
-    work: _Work
+    work: LayerWork
     accelerator: Accelerator
     explicit: bool
     table: Floats
@@ -374,7 +159,7 @@ class _Ways:
             return join(waves, early) + (CONSTANTS[self.accelerator.timing].start + 2.0 * work.side)
         fitted = constants(self.accelerator.timing)
         passes = steps * math.ceil(work.pixels / work.side)
-        host = _LEAST_ALIVE * (fitted.host["program"] + fitted.host["pass"] * passes)
+        host = LEAST_SCALE * (fitted.host["program"] + fitted.host["pass"] * passes)
         return join(join(waves, early) + late, host) + (fitted.timing["start"] + work.before)
 
     def _joined(self, one: Floats, other: Floats) -> Floats:
@@ -387,17 +172,17 @@ class _Ways:
         return np.asarray(most * (1 + share**power) ** (1 / power))
 
 
-def _explicit(work: _Work, accelerator: Accelerator) -> _Ways:
+def _explicit(work: LayerWork, accelerator: Accelerator) -> _Ways:
     """Explicit code, by the tensor that stays while the innermost loop over main memory runs, and by copies of weights, inputs
     and sums."""
-    fine, coarse = (_EXACT, _RATIO), (1, _COARSE)
+    fine, coarse = (EXACT, RATIO), (1, _COARSE)
     found = []
     for stays in "WIO":
-        tiles = _Tiles.of(
+        tiles = BlockTiles.of(
             work,
-            _counts(work.pixels, *(coarse if stays == "W" else fine)),
-            _few(work.depth, 1) if stays == "O" else _counts(work.depth, *fine),
-            _column_counts(work, *(coarse if stays == "I" else fine)),
+            counts(work.pixels, *(coarse if stays == "W" else fine)),
+            few(work.depth, 1) if stays == "O" else counts(work.depth, *fine),
+            column_counts(work, *(coarse if stays == "I" else fine)),
         )
         m, d, k = tiles.pixels, tiles.depth, tiles.columns
         one = np.ones_like(m)
@@ -424,17 +209,17 @@ def _explicit(work: _Work, accelerator: Accelerator) -> _Ways:
     return _Ways(work, accelerator, True, np.concatenate(found, axis=1))
 
 
-def _macros(work: _Work, accelerator: Accelerator, product: bool) -> _Ways:
+def _macros(work: LayerWork, accelerator: Accelerator, product: bool) -> _Ways:
     """Macros, by the order of their loops over pixels (i), columns (j) and depth (k)."""
-    fine, coarse = (_EXACT, _RATIO), (2, _COARSE)
+    fine, coarse = (EXACT, RATIO), (2, _COARSE)
     found = []
     for order in ("ijk", "jik", "kij", "kji") if product else ("ijk", "jik"):
         inner = order.endswith("k")
-        tiles = _Tiles.of(
+        tiles = BlockTiles.of(
             work,
-            _counts(work.pixels, *(coarse if order == "kji" else fine)),
-            _few(work.depth, 2) if inner else _counts(work.depth, *fine),
-            _column_counts(work, *(coarse if order == "kij" else fine)),
+            counts(work.pixels, *(coarse if order == "kji" else fine)),
+            few(work.depth, 2) if inner else counts(work.depth, *fine),
+            column_counts(work, *(coarse if order == "kij" else fine)),
         )
         m, d, k = tiles.pixels, tiles.depth, tiles.columns
         # tiles that come between two uses of a tile of weights, and of inputs; a loop inside that one of "ikj" and
@@ -453,9 +238,9 @@ def _macros(work: _Work, accelerator: Accelerator, product: bool) -> _Ways:
 
 
 def _ways(
-    work: _Work,
+    work: LayerWork,
     accelerator: Accelerator,
-    tiles: _Tiles,
+    tiles: BlockTiles,
     rows: Floats,
     held: Floats,
     copies: int,
@@ -513,11 +298,11 @@ class Fitting:
 
     def _all(self, layer: Layer, side: int) -> list[_Ways]:
         base = self.space.base
-        work = _Work.of(layer, side, base)
+        work = LayerWork.of(layer, side, base)
         found = [_macros(work, base, as_product(layer) is not None), _explicit(work, base)]
-        first, last = _counts(most_packed(layer, side), 1, _RATIO)
+        first, last = counts(most_packed(layer, side), 1, RATIO)
         for least, most in zip(first[1:].astype(int).tolist(), last[1:].astype(int).tolist(), strict=True):
-            found.append(_explicit(_Work.of(layer, side, base, least, most), base))
+            found.append(_explicit(LayerWork.of(layer, side, base, least, most), base))
         return found
 
 

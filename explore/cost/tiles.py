@@ -17,6 +17,7 @@ cases, in each of which that tensor is granted the reuse of all its irrelevant l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,40 +157,22 @@ class TileGrid:
         broadcast to one shape (...), as (weighings, size)."""
         p, space, dim = self.problem, self.space, region.high.dim
         nr, ns, nc, nk, np_, nq, nn = n
-        r, s, c, k, tp, tq, tn = tile
+        k, tp, tq, tn = tile[3:]
         xr, xs, xc, xk, xp, xq, xn = (
             np.maximum(a * b, size) for a, b, size in zip(n, tile, self._sizes, strict=True)
         )
         reduction, pixel_loops = nr * ns * nc, np_ * nq * nn
         k_blocks = np.ceil(k / dim)
         k_passes = np.maximum(nk * k_blocks, np.ceil(self._sizes[3] / dim))
-        width = (tp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1
-        height = (tq - 1) * p.stride_h + (s - 1) * p.dilation_h + 1
-        images = tn * width * height
-        copies_w = copies_i = copies_o = np.ones(1)
-        copies = 1
-        if space.double_buffer:
-            copies = 2
-            copies_w = np.minimum(2.0, p.groups * reduction * nk)
-            copies_i = np.minimum(2.0, p.groups * reduction * pixel_loops)
-            copies_o = np.minimum(2.0, p.groups * pixel_loops * nk)
-        if space.rules == "gemmini":
-            need = region.low.dim * (copies_w * (r * s * c) * k_blocks + copies_i * images * np.ceil(c / dim))
-        else:
-            need = copies_w * (r * s * c * k) + copies_i * images * c
-        fits = need <= region.high.scratchpad_kib * 1024
+        copies = copies_at_least(p, space, n)
+        fits = (
+            scratchpad_bytes(p, space, tile, copies, region.low.dim, dim) <= region.high.scratchpad_kib * 1024
+        )
         words = region.words_per_column
         pixels = tp * tq * tn
-        held = copies_o * pixels * k_blocks <= words
-
-        all_w, all_h = np_ * nr * width, nq * ns * height
-        over_p = np.minimum(all_w, nr * ((xp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1))
-        over_q = np.minimum(all_h, ns * ((xq - 1) * p.stride_h + (s - 1) * p.dilation_h + 1))
-        over_r = np.minimum(all_w, np_ * ((tp - 1) * p.stride_w + (xr - 1) * p.dilation_w + 1))
-        over_s = np.minimum(all_h, nq * ((tq - 1) * p.stride_h + (xs - 1) * p.dilation_h + 1))
-        depth = xc * xn
-        by_pixels = depth * np.minimum(over_p * all_h, all_w * over_q)
-        by_kernel = depth * np.minimum(over_r * all_h, all_w * over_s)
+        held = copies[2] * pixels * k_blocks <= words
+        covered = (xr, xs, xc, xk, xp, xq, xn)
+        by_pixels, by_kernel = (xc * xn * one for one in swept(p, n, tile, covered))
 
         weights, red, pix = xr * xs * xc * xk, xr * xs * xc, xp * xq * xn
         out = pix * xk
@@ -198,7 +181,6 @@ class TileGrid:
         row, others = AXES.index(rule.row), [AXES.index(name) for name in rule.row_peers]
         # of what is along the rows: tiles at DRAM, least size of one, whole; of its peers: all of it, and whether tiles are 1
         n_row, t_row, whole = n[row], tile[row], self._sizes[row]
-        covered = (xr, xs, xc, xk, xp, xq, xn)
         beside = covered[others[0]] * covered[others[1]]
         lone = (tile[others[0]] == 1) & (tile[others[1]] == 1)
         if not rule.sums_stay:
@@ -206,7 +188,7 @@ class TileGrid:
             compute = pix * beside * row_passes * k_passes
             updates = 2 * beside * row_passes - 1  # accesses of an output in the accumulator, fills apart
             streams = pix * red * k_passes
-            share = words // copies
+            share = words // (2 if space.double_buffer else 1)
             passes = np.ceil(pixels / max(share, 1))
             refills = pixel_loops * np.where(held, 1.0, passes)
             # With one weight block a tile, the registers keep it while the pixels pass.
@@ -220,10 +202,6 @@ class TileGrid:
             streams = pix * red * k_passes + xk * beside * red * row_passes
             single = lone & (t_row <= dim) & (k_blocks == 1)
 
-        energy = space.base.energy
-        c_acc = float(energy.accumulator_pj(region.low.accumulator_kib, float(dim)))
-        c_sp = float(energy.scratchpad_pj(region.low.scratchpad_kib))
-        idle = self._static(region)
         best = np.full((len(weighings), *np.broadcast_shapes(*(a.shape for a in n))), np.inf)
         cases = (
             (1.0, by_pixels * nk, reduction, fits),
@@ -240,25 +218,86 @@ class TileGrid:
                 drains = np.where(single, o_times, reduction)
                 registers, a2 = macs + out * drains, streams
                 per_output = 2 * drains - 1 + o_times
-            a2 = a2 + inputs + w_fills
+            a1, a2 = out * per_output, a2 + inputs + w_fills
             a3 = w_fills + inputs + out * (2 * o_times - 1)
-            pj = (
-                energy.mac_pj * macs
-                + energy.register_pj * registers
-                + c_acc * (out * per_output)
-                + c_sp * a2
-                + energy.dram_pj * a3
-            )
-            cycles = np.maximum(
-                np.maximum(compute, pix * k_passes * per_output / 2),
-                np.maximum(a2 / (2 * dim), a3 / space.base.dram_bytes_per_cycle),
-            )
-            if idle:
-                pj = pj + idle * cycles
+            busy = np.maximum(compute, pix * k_passes * per_output / 2)
+            pj, cycles = self._costs(region, (macs, registers, a1, a2, a3), busy)
             for g, weighing in enumerate(weighings.tolist()):
                 value = pj if np.isinf(weighing) else weighing * pj + cycles
                 np.minimum(best[g], np.where(possible, value, np.inf), out=best[g])
         return best.reshape(len(weighings), -1) * p.groups
+
+    def _costs(self, region: Region, words: tuple[Floats, ...], busy: Floats) -> tuple[Floats, Floats]:
+        """Energy (pJ) and cycles in a region at least.
+
+        Args:
+            words: multiply-accumulates, then words accessed at registers, accumulator, scratchpad and main memory.
+            busy: cycles of array and accumulator.
+        """
+        space, low, dim = self.space, region.low, region.high.dim
+        energy = space.base.energy
+        prices = (
+            energy.mac_pj,
+            energy.register_pj,
+            float(energy.accumulator_pj(low.accumulator_kib, float(dim))),
+            float(energy.scratchpad_pj(low.scratchpad_kib)),
+            energy.dram_pj,
+        )
+        macs, registers, a1, a2, a3 = (price * amount for price, amount in zip(prices, words, strict=True))
+        memories = np.maximum(words[3] / (2 * dim), words[4] / space.base.dram_bytes_per_cycle)
+        cycles = np.maximum(busy, memories)
+        pj = macs + registers + a1 + a2 + a3
+        idle = self._static(region)
+        return pj + idle * cycles if idle else pj, cycles
+
+
+def copies_at_least(p: Problem, space: DesignSpace, n: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Copies of tiles of weights, inputs and outputs where tiles change `n` times along each dimension."""
+    if not space.double_buffer:
+        one = np.ones(1)
+        return one, one, one
+    nr, ns, nc, nk, np_, nq, nn = n
+    reduction, pixels = nr * ns * nc, np_ * nq * nn
+    used = reduction * nk, reduction * pixels, pixels * nk
+    weights, inputs, outputs = (np.minimum(2.0, p.groups * times) for times in used)
+    return weights, inputs, outputs
+
+
+def scratchpad_bytes(
+    p: Problem, space: DesignSpace, tile: Sequence[Floats], copies: tuple[Floats, ...], low: int, high: int
+) -> Floats:
+    """Bytes that tiles take at least on arrays of sides between two."""
+    r, s, c, k, _, _, n = tile
+    width, height = _extents(p, tile)
+    if space.rules == "gemmini":
+        weights, inputs = (r * s * c) * np.ceil(k / high), n * width * height * np.ceil(c / high)
+        return np.asarray(low * (copies[0] * weights + copies[1] * inputs))
+    return np.asarray(copies[0] * (r * s * c * k) + copies[1] * (n * width * height) * c)
+
+
+def swept(
+    p: Problem, n: Sequence[Floats], tile: Sequence[Floats], whole: Sequence[Floats | int]
+) -> tuple[Floats, Floats]:
+    """Pixels that the tiles of an image take in one pass over it, where a loop over results slides, and where one over the
+    window does; `whole` has the extents of all tiles."""
+    nr, ns, _, _, np_, nq, _ = n
+    r, s, _, _, tp, tq, _ = tile
+    xr, xs, _, _, xp, xq, _ = whole
+    width, height = _extents(p, tile)
+    all_w, all_h = np_ * nr * width, nq * ns * height
+    over_p = np.minimum(all_w, nr * ((xp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1))
+    over_q = np.minimum(all_h, ns * ((xq - 1) * p.stride_h + (s - 1) * p.dilation_h + 1))
+    over_r = np.minimum(all_w, np_ * ((tp - 1) * p.stride_w + (xr - 1) * p.dilation_w + 1))
+    over_s = np.minimum(all_h, nq * ((tq - 1) * p.stride_h + (xs - 1) * p.dilation_h + 1))
+    return np.minimum(over_p * all_h, all_w * over_q), np.minimum(over_r * all_h, all_w * over_s)
+
+
+def _extents(p: Problem, tile: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Columns and rows of the input that a tile takes."""
+    r, s, _, _, tp, tq, _ = tile
+    return (tp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1, (tq - 1) * p.stride_h + (
+        s - 1
+    ) * p.dilation_h + 1
 
 
 def _blocks(counts: Ints, ratio: float) -> Ints:
