@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import baco.common.figure
+from baco.main import run
 from tests.hostile_folder import hostile_folder
 
 ROOT = Path(baco.common.figure.__file__).resolve().parents[1]
@@ -19,13 +20,6 @@ _COMMANDS = {
         *("--samples", "40", "--out", "{out}"),
     ],
 }
-
-
-def drawn(command: list[str], folder: Path, place: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    arguments = [word.format(place=place, out=out) for word in command]
-    return subprocess.run(
-        [sys.executable, "-m", "baco", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
 
 
 def without_ids(svg: bytes) -> list[bytes]:
@@ -44,9 +38,14 @@ def test_settings_in_the_current_folder_are_not_read(tmp_path: Path, name: str) 
     for folder in (tmp_path, hostile):
         out = tmp_path / f"out-{folder.name}"
         out.mkdir()
-        done = drawn(_COMMANDS[name], folder, tmp_path, out)
-        assert done.returncode == 0, done.stderr
-        assert "matplotlibrc" not in done.stderr
+        words = [word.format(place=tmp_path, out=out) for word in _COMMANDS[name]]
+        if folder is hostile:
+            command = [sys.executable, "-m", "baco", *words]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            assert "matplotlibrc" not in done.stderr
+        else:
+            assert run("baco", words) == 0
         pictures.append((out / name).read_bytes())
     assert len(without_ids(pictures[0])) > 50
     assert without_ids(pictures[0]) == without_ids(pictures[1])

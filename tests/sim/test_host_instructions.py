@@ -139,15 +139,15 @@ def check(
 
 
 def test_integer_and_atomic_instructions(tmp_path: Path) -> None:
-    check(tmp_path, Random(1), integer_instructions, rounds=12, states=12)
+    check(tmp_path, Random(1), integer_instructions, rounds=4, states=12)
 
 
 def test_floating_point_instructions(tmp_path: Path) -> None:
-    check(tmp_path, Random(2), float_instructions, rounds=10, states=25)
+    check(tmp_path, Random(2), float_instructions, rounds=4, states=25)
 
 
 def test_compressed_instructions(tmp_path: Path) -> None:
-    check(tmp_path, Random(3), compressed_instructions, rounds=12, states=6)
+    check(tmp_path, Random(3), compressed_instructions, rounds=4, states=6)
 
 
 @pytest.mark.slow

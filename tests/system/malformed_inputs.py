@@ -1,4 +1,5 @@
-"""Malformed inputs, each with the command line that meets it and a word its message must hold.
+"""Malformed inputs, each with the command line that meets it and a word its message must hold. Tables of layers are
+`tests/baco/test_hostile_tables.py`'s and `tests/workloads/inputs/test_tables.py`'s.
 
 A case's files are written into an empty folder that is the current one; `{out}` in the arguments is a
 folder for results. No case may reach a search.
@@ -14,8 +15,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from baco.workloads.inputs.tables import COLUMNS
-
 EXPLORE = ("explore", "--out", "{out}")
 SPACE = """\
 name: mine
@@ -29,17 +28,6 @@ dataflows: [WS, OS]
 double_buffer: true
 constraints: {area_mm2: 4.0, power_mw: 900}
 networks: [{network: resnet18, weight: 2.0}]
-"""
-CSV = """\
-network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
-a,3,3,14,14,64,64,1,1,1,1,1,2
-a,1,1,7,7,64,128,1,2,2,1,1,1
-"""
-TABLE = """\
-name: mine
-layers:
-  - {type: conv, R: 3, S: 3, P: 14, Q: 14, C: 64, K: 64, count: 2}
-  - {type: gemm, M: 128, K: 64, N: 32}
 """
 MAPPINGS = """\
 target.cycle,target.energy,mapping.mapping,arch.pe,arch.meshX,arch.mem1_entries,arch.mem2_entries,prob.R,prob.S,\
@@ -64,8 +52,6 @@ def cases() -> list[Case]:
         *_options(),
         *_spaces(),
         *_impossible(),
-        *_csv_tables(),
-        *_yaml_tables(),
         *_onnx_files(),
         *_python_files(),
         *_outputs(),
@@ -266,85 +252,6 @@ def _impossible() -> Iterator[Case]:
     yield _space("impossible area and SRAM", both, "and sram_kib may be")
     bank = SPACE.replace("max: 32, powers", "max: 128, powers").replace("min: 4,", "min: 128,")
     yield _space("impossible banks", bank, "nearest feasible value: 128")
-
-
-def _csv(name: str, text: str | bytes, words: str, pick: str = "") -> Case:
-    data = text if isinstance(text, bytes) else text.encode()
-    return Case(f"CSV: {name}", (*EXPLORE, "--network", f"t.csv{pick}"), words, {"t.csv": data})
-
-
-def _csv_tables() -> Iterator[Case]:
-    header, first, second = CSV.splitlines()
-    columns = header.split(",")
-    for i, column in enumerate(columns):
-        without = "\n".join(
-            ",".join(c for j, c in enumerate(row.split(",")) if j != i) for row in CSV.splitlines()
-        )
-        if column in COLUMNS:  # others are 1 where they are left out
-            yield _csv(f"without {column}", without, column)
-        if column == "network":
-            continue
-        for value in ("0", "-1", "1.5", "x", "", "nan", "1e99", "99999999999999999999999"):
-            cells = second.split(",")
-            cells[i] = value
-            yield _csv(f"{column} is {value!r}", f"{header}\n{first}\n{','.join(cells)}\n", "t.csv:3")
-    yield from (
-        _csv("empty", "", "empty"),
-        _csv("header only", header + "\n", "no rows"),
-        _csv("short row", f"{header}\n{first[:-4]}\n", "t.csv:2"),
-        _csv("long row", f"{header}\n{first},7\n", "t.csv:2"),
-        _csv("column twice", f"{header},count\n{first},1\n", "twice"),
-        _csv("unknown column", f"{header},colour\n{first},1\n", "colour"),
-        _csv("misspelt column", CSV.replace("stride_h", "strideh"), "stride_h"),
-        _csv("two networks", CSV + first.replace("a,", "b,", 1) + "\n", "2 networks"),
-        _csv("unknown network", CSV, "t.csv", ":c"),
-        _csv("binary", b"\x00\x01\x02", "binary"),
-        _csv("not UTF-8", CSV.replace("a,3", "\xe9,3").encode("latin-1"), "t.csv:2"),
-        _csv("open quote", CSV.replace("a,3", '"a,3'), "t.csv"),
-        _csv(
-            "too many MACs", CSV.replace("a,3,3,14,14,64,64,1", "a,999999,999999,999999,9,9,9,1"), "t.csv:2"
-        ),
-        _csv("semicolons", CSV.replace(",", ";"), "t.csv"),
-    )
-
-
-def _table(name: str, text: str, words: str) -> Case:
-    return Case(f"table: {name}", (*EXPLORE, "--network", "t.yaml"), words, {"t.yaml": text.encode()})
-
-
-def _yaml_tables() -> Iterator[Case]:
-    for old, new in (
-        ("type: conv", "type: cnov"),
-        ("type: gemm", "type: matmul"),
-        ("type: conv, ", ""),
-        ("R: 3", "R: 0"),
-        ("R: 3", "R: -3"),
-        ("R: 3", "R: 3.5"),
-        ("R: 3", "R: x"),
-        ("R: 3", "r: 3"),
-        ("R: 3", "R: 3, R: 3"),
-        ("M: 128", "M: true"),
-        ("M: 128, ", ""),
-        ("M: 128", "M: 128, C: 3"),
-        ("M: 128", "M: 99999999999999999999"),
-        ("count: 2", "count: 0"),
-        ("count: 2", "cuont: 2"),
-        ("count: 2", "stride: [1]"),
-        ("count: 2", "stride: [1, 0]"),
-        ("count: 2", "stride: [1, 2, 3]"),
-        ("count: 2", "groups: 0"),
-        ("layers:", "layer:"),
-        ("name: mine", "name: [a]"),
-        ("name: mine", "name: mine\nextra: 1"),
-    ):
-        assert old in TABLE
-        yield _table(f"{old} -> {new}", TABLE.replace(old, new, 1), "t.yaml:")
-    yield _table("no layers", "name: a\nlayers: []\n", "t.yaml:")
-    yield _table("layers empty", "name: a\nlayers:\n", "t.yaml:")
-    yield _table("layer empty", "layers: [null]\n", "t.yaml:")
-    yield _table("layers a mapping", "layers: {a: 1}\n", "t.yaml:")
-    yield _table("empty", "", "t.yaml:")
-    yield _table("cut", TABLE[:-12], "t.yaml:")
 
 
 def _conv_model(
