@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +10,17 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.bench.kernels import (
-    PRODUCTS_MACHINE,
-    STAGES,
-    earlier_rows,
-    kernels,
-    kernels_page,
-    measured_cycles,
-    memories_of,
-)
+from baco.bench.harness.experiment import ResultFiles, Say, kept_rows, page_of, silent, table
+from baco.bench.launches import launch_cycles
 from baco.common.errors import InfeasibleError
-from baco.common.files import atomic_write, output_folder
 from baco.compiler import row_functions
-from baco.compiler.language.compile import compile_launch
 from baco.compiler.language.cost import predicted_cycles
 from baco.compiler.language.forms import ceiling_quotient
 from baco.compiler.language.jit import BoundLaunch, Options, jit
 from baco.compiler.language.names import const
 from baco.compiler.language.primitives import PRIMITIVES
 
-__all__ = ["ATTENTION", "CAUSAL", "all_kernels", "all_kernels_page", "attention", "attention_page"]
+__all__ = ["ATTENTION", "CAUSAL", "attention", "attention_page"]
 
 #: Has units for functions of rows.
 _MACHINE = "gemmini-transformer"
@@ -39,8 +29,6 @@ _MACHINE = "gemmini-transformer"
 ATTENTION = ((8, 512, 64, 16), (12, 512, 64, 16), (12, 197, 64, 16), (8, 1024, 64, 8))
 #: The same where tokens see those before them and themselves.
 CAUSAL = ((8, 512, 64, 16),)
-#: Stages of `all_kernels` beside those of products.
-_OF_ATTENTION = {"attention": ATTENTION, "causal": CAUSAL}
 #: Of scores, of a step of a score in the softmax, of results.
 _SCALES = (0.002, 0.05, 0.02)
 
@@ -70,58 +58,23 @@ def attention(
     *,
     machine: str = _MACHINE,
     out: Path,
-    watch: Callable[[str], None] = lambda _: None,
+    say: Say = silent,
 ) -> list[dict[str, Any]]:
     """A row for each of `shapes`: cycles of the kernel, and of the same block by block; and for each of `causal`, of the kernel whose
     tokens see those before them.
 
-    Every result is compared with numpy's integers. Writes `attention.json` and `attention.md`, which keep what they have of others.
-    Raises BacoError for a wrong result, InputError for a file that holds something else.
+    Every result is compared with numpy's integers. What the files have of others is kept. Raises BacoError for a wrong result,
+    InputError for a file that holds something else.
     """
-    folder, accelerator = output_folder(out), load_accelerator(machine)
-    rows = earlier_rows(folder / "attention.json", "attention", accelerator.name)
+    accelerator = load_accelerator(machine)
+    files = ResultFiles(out, "attention", attention_page)
+    rows = kept_rows(files, "attention", accelerator.name)
     for shape, masked in [*((one, False) for one in shapes), *((one, True) for one in causal)]:
         name = "x".join(map(str, shape[:3])) + (" causal" if masked else "")
-        watch(f"attention {name}")
+        say(f"attention {name}")
         rows[name] = {"attention": name, **_row(shape, accelerator, masked)}
-        atomic_write(folder / "attention.json", json.dumps(list(rows.values()), indent=1) + "\n")
-        atomic_write(folder / "attention.md", attention_page(list(rows.values())))
+        files.keep(list(rows.values()))
     return list(rows.values())
-
-
-def all_kernels(
-    *,
-    machine: str = PRODUCTS_MACHINE,
-    stages: Sequence[str] = (*STAGES, *_OF_ATTENTION),
-    out: Path = Path("baco-bench"),
-    watch: Callable[[str], None] = lambda _: None,
-) -> list[dict[str, Any]]:
-    """Products in the block language on the RTL: against the layer path, the same block by block, and published schedules; and
-    attention, causal too, on a machine with units for functions of rows, against the time of its products alone.
-
-    Finished stages are kept in the output folder's files: those that run replace their own figures only.
-
-    Args:
-        machine (--accelerator): what products run on.
-        stages (--only): products, published, attention, causal; repeatable; by default all stages.
-        out: folder for kernels.* and attention.* (md, json).
-
-    Raises as `kernels` and `attention`.
-    """
-    of_products = [one for one in stages if one not in _OF_ATTENTION]
-    rows = kernels(machine=machine, stages=of_products, out=out, watch=watch) if of_products else []
-    if len(of_products) < len(stages):
-        whole, causal = (of if one in stages else () for one, of in _OF_ATTENTION.items())
-        rows += attention(whole, causal, out=out, watch=watch)
-    return rows
-
-
-def all_kernels_page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Both pages."""
-    products = [one for one in rows if "product" in one]
-    others = [one for one in rows if "attention" in one]
-    pages = [kernels_page(products)] if products else []
-    return "\n".join([*pages, *([attention_page(others)] if others else [])])
 
 
 def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator, masked: bool) -> dict[str, Any]:
@@ -149,9 +102,7 @@ def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator, masked: boo
         "macs": macs,
         "peak_cycles": macs / accelerator.dim**2,
         "predicted": predicted_cycles(launch, accelerator),
-        "kernel": measured_cycles(
-            compile_launch(launch, accelerator), memories_of(launch), "out", expected, "baco"
-        ),
+        "kernel": launch_cycles(launch, accelerator, "out", expected),
         # a block with a mask is softmaxed by the host core, whose cycles say nothing of the accelerator
         "blockwise": None if masked else _blockwise(launch, accelerator, expected),
     }
@@ -160,31 +111,34 @@ def _row(sizes: tuple[int, int, int, int], accelerator: Accelerator, masked: boo
 def _blockwise(launch: BoundLaunch, accelerator: Accelerator, expected: Any) -> int | None:
     """Cycles of attention block by block; None where a block of scores does not fit."""
     try:
-        program = compile_launch(launch, accelerator, blockwise=True)
+        return launch_cycles(launch, accelerator, "out", expected, blockwise=True)
     except InfeasibleError:
         return None
-    return measured_cycles(program, memories_of(launch), "out", expected, "baco")
 
 
 def attention_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """What was measured."""
-    lines = [
-        "# Attention in the block language",
-        "",
+
+    def alone(row: Mapping[str, Any], form: str, value: float) -> str:
+        return "-" if row["blockwise"] is None else format(row["blockwise"] / value, form)
+
+    return page_of(
+        "Attention in the block language",
         f"On {rows[0]['machine']}, measured on the RTL, every result equal to numpy's integers: softmax(q k^T) v of every head, int8,"
         " scores requantised, softmaxed by the unit for functions of rows. Product time: both products in every element of the array in"
         " every cycle; causal, of the elements that tokens see. `Block by block` is the same kernel with every block loaded,"
         " multiplied, softmaxed on its way to main memory and stored as its text says (-: a block of scores does not fit, or has a"
         " mask, which is no work for the unit there).",
-        "",
-        "| heads x tokens x elements | rows of a block | kernel, cycles | product time | kernel/product time | block by block | its ratio |",
-        "|" + "---|" * 7,
-    ]
-    for row in rows:
-        peak, alone = row["peak_cycles"], row["blockwise"]
-        other = "- | -" if alone is None else f"{alone:,} | {alone / peak:.2f}"
-        lines.append(
-            f"| {row['attention']} | {row['rows']} | {row['kernel']:,} | {peak:,.0f} |"
-            f" **{row['kernel'] / peak:.3f}** | {other} |"
-        )
-    return "\n".join([*lines, ""])
+        table(
+            rows,
+            {
+                "heads x tokens x elements": lambda row: row["attention"],
+                "rows of a block": lambda row: row["rows"],
+                "kernel, cycles": lambda row: f"{row['kernel']:,}",
+                "product time": lambda row: f"{row['peak_cycles']:,.0f}",
+                "kernel/product time": lambda row: f"**{row['kernel'] / row['peak_cycles']:.3f}**",
+                "block by block": lambda row: alone(row, ",.0f", 1),
+                "its ratio": lambda row: alone(row, ".2f", row["peak_cycles"]),
+            },
+        ),
+    )

@@ -35,19 +35,8 @@ from baco.common.errors import BacoError
 #: Operators that are products, or hold one.
 _PRODUCTS = frozenset(
     (
-        *(
-            "Conv",
-            "ConvTranspose",
-            "Gemm",
-            "MatMul",
-            "Einsum",
-            "Attention",
-            "LSTM",
-            "GRU",
-            "RNN",
-            "DeformConv",
-        ),
-        *("FusedConv", "FusedMatMul", "FusedGemm"),
+        *("Conv", "ConvTranspose", "DeformConv", "Gemm", "MatMul", "Einsum", "Attention"),
+        *("LSTM", "GRU", "RNN", "FusedConv", "FusedMatMul", "FusedGemm"),
     )
 )
 _CONTROL = frozenset(("If", "Loop", "Scan", "SequenceMap"))
@@ -375,14 +364,9 @@ def summary(outcomes: Sequence[BackendOutcome]) -> str:
         count = len(chosen)
         if not count:
             continue
-        parts = [
-            ("imported", sum(o.imported for o in chosen)),
-            ("run", sum(o.ran for o in chosen)),
-            ("right", sum(o.state == "right" for o in chosen)),
-            ("wrong", sum(o.state == "wrong" for o in chosen)),
-            ("refused", sum(o.state == "refused" for o in chosen)),
-            ("crashed", sum(o.state == "crashed" for o in chosen)),
-        ]
+        parts = [("imported", sum(o.imported for o in chosen)), ("run", sum(o.ran for o in chosen))]
+        states = ("right", "wrong", "refused", "crashed")
+        parts += [(state, sum(o.state == state for o in chosen)) for state in states]
         text = ", ".join(f"{name} {number} ({100 * number / count:.1f}%)" for name, number in parts)
         lines.append(f"{title}: {count} models: {text}")
         moved = sum(o.moved > 0 for o in chosen)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from baco.accel.presets import load_accelerator
-from baco.common.files import atomic_write, output_folder
+from baco.bench.harness.experiment import ResultFiles, Say, each, page_of, silent, table
 from baco.compiler.network.group_choice import Considered, GroupChoice
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.program import scheduler
@@ -17,7 +16,7 @@ from baco.compiler.network.quantise import sketch
 from baco.exploration.cost.program import program_cost
 from baco.workloads.inputs.load import load_network
 
-__all__ = ["BUFFERS_KIB", "buffers", "buffers_table"]
+__all__ = ["BUFFERS_KIB", "buffers", "buffers_page"]
 
 #: Scratchpads that are compared; the accumulator has a quarter of each.
 BUFFERS_KIB = (16, 32, 64, 128, 256)
@@ -29,15 +28,15 @@ def buffers(
     *,
     scratchpads_kib: Sequence[int] = BUFFERS_KIB,
     out: Path,
-    watch: Callable[[str], None] = lambda _: None,
+    say: Say = silent,
 ) -> list[dict[str, Any]]:
     """A row a network and scratchpad (16 x 16 array with row functions): cycles and energy of the whole program with groups and one
     by one, groups taken, and why not the others. Nothing is simulated. Raises what compiling raises."""
-    folder, rows = output_folder(out), []
+    files, rows = ResultFiles(out, "fusion-buffers", buffers_page), []
     for name in networks:
         network = sketch(load_network(name))
         for kib in scratchpads_kib:
-            watch(f"{name}, {kib} KiB")
+            say(f"{name}, {kib} KiB")
             machine = load_accelerator(_MACHINE).replace(
                 name=f"16x16-{kib}", scratchpad_kib=kib, accumulator_kib=kib // 4
             )
@@ -58,8 +57,7 @@ def buffers(
                     ),
                 }
             )
-            atomic_write(folder / "fusion-buffers.json", json.dumps(rows, indent=1) + "\n")
-            atomic_write(folder / "fusion-buffers.md", buffers_table(rows))
+            files.keep(rows)
     return rows
 
 
@@ -72,24 +70,28 @@ def _reason(one: Considered) -> str:
     return f"{place} too small" if place else "no code"
 
 
-def buffers_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The page."""
-    lines = [
-        "# Where fusion does not pay",
-        "",
+def buffers_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What groups gain by the size of buffers, and why others are not taken."""
+
+    def times(row: Mapping[str, Any], energy: bool) -> str:
+        (alone, fused), (before, after) = row["cycles"], row["energy_uj"]
+        return f"{alone / fused * (before / after if energy else 1):.2f}"
+
+    reasons = ("scratchpad too small", "accumulator too small", "slower", "no code", "others taken")
+    return page_of(
+        "Where fusion does not pay",
         "Predicted whole programs on a 16 × 16 array with row functions, whose accumulator has a quarter of its scratchpad: how many times"
         " fewer cycles, and less energy-delay product, with groups than one by one; groups taken; and of those that were looked at and not"
         " taken, how many do not fit, are slower as one unit, have no code, or overlap with better ones.",
-        "",
-        "| network | scratchpad, KiB | cycles | EDP | groups | scratchpad too small | accumulator too small | slower | no code | others taken |",
-        "|---|" + "--:|" * 9,
-    ]
-    for row in rows:
-        (alone, fused), (before, after) = row["cycles"], row["energy_uj"]
-        reasons = [
-            row["reasons"].get(name, 0)
-            for name in ("scratchpad too small", "accumulator too small", "slower", "no code", "others taken")
-        ]
-        cells = [row["network"], row["scratchpad_kib"], f"{alone / fused:.2f}", f"{alone * before / fused / after:.2f}", row["groups"], *reasons]  # fmt: skip
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join([*lines, ""])
+        table(
+            rows,
+            {
+                "network": lambda row: row["network"],
+                "scratchpad, KiB": lambda row: row["scratchpad_kib"],
+                "cycles": lambda row: times(row, energy=False),
+                "EDP": lambda row: times(row, energy=True),
+                "groups": lambda row: row["groups"],
+                **each({name: name for name in reasons}, lambda name, row: row["reasons"].get(name, 0)),
+            },
+        ),
+    )

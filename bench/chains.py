@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +11,8 @@ from annotated_types import Interval
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.bench.experiment import check_names
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.common.errors import BacoError, InfeasibleError
-from baco.common.files import atomic_write, output_folder
 from baco.compiler.network.calibrate import random_inputs
 from baco.compiler.network.group_choice import GroupChoice, group_schedule
 from baco.compiler.network.groups import Group, GroupSchedule
@@ -27,7 +24,7 @@ from baco.sim.network.run import NetworkRun, run_network
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Network
 
-__all__ = ["CONVOLUTION_CHAINS", "PRODUCT_CHAINS", "chain_network", "chains", "chains_page"]
+__all__ = ["CONVOLUTION_CHAINS", "PRODUCT_CHAINS", "chain_network", "page", "run"]
 
 _MACHINE = "gemmini-default"
 
@@ -61,33 +58,34 @@ def chain_network(name: str) -> Network:
     return b.build()
 
 
-def chains(
-    names: Sequence[str] = (*PRODUCT_CHAINS, *CONVOLUTION_CHAINS),
+def run(
+    chains: Sequence[str] = (*PRODUCT_CHAINS, *CONVOLUTION_CHAINS),
     *,
-    machine: str = _MACHINE,
+    accelerator: str = _MACHINE,
     seeds: Annotated[int, Interval(ge=1, le=100)] = 1,
-    out: Path = Path("baco-bench"),
-    watch: Callable[[str], None] = lambda _: None,
+    out: Path = FOLDER,
+    say: Say = silent,
 ) -> list[dict[str, Any]]:
     """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted.
 
     Args:
-        names (--chain): repeatable: G1 to G12, C1 to C8; by default all.
-        machine (--accelerator): what they run on.
+        chains (--chain): repeatable: G1 to G12, C1 to C8; by default all.
+        accelerator: what they run on.
         seeds: weights and inputs of each.
         out: folder for chains.md and chains.json.
 
-    A chain that does not fit as one unit has `fused` None and the reason. Raises InputError for another name, BacoError for a result
-    that is not what numpy's integers give, and what compiling and simulating raise.
+    A chain that does not fit as one unit has `fused` None and the reason.
+
+    Raises InputError for another name, BacoError for a result that is not what numpy's integers give, and what compiling and
+    simulating raise.
     """
-    check_names(names, (*PRODUCT_CHAINS, *CONVOLUTION_CHAINS), "chain", "chain")
-    folder, accelerator = output_folder(out), load_accelerator(machine)
+    check_names(chains, (*PRODUCT_CHAINS, *CONVOLUTION_CHAINS), "chain", "chain")
+    files, machine = ResultFiles(out, "chains", page), load_accelerator(accelerator)
     rows = []
-    for name in names:
-        watch(name)
-        rows.append(_row(name, accelerator, seeds))
-        atomic_write(folder / "chains.json", json.dumps(rows, indent=1) + "\n")
-        atomic_write(folder / "chains.md", chains_page(rows))
+    for name in chains:
+        say(name)
+        rows.append(_row(name, machine, seeds))
+        files.keep(rows)
     return rows
 
 
@@ -144,45 +142,52 @@ def _measured(runs: Sequence[NetworkRun]) -> dict[str, Any]:
     }
 
 
-def chains_page(rows: Sequence[Mapping[str, Any]]) -> str:
+def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """What was measured, and geometric means."""
     seeds = " or ".join(map(str, sorted({len(row["alone"]["cycles"]) for row in rows})))
-    lines = [
-        "# Two operators as one unit, and one by one",
-        "",
+
+    def fused(text: Callable[[Mapping[str, Any]], str]) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: "" if row["fused"] is None else text(row)
+
+    def means(kind: str, names: Mapping[str, Any]) -> str:
+        found = [_ratio(row) for row in rows if row["chain"] in names and row["fused"] is not None]
+        mean = statistics.geometric_mean(found) if found else 0.0
+        text = f"{len(found)} chains of {kind}: {mean:.3f} times the cycles (geometric mean), {max(found, default=0):.3f} at worst."
+        return text if found else ""
+
+    return page_of(
+        "Two operators as one unit, and one by one",
         f"On {rows[0]['machine']}, measured on the RTL, every result equal to integers; seeds: {seeds}, of which the"
         " worst ratio of cycles is shown. Bytes are those of main memory.",
-        "",
-        "| chain | cycles, one by one | as one unit | ratio | predicted/measured | bytes, one by one | as one unit | fewer |"
-        " predicted/measured | the compiler |",
-        "|" + "---|" * 10,
-    ]
-    ratios: dict[str, list[float]] = {"products": [], "convolutions": []}
-    for row in rows:
-        alone, fused = row["alone"], row["fused"]
-        cells = [row["chain"], f"{statistics.median(alone['cycles']):,.0f}"]
-        if fused is None:
-            cells += [""] * 3 + [f"{alone['bytes'][0]:,}"] + [""] * 3 + [row["reason"]]
-        else:
-            ratio = max(b / a for a, b in zip(alone["cycles"], fused["cycles"], strict=True))
-            ratios["products" if row["chain"] in PRODUCT_CHAINS else "convolutions"].append(ratio)
-            cycles, moved = statistics.median(fused["cycles"]), fused["bytes"][0]
-            cells += [
-                f"{cycles:,.0f}",
-                f"**{ratio:.3f}**",
-                f"{row['predicted']['cycles'] / cycles:.3f}",
-                f"{alone['bytes'][0]:,}",
-                f"{moved:,}",
-                f"**{1 - moved / alone['bytes'][0]:.0%}**",
-                f"{row['predicted']['bytes'] / moved:.3f}",
-                row["reason"] or "takes it",
-            ]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines.append("")
-    for kind, found in ratios.items():
-        if found:
-            mean = math.exp(statistics.fmean(map(math.log, found)))
-            lines.append(
-                f"{len(found)} chains of {kind}: {mean:.3f} times the cycles (geometric mean), {max(found):.3f} at worst."
-            )
-    return "\n".join([*lines, ""])
+        table(
+            rows,
+            {
+                "chain": lambda row: row["chain"],
+                "cycles, one by one": lambda row: f"{statistics.median(row['alone']['cycles']):,.0f}",
+                "as one unit": fused(lambda row: f"{statistics.median(row['fused']['cycles']):,.0f}"),
+                "ratio": fused(lambda row: f"**{_ratio(row):.3f}**"),
+                "predicted/measured": fused(
+                    lambda row: (
+                        f"{row['predicted']['cycles'] / statistics.median(row['fused']['cycles']):.3f}"
+                    )
+                ),
+                "bytes, one by one": lambda row: f"{row['alone']['bytes'][0]:,}",
+                "bytes, as one unit": fused(lambda row: f"{row['fused']['bytes'][0]:,}"),
+                "fewer": fused(
+                    lambda row: f"**{1 - row['fused']['bytes'][0] / row['alone']['bytes'][0]:.0%}**"
+                ),
+                "predicted/measured bytes": fused(
+                    lambda row: f"{row['predicted']['bytes'] / row['fused']['bytes'][0]:.3f}"
+                ),
+                "the compiler": lambda row: row["reason"] or "takes it",
+            },
+        ),
+        means("products", PRODUCT_CHAINS),
+        means("convolutions", CONVOLUTION_CHAINS),
+    )
+
+
+def _ratio(row: Mapping[str, Any]) -> float:
+    """Cycles as one unit over those one by one, of the worst seed."""
+    pairs = zip(row["alone"]["cycles"], row["fused"]["cycles"], strict=True)
+    return float(max(fused / alone for alone, fused in pairs))

@@ -1,12 +1,11 @@
 """Q-learning against all directions (FlexTensor, figure 4.9): evaluator calls to the same quality on the layers of YOLO v1.
 
 As published, the quality is what another search converges to: here the best of 300 random points of the same space; and, beyond,
-a tenth fewer cycles than that. `baco bench directions --out results` writes directions.json and directions.md.
+a tenth fewer cycles than that.
 """
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,14 +15,13 @@ import numpy as np
 from annotated_types import Interval
 
 from baco.accel.config import Accelerator
-from baco.common.files import atomic_write, output_folder
-from baco.common.text import markdown_table
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, each, page_of, silent, table
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.samplers.q_learning import METHODS, DirectionSpace, analytical_cycles, search_directions
 from baco.workloads.problem import Problem
 
-__all__ = ["YOLO", "bench_directions", "directions_page", "yolo_layer"]
+__all__ = ["YOLO", "page", "run", "yolo_layer"]
 
 #: Channels in and out, pixels of a side, side of the window, stride (table 4.3).
 YOLO = (
@@ -48,13 +46,13 @@ def yolo_layer(number: int) -> Layer:
     )
 
 
-def bench_directions(
+def run(
     *,
     seeds: Annotated[int, Interval(ge=1, le=1000)] = 10,
     layers: Sequence[int] = range(len(YOLO)),
     accelerator: Accelerator | None = None,
-    out: Path | None = Path("baco-bench"),
-    watch: Callable[[str], None] = lambda _: None,
+    out: Path | None = FOLDER,
+    say: Say = silent,
 ) -> dict[str, Any]:
     """Schedules by directions: evaluations that Q-learning needs, against all directions and random ones.
 
@@ -64,6 +62,7 @@ def bench_directions(
 
     Returns calls of each method until either quality, by layer and seed (None: not within 2,000).
     """
+    files = ResultFiles(out, "directions", page)
     machine = accelerator or Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
     spaces = {number: DirectionSpace(yolo_layer(number), machine) for number in layers}
     cycles = {
@@ -71,35 +70,20 @@ def bench_directions(
     }
     goals = {number: converged(space, cycles[number]) for number, space in spaces.items()}
     rows: list[dict[str, Any]] = []
-    result: dict[str, Any] = {
-        "goals": {f"C{number + 1}": goal for number, goal in goals.items()},
-        "runs": rows,
-    }
+    result = {"goals": {f"C{number + 1}": goal for number, goal in goals.items()}, "runs": rows}
     for seed in range(seeds):
         for number, space in spaces.items():
+            enough = _BEYOND * goals[number]
             for method in METHODS:
-                enough = _BEYOND * goals[number]
                 found = search_directions(
                     space, cycles[number], method=method, calls=_CALLS, seed=seed, enough=enough
                 )
                 calls = {"same": found.calls_to(goals[number]), "beyond": found.calls_to(enough)}
-                rows.append(
-                    {
-                        "layer": f"C{number + 1}",
-                        "method": method,
-                        "seed": seed,
-                        **calls,
-                        "cycles": found.cycles,
-                    }
-                )
-            watch(
-                f"seed {seed}, C{number + 1}: "
-                + ", ".join(f"{r['method']} {r['same']}, {r['beyond']}" for r in rows[-3:])
-            )
-        if out is not None:
-            folder = output_folder(out)
-            atomic_write(folder / "directions.json", json.dumps(result, indent=1) + "\n")
-            atomic_write(folder / "directions.md", directions_page(result))
+                about = {"layer": f"C{number + 1}", "method": method, "seed": seed}
+                rows.append({**about, **calls, "cycles": found.cycles})
+            last = ", ".join(f"{r['method']} {r['same']}, {r['beyond']}" for r in rows[-len(METHODS) :])
+            say(f"seed {seed}, C{number + 1}: {last}")
+        files.keep(result)
     return result
 
 
@@ -132,39 +116,44 @@ def converged(space: DirectionSpace, cycles: Cycles) -> float:
     return min(cycles(sorted(mappings, key=str)))
 
 
-def directions_page(result: dict[str, Any]) -> str:
-    """The page: mean calls of each method, and what they are of the P-method's."""
-    runs = result["runs"]
+def page(result: dict[str, Any]) -> str:
+    """Mean calls of each method, and what they are of the P-method's."""
+    runs, kinds = result["runs"], ("same", "beyond")
     layers = list(dict.fromkeys(row["layer"] for row in runs))
-    ways = [(kind, method) for kind in ("same", "beyond") for method in METHODS]
-    rows: list[list[str]] = []
-    means: dict[tuple[str, str], list[float]] = {way: [] for way in ways}
-    for layer in layers:
-        cells = []
-        for kind, method in ways:
-            calls = [row[kind] for row in runs if (row["layer"], row["method"]) == (layer, method)]
-            missed = sum(one is None for one in calls)
-            means[kind, method].append(float(np.mean([_CALLS if one is None else one for one in calls])))
-            cells.append(f"{means[kind, method][-1]:,.0f}" + (f" ({missed})" if missed else ""))
-        rows.append([layer, *cells])
-    rows.append(["mean", *(f"{np.mean(values):,.0f}" for values in means.values())])
-    lines = [
-        "# Directions: Q-learning against all of them",
-        "",
-        f"Evaluator calls until a schedule is as good as the best of {_DRAWS:,} random ones (*same*), and until it takes a tenth fewer cycles",
-        f"(*beyond*); means over {1 + max(row['seed'] for row in runs)} seeds, runs that did not get there counted as {_CALLS:,} (in brackets how many).",
-        "",
-        markdown_table(["layer", *(", ".join(way) for way in ways)], rows),
-        "",
-    ]
-    for kind in ("same", "beyond"):
-        p, q, anyhow = (np.array(means[kind, method]) for method in ("p", "q", "random"))
-        lines.append(
-            f"*{kind.capitalize()}*: Q-learning needs {100 * q.mean() / p.mean():.1f}% of the P-method's calls (a layer {100 * min(q / p):.0f} to"
-            f" {100 * max(q / p):.0f}%), random directions from the same starts {100 * anyhow.mean() / p.mean():.1f}%."
+    ways: list[tuple[str, str]] = [(kind, method) for kind in kinds for method in METHODS]
+
+    def calls(way: tuple[str, str], layer: str) -> list[int | None]:
+        return [row[way[0]] for row in runs if (row["layer"], row["method"]) == (layer, way[1])]
+
+    means = {
+        way: np.array(
+            [np.mean([_CALLS if one is None else one for one in calls(way, layer)]) for layer in layers]
         )
-    lines += [
-        "",
+        for way in ways
+    }
+
+    def cell(way: tuple[str, str], layer: str) -> str:
+        missed = sum(one is None for one in calls(way, layer))
+        return f"{means[way][layers.index(layer)]:,.0f}" + (f" ({missed})" if missed else "")
+
+    def against(kind: str) -> str:
+        p, q, anyhow = (means[kind, method] for method in ("p", "q", "random"))
+        return (
+            f"*{kind.capitalize()}*: Q-learning needs {100 * q.mean() / p.mean():.1f}% of the P-method's calls (a layer"
+            f" {100 * min(q / p):.0f} to {100 * max(q / p):.0f}%), random directions from the same starts"
+            f" {100 * anyhow.mean() / p.mean():.1f}%."
+        )
+
+    return page_of(
+        "Directions: Q-learning against all of them",
+        f"Evaluator calls until a schedule is as good as the best of {_DRAWS:,} random ones (*same*), and until it takes a tenth fewer"
+        f" cycles\n(*beyond*); means over {1 + max(row['seed'] for row in runs)} seeds, runs that did not get there counted as"
+        f" {_CALLS:,} (in brackets how many).",
+        table(
+            layers,
+            {"layer": str, **each({", ".join(way): way for way in ways}, cell)},
+            ["mean", *(f"{values.mean():,.0f}" for values in means.values())],
+        ),
+        "\n".join(map(against, kinds)),
         "Published: 27.6% of the P-method's time. `baco bench directions --out results` makes this page.",
-    ]
-    return "\n".join(lines) + "\n"
+    )

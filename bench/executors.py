@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,15 +13,13 @@ from typing import Annotated, Any
 from annotated_types import Interval
 from pydantic import PositiveInt
 
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.bench.kills import KillResult, kill_runs
 from baco.bench.runs import RunKey, RunTask, SearchRun
-from baco.bench.sleeping import Sleep
-from baco.common.errors import InputError, Location, did_you_mean
-from baco.common.files import atomic_write, output_folder, read_input_text
 from baco.common.scratch import scratch_folder
 from baco.exploration.candidate import Candidate
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
-from baco.exploration.executors.tasks import Executor, gather
+from baco.exploration.executors.tasks import Call, Executor, gather
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
@@ -30,7 +27,7 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
-__all__ = ["EXECUTORS", "STAGES", "bench_executors", "executors_page"]
+__all__ = ["EXECUTORS", "STAGES", "page", "run"]
 
 EXECUTORS = ("local", "ray")
 STAGES = ("short", "many", "searches", "kills", "recorded")
@@ -46,22 +43,20 @@ _RECORDED, _BATCH, _RECORDED_NETWORK = 10_000, 50, "resnet50"
 
 #: Kills of one study: finished ones are kept, so that an interrupted benchmark goes on.
 _KILLS_A_STUDY = 10
-_KILL_COLUMNS = ("drivers", "workers", "measurements", "lost", "repeated", "ended_twice")
 
-Note = Callable[[str], None]
 #: From what was kept before to what is to be kept, once or more.
 _Measure = Callable[[dict[str, Any] | None], Iterable[dict[str, Any]]]
 
 
-def bench_executors(
-    out: str | Path = "baco-bench",
+def run(
+    out: str | Path = FOLDER,
     executors: Sequence[str] = EXECUTORS,
-    stages: Sequence[str] = STAGES,
+    only: Sequence[str] = STAGES,
     *,
     tasks: PositiveInt = 10_000,
     kills: Annotated[int, Interval(ge=0, le=10_000)] = 50,
     many: Annotated[int, Interval(ge=1, le=1024)] = _MANY,
-    note: Note = lambda _: None,
+    say: Say = silent,
 ) -> dict[str, Any]:
     """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
 
@@ -69,46 +64,42 @@ def bench_executors(
 
     Args:
         executors (--executor): local, ray; repeatable; by default both.
-        stages (--only): short, many, searches, kills, recorded; repeatable; by default all stages.
+        only: short, many, searches, kills, recorded; repeatable; by default all stages.
         tasks: short tasks that two workers share.
         kills: of workers and drivers, for each executor, in studies of a few each; those that were kept before count.
         many: workers that sleep: a simulated cluster.
         out: folder for executors.md and executors.json.
 
-    Returns what is in `executors.json`: by stage, and in it by executor.
+    Returns by stage, and in it by executor.
 
     Raises InputError for other stages and executors, where Ray is wanted and not installed, and for a file of results that is none.
     """
+    check_names(only, STAGES, "stage")
     for name in executors:
         ExecutorChoice(name)  # raises for others
-    for stage in stages:
-        if stage not in STAGES:
-            raise InputError(f"there is no stage '{stage}'", hint=did_you_mean(stage, STAGES))
-    folder = output_folder(out)
-    result = _earlier(folder / "executors.json")
-
+    files = ResultFiles(out, "executors", page)
+    result = files.before() or {}
+    if not isinstance(result, dict) or not set(result) <= set(STAGES):
+        raise files.foreign("these are no results of executors")
     wanted = [
         (stage, name, *one)
         for name in executors
-        for stage, one in _measurements(name, tasks, kills, many, note).items()
+        for stage, one in _measurements(name, tasks, kills, many, say).items()
     ]
     wanted.append(
         ("recorded", "study", f"{_RECORDED:,} candidates of {_RECORDED_NETWORK}", lambda _: [recorded()])
     )
     for stage, name, doing, measure in wanted:
-        if stage in stages:
-            note(f"{name}: {doing}")
+        if stage in only:
+            say(f"{name}: {doing}")
             load = os.getloadavg()[0]
             for found in measure(result.get(stage, {}).get(name)):
                 result.setdefault(stage, {})[name] = found | {"load": load}
-                atomic_write(folder / "executors.json", json.dumps(result, indent=2) + "\n")
-                atomic_write(folder / "executors.md", executors_page(result))
+                files.keep(result)
     return result
 
 
-def _measurements(
-    name: str, tasks: int, kills: int, many: int, note: Note
-) -> dict[str, tuple[str, _Measure]]:
+def _measurements(name: str, tasks: int, kills: int, many: int, say: Say) -> dict[str, tuple[str, _Measure]]:
     """What is measured of an executor, by stage: in words, and what measures it."""
     two = ExecutorChoice(name, _WORKERS)
     return {
@@ -118,37 +109,22 @@ def _measurements(
             f"{_SEARCHES} searches, compared with those of one process",
             lambda _: [same_searches(name)],
         ),
-        "kills": (f"{kills} kills", lambda before: _more_kills(name, kills, before, note)),
+        "kills": (f"{kills} kills", lambda before: _more_kills(name, kills, before, say)),
     }
 
 
-def _more_kills(name: str, kills: int, before: dict[str, Any] | None, note: Note) -> Iterator[dict[str, Any]]:
+def _more_kills(name: str, kills: int, before: dict[str, Any] | None, say: Say) -> Iterator[dict[str, Any]]:
     """Results with those before, study after study, until there were so many kills."""
     known = {field.name for field in fields(KillResult)}
     total = None if before is None else KillResult(**{key: before[key] for key in known})
     with scratch_folder() as scratch:
         while (done := 0 if total is None else total.drivers + total.workers) < kills:
-            one = kill_runs(scratch, name, min(_KILLS_A_STUDY, kills - done), seed=done, note=note)
+            one = kill_runs(scratch, name, min(_KILLS_A_STUDY, kills - done), seed=done, note=say)
             total = one if total is None else total + one
             yield asdict(total)
 
 
-def _earlier(path: Path) -> dict[str, Any]:
-    """Results of stages that ran before. Raises InputError for a file of something else."""
-    if not path.exists():
-        return {}
-    try:
-        found = json.loads(read_input_text(path))
-    except ValueError as error:
-        raise InputError(f"these are no results: {error}", location=Location(str(path))) from None
-    if not isinstance(found, dict) or not set(found) <= set(STAGES):
-        raise InputError(
-            "these are no results of executors", location=Location(str(path)), hint="name another --out"
-        )
-    return found
-
-
-def _timed(executor: Executor, tasks: Sequence[Sleep]) -> tuple[float, float]:
+def _timed(executor: Executor, tasks: Sequence[Call[None]]) -> tuple[float, float]:
     """Seconds that it took, and seconds of all workers that went into tasks."""
     busy = 0.0
 
@@ -159,13 +135,18 @@ def _timed(executor: Executor, tasks: Sequence[Sleep]) -> tuple[float, float]:
     begun = time.perf_counter()
     found = gather(executor, tasks, None, add)
     seconds = time.perf_counter() - begun
-    assert found == [task.number for task in tasks]
+    assert len(found) == len(tasks)
     return seconds, busy
+
+
+def _sleeping(count: int, seconds: float) -> list[Call[None]]:
+    """Tasks that only sleep, for many workers on few processors."""
+    return [Call(f"sleep {number}", time.sleep, (seconds,)) for number in range(count)]
 
 
 def _warm(executor: Executor, workers: int) -> None:
     """Start all workers: more tasks than there are, so long that no worker gets them all."""
-    gather(executor, [Sleep(number, 1.0) for number in range(2 * workers)])
+    gather(executor, _sleeping(2 * workers, 1.0))
 
 
 def short_tasks(engine: ExecutorChoice, count: int) -> dict[str, float]:
@@ -173,7 +154,7 @@ def short_tasks(engine: ExecutorChoice, count: int) -> dict[str, float]:
     with engine.executor() as executor:
         workers = executor.workers
         _warm(executor, workers)
-        seconds, busy = _timed(executor, [Sleep(number, _SHORT_SECONDS) for number in range(count)])
+        seconds, busy = _timed(executor, _sleeping(count, _SHORT_SECONDS))
     return {
         "tasks": count,
         "workers": workers,
@@ -186,7 +167,7 @@ def short_tasks(engine: ExecutorChoice, count: int) -> dict[str, float]:
 def many_workers(name: str, workers: int) -> dict[str, float]:
     """How near to ideal many workers are, which only sleep, so that they need no processors: local ones, or those of a Ray
     cluster of simulated machines."""
-    tasks = [Sleep(number, _LONG_SECONDS) for number in range(workers * _LONG_TASKS_A_WORKER)]
+    tasks = _sleeping(workers * _LONG_TASKS_A_WORKER, _LONG_SECONDS)
     cluster = _cluster(workers) if name == "ray" else None
     try:
         with ExecutorChoice(name, workers, cluster.address if cluster else None).executor() as executor:
@@ -276,53 +257,63 @@ def _traded(candidate: Candidate, number: int, objective: Objective) -> Candidat
     return replace(candidate, accelerator=larger, cost=other, objective=objective.scalar(other))
 
 
-def executors_page(result: dict[str, Any]) -> str:
-    """As Markdown: a table of each stage that was run."""
-    lines = [
-        "# Executors",
-        "",
-        "Made by `baco bench executors`. Load is that of the machine in the minute before, by other programs and earlier stages.",
+Columns = dict[str, Callable[[dict[str, Any]], Any]]
+
+#: What the page says of each stage, by column.
+_COLUMNS: dict[str, Columns] = {
+    "short": {
+        "tasks of 10 ms": lambda one: f"{one['tasks']:,}",
+        "workers": lambda one: one["workers"],
+        "seconds": lambda one: f"{one['seconds']:.1f}",
+        "share of the workers' time in tasks": lambda one: f"{one['share']:.1%}",
+        "the same of 10 ms each": lambda one: f"{one['nominal_share']:.1%}",
+    },
+    "many": {
+        "tasks that sleep 1 s": lambda one: f"{one['tasks']:,}",
+        "workers": lambda one: one["workers"],
+        "seconds": lambda one: f"{one['seconds']:.1f}",
+        "of ideal": lambda one: f"{one['of_ideal']:.3f}",
+    },
+    "searches": {
+        "searches": lambda one: one["searches"],
+        "as in one process, by 1 worker": lambda one: _yes(one["same"]["1"]),
+        "by 2": lambda one: _yes(one["same"]["2"]),
+    },
+    "kills": {
+        "drivers killed": lambda one: one["drivers"],
+        "workers killed": lambda one: one["workers"],
+        "measurements": lambda one: one["measurements"],
+        "lost": lambda one: one["lost"],
+        "begun again after being kept": lambda one: one["repeated"],
+        "ended twice": lambda one: one["ended_twice"],
+        "designs as undisturbed": lambda one: _yes(one["same"]),
+        "seconds": lambda one: f"{one['seconds']:.0f}",
+    },
+}
+
+
+def page(result: dict[str, Any]) -> str:
+    """A table of each stage that was run."""
+    tables = [
+        table(
+            ({"executor": name, **one} for name, one in result[stage].items()),
+            {"executor": lambda one: one["executor"], **columns, "load": lambda one: f"{one['load']:.1f}"},
+        )
+        for stage, columns in _COLUMNS.items()
+        if stage in result
     ]
-
-    def table(stage: str, header: str, row: Callable[[dict[str, Any]], str]) -> None:
-        if found := result.get(stage):
-            columns = header.count("|") + 2
-            lines.extend(["", f"| executor | {header} | load |", "|---|" + "--:|" * (columns - 1)])
-            lines.extend(f"| {name} | {row(one)} | {one['load']:.1f} |" for name, one in found.items())
-
-    table(
-        "short",
-        "tasks of 10 ms | workers | seconds | share of the workers' time in tasks | the same of 10 ms each",
-        lambda one: (
-            f"{one['tasks']:,} | {one['workers']} | {one['seconds']:.1f} | {one['share']:.1%} | {one['nominal_share']:.1%}"
-        ),
+    recorded = [
+        f"Candidates of {one['network']} ({one['layers']} layers) recorded in a study, {one['batch']} a batch, each with an"
+        f" accelerator of its own, all members of the front: {one['a_second']:,.0f} a second,"
+        f" {one['a_processor_second']:,.0f} in a second of one processor (load {one['load']:.1f})."
+        for one in result.get("recorded", {}).values()
+    ]
+    return page_of(
+        "Executors",
+        "Made by `baco bench executors`. Load is that of the machine in the minute before, by other programs and earlier stages.",
+        *tables,
+        *recorded,
     )
-    table(
-        "many",
-        "tasks that sleep 1 s | workers | seconds | of ideal",
-        lambda one: f"{one['tasks']:,} | {one['workers']} | {one['seconds']:.1f} | {one['of_ideal']:.3f}",
-    )
-    table(
-        "searches",
-        "searches | as in one process, by 1 worker | by 2",
-        lambda one: " | ".join([str(one["searches"]), *(_yes(same) for same in one["same"].values())]),
-    )
-    table(
-        "kills",
-        "drivers killed | workers killed | measurements | lost | begun again after being kept | ended twice | designs as undisturbed | seconds",
-        lambda one: (
-            " | ".join(str(one[name]) for name in _KILL_COLUMNS)
-            + f" | {_yes(one['same'])} | {one['seconds']:.0f}"
-        ),
-    )
-    for one in result.get("recorded", {}).values():
-        lines += [
-            "",
-            f"Candidates of {one['network']} ({one['layers']} layers) recorded in a study, {one['batch']} a batch, each with an"
-            f" accelerator of its own, all members of the front: {one['a_second']:,.0f} a second,"
-            f" {one['a_processor_second']:,.0f} in a second of one processor (load {one['load']:.1f}).",
-        ]
-    return "\n".join(lines) + "\n"
 
 
 def _yes(true: bool) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
 from pydantic import PositiveInt
 
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, page_of, plain, silent, table
 from baco.bench.runs import RunKey, SearchRun, execute
-from baco.common.files import atomic_write, output_folder
-from baco.common.text import markdown_table, markdown_text
+from baco.common.files import output_folder
+from baco.common.text import markdown_text
 from baco.exploration.candidate import CostModelName
 from baco.exploration.cost.choice import check_cost_model
 from baco.exploration.samplers.descent import GradientSearch
@@ -60,30 +62,14 @@ class ImportanceRow:
     high: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class ImportanceBench:
-    """What `bench_importance` found, with `samples` for each run."""
-
-    rows: tuple[ImportanceRow, ...]
-    samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"shares": list(SHARES), "rows": [vars(row) for row in self.rows]}
-
-    def text(self) -> str:
-        """The table as a page in Markdown."""
-        return _page(self.rows, self.samples)
-
-
-def bench_importance(
-    networks: Sequence[str] | None = None,
-    models: Sequence[str] = MODELS,
+def run(
+    networks: Sequence[str] = IMPORTANCE_NETWORKS,
+    cost_models: Sequence[str] = MODELS,
     samples: PositiveInt = 500,
-    seeds: Iterable[int] = range(8),
-    out: str | Path = "baco-bench",
-    progress: Callable[[str], None] = lambda _: None,
-) -> ImportanceBench:
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 8,
+    out: Path = FOLDER,
+    say: Say = silent,
+) -> dict[str, Any]:
     """The main searcher with effort by importance against the same with even effort, at shares of an equal budget.
 
     Both begin with the same mappings, so that they part where the first local search does. Finished runs are kept in
@@ -91,7 +77,7 @@ def bench_importance(
 
     Args:
         networks (--network, -n): repeatable; by default four with 20 different layers or more.
-        models (--cost-model): reference, instruction; repeatable; both by default.
+        cost_models (--cost-model): reference, instruction; repeatable; both by default.
         samples: budget of each run in design points.
         seeds: runs of each, with seeds 0, 1, ...
         out: folder for importance.md and .json, and finished runs.
@@ -99,26 +85,24 @@ def bench_importance(
     Raises InputError for unknown networks and models.
     """
     space = load_space(SPACE)
-    chosen = [check_cost_model(model, space) for model in models]
-    folder = output_folder(out)
+    chosen = [check_cost_model(model, space) for model in cost_models]
+    files, kept = ResultFiles(out, "importance", page), output_folder(out, "runs")
     rows = []
     for model in chosen:
         runs: dict[str, list[tuple[SearchRun, SearchRun]]] = {}
-        for network in networks or IMPORTANCE_NETWORKS:
-            for seed in seeds:
-                pair = []
-                for searcher in (_EVEN, "gradient"):
-                    key = RunKey(network, SPACE, searcher, seed, samples, model)
-                    pair.append(execute(key, output_folder(folder, "runs"), _make))
-                    progress(f"{key.label}, {model} model: {pair[-1].curve[-1][2]:.4g} µJ·cycles")
-                runs.setdefault(network, []).append((pair[0], pair[1]))
+        for network, seed in itertools.product(networks, range(seeds)):
+            pair = []
+            for searcher in (_EVEN, "gradient"):
+                key = RunKey(network, SPACE, searcher, seed, samples, model)
+                pair.append(execute(key, kept, _make))
+                say(f"{key.label}, {model} model: {pair[-1].curve[-1][2]:.4g} µJ·cycles")
+            runs.setdefault(network, []).append((pair[0], pair[1]))
         logs = {name: np.array([_logs(*pair, samples) for pair in pairs]) for name, pairs in runs.items()}
         for name, one in logs.items():
             rows.append(_row(model, name, runs[name][0][0].tasks, [one]))
         rows.append(_row(model, "", 0, list(logs.values())))
-    result = ImportanceBench(tuple(rows), samples)
-    atomic_write(folder / "importance.json", json.dumps(result.to_dict(), indent=1) + "\n")
-    atomic_write(folder / "importance.md", result.text())
+    result = {"samples": samples, "shares": SHARES, "rows": plain(rows)}
+    files.keep(result)
     return result
 
 
@@ -147,26 +131,25 @@ def _row(model: CostModelName, name: str, layers: int, logs: list[np.ndarray]) -
     )
 
 
-def _page(rows: Sequence[ImportanceRow], samples: int) -> str:
-    header = ["model", "network", "layers", "pairs", *(f"at {share:.0%}" for share in SHARES)]
-    cells = [
-        [
-            row.model,
-            markdown_text(row.network) if row.network else "all",
-            str(row.layers or ""),
-            str(row.pairs),
-            *(
-                f"{mean:.3f} ({low:.3f}–{high:.3f})"
-                for mean, low, high in zip(row.ratios, row.low, row.high, strict=True)
-            ),
-        ]
-        for row in rows
-    ]
-    return (
-        "# Importance\n\n"
+def page(result: dict[str, Any]) -> str:
+    """Ratios and their intervals at shares of the budget."""
+
+    def at(n: int) -> Callable[[dict[str, Any]], str]:
+        return lambda row: f"{row['ratios'][n]:.3f} ({row['low'][n]:.3f}–{row['high'][n]:.3f})"
+
+    return page_of(
+        "Importance",
         f"Best EDP of the main searcher with even effort over the same with effort by importance, equal evaluations and "
-        f"seeds, at shares of a budget of {samples:,} samples: geometric means and 95% intervals (seeds drawn anew within "
-        f"networks). Space `{SPACE}`; all predicted. Above 1, importance is ahead.\n\n"
-        + markdown_table(header, cells)
-        + "\n"
+        f"seeds, at shares of a budget of {result['samples']:,} samples: geometric means and 95% intervals (seeds drawn anew within "
+        f"networks). Space `{SPACE}`; all predicted. Above 1, importance is ahead.",
+        table(
+            result["rows"],
+            {
+                "model": lambda row: row["model"],
+                "network": lambda row: markdown_text(row["network"]) if row["network"] else "all",
+                "layers": lambda row: row["layers"] or "",
+                "pairs": lambda row: row["pairs"],
+                **{f"at {share:.0%}": at(n) for n, share in enumerate(SHARES)},
+            },
+        ),
     )

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -72,17 +72,8 @@ class KillResult:
 
     def __add__(self, other: KillResult) -> KillResult:
         """Of both."""
-        return KillResult(
-            self.executor,
-            self.drivers + other.drivers,
-            self.workers + other.workers,
-            self.measurements + other.measurements,
-            self.lost + other.lost,
-            self.repeated + other.repeated,
-            self.ended_twice + other.ended_twice,
-            self.same and other.same,
-            self.seconds + other.seconds,
-        )
+        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        return replace(self, **sums | {"executor": self.executor, "same": self.same and other.same})
 
 
 @dataclass(frozen=True)

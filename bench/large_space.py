@@ -9,7 +9,6 @@ seeds of a network are alike).
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -22,10 +21,10 @@ import torch
 from scipy.stats import t as student
 
 from baco.bench.curves import figure
+from baco.bench.harness.experiment import ResultFiles, each, geometric_mean, page_of, table
 from baco.bench.large_space_peers import PEERS, HardwareSearch
 from baco.bench.runs import RunKey, RunShelf, SearchRun, load
 from baco.common.files import atomic_write, output_folder
-from baco.common.text import markdown_table
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.program_rest import rest_by_settings
 from baco.exploration.layers import layers_of_tasks
@@ -50,9 +49,6 @@ _NAMES = {
     MAIN: "main",
     DESCENT: "main, with descent",
     "cma-es": "CMA-ES, mappings searched",
-    "nsga-ii": "NSGA-II, mappings searched",
-    "tpe": "TPE, mappings searched",
-    "gaussian": "Gaussian process, mappings searched",
     "turbo": "TuRBO, mappings searched",
     "bayesian": "TPE, random mappings",
     "genetic": "NSGA-II of hardware and mappings",
@@ -172,68 +168,49 @@ def page(runs: Sequence[SearchRun], samples: int, seconds: float) -> str:
     """What the runs come to, as Markdown."""
     there = [name for name in SEARCHERS if any(run.key.searcher == name for run in runs)]
     networks = list(dict.fromkeys(run.key.network for run in runs))
+    against = [one for one in summary(runs, samples, seconds).items() if any(one[1])]
+    main_end = _values(runs, MAIN, lambda run: run.best_after(seconds))
 
     def text(found: Ratio | None) -> str:
         return "" if found is None else str(found)
 
-    ratios = [
-        [_NAMES[name], text(by_time), text(by_samples), f"{(by_time or by_samples).runs}"]  # type: ignore[union-attr]
-        for name, (by_time, by_samples) in summary(runs, samples, seconds).items()
-        if by_time or by_samples
-    ]
+    def end(network: str, name: str) -> str:
+        own = [run for run in runs if (run.key.searcher, run.key.network) == (name, network)]
+        mean = geometric_mean(run.best_after(seconds) for run in own)
+        return "" if mean is None else f"{mean:.3e}"
 
-    def mean(name: str, network: str, of: Callable[[SearchRun], float | None]) -> float | None:
-        found = [of(run) for run in runs if (run.key.searcher, run.key.network) == (name, network)]
-        logs = [math.log(value) for value in found if value is not None]
-        return math.exp(sum(logs) / len(logs)) if found and len(logs) == len(found) else None
+    def rate(name: str) -> str:
+        own = [run for run in runs if run.key.searcher == name]
+        return f"{geometric_mean(run.evaluations / run.tasks / run.seconds for run in own):,.0f}"
 
-    ends = []
-    for name in there:
-        means = [mean(name, network, lambda run: run.best_after(seconds)) for network in networks]
-        rate = [run.evaluations / run.tasks / run.seconds for run in runs if run.key.searcher == name]
-        ends.append(
-            [
-                _NAMES[name],
-                *("" if value is None else f"{value:.3e}" for value in means),
-                f"{math.exp(np.log(rate).mean()):,.0f}",
-            ]
-        )
-    main_end = _values(runs, MAIN, lambda run: run.best_after(seconds))
-    courses = []
-    for name in there:
-        cells = []
-        for share in _SHARES:
-            found = ratio(_values(runs, name, lambda run, at=share: run.best_after(at * seconds)), main_end)  # type: ignore[misc]
-            cells.append("" if found is None else f"{found.mean:.2f}")
-        courses.append([_NAMES[name], *cells])
-    return "\n".join(
-        [
-            "# Searchers in the space of sizes and settings",
-            "",
-            f"Space `{SPACE}`, EDP of whole programs without fusion, predicted (instruction-aware model and the rest of"
-            f" programs). A run takes {seconds:g} s of processor time on one thread, and at least {samples:,} samples where these"
-            " take no more than three times as long; a sample is a mapping of every layer. Peers that search mappings do so on each"
-            " accelerator as the main searcher does, 100 samples each, from the best ones known.",
-            "",
-            "## EDP of the main searcher over that of others",
-            "",
-            "Geometric means with 95% intervals over networks (each the mean of its seeds; runs with the same seed are paired).",
-            "",
-            markdown_table(["against", f"after {seconds:g} s", f"after {samples:,} samples", "runs"], ratios),
-            "",
-            f"## EDP after {seconds:g} s",
-            "",
-            "µJ·cycles at 1 GHz, geometric means over the seeds that there are; and samples in a second.",
-            "",
-            markdown_table(["", *networks, "samples/s"], ends),
-            "",
-            f"## EDP on the way, over the main searcher's after {seconds:g} s",
-            "",
-            markdown_table(["", *(f"{share * seconds:g} s" for share in _SHARES)], courses),
-            "",
-            "Curves: [large-space.png](large-space.png), bands from the best to the worst seed.",
-            "",
-        ]
+    def on_the_way(share: float, name: str) -> str:
+        found = ratio(_values(runs, name, lambda run: run.best_after(share * seconds)), main_end)
+        return "" if found is None else f"{found.mean:.2f}"
+
+    called = {"": lambda name: _NAMES[name]}
+    return page_of(
+        "Searchers in the space of sizes and settings",
+        f"Space `{SPACE}`, EDP of whole programs without fusion, predicted (instruction-aware model and the rest of"
+        f" programs). A run takes {seconds:g} s of processor time on one thread, and at least {samples:,} samples where these"
+        " take no more than three times as long; a sample is a mapping of every layer. Peers that search mappings do so on each"
+        " accelerator as the main searcher does, 100 samples each, from the best ones known.",
+        "## EDP of the main searcher over that of others",
+        "Geometric means with 95% intervals over networks (each the mean of its seeds; runs with the same seed are paired).",
+        table(
+            against,
+            {
+                "against": lambda one: _NAMES[one[0]],
+                f"after {seconds:g} s": lambda one: text(one[1][0]),
+                f"after {samples:,} samples": lambda one: text(one[1][1]),
+                "runs": lambda one: next(found.runs for found in one[1] if found),
+            },
+        ),
+        f"## EDP after {seconds:g} s",
+        "µJ·cycles at 1 GHz, geometric means over the seeds that there are; and samples in a second.",
+        table(there, {**called, **each({one: one for one in networks}, end), "samples/s": rate}),
+        f"## EDP on the way, over the main searcher's after {seconds:g} s",
+        table(there, {**called, **each({f"{share * seconds:g} s": share for share in _SHARES}, on_the_way)}),
+        "Curves: [large-space.png](large-space.png), bands from the best to the worst seed.",
     )
 
 
@@ -268,18 +245,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def write(runs: Sequence[SearchRun], samples: int, seconds: float, out: Path) -> None:
     """Page, figures and curves of runs."""
     runs = sorted(runs, key=lambda run: (run.key.network, SEARCHERS.index(run.key.searcher), run.key.seed))
-    found = {
-        name: [None if one is None else vars(one) for one in pair]
-        for name, pair in summary(runs, samples, seconds).items()
-    }
     content: dict[str, Any] = {
         "samples": samples,
         "seconds": seconds,
-        "main over (seconds, samples)": found,
-        "runs": [{**vars(run), "key": vars(run.key)} for run in runs],
+        "main over (seconds, samples)": summary(runs, samples, seconds),
+        "runs": runs,
     }
-    atomic_write(out / "large-space.json", json.dumps(content) + "\n")
-    atomic_write(out / "large-space.md", page(runs, samples, seconds))
+    ResultFiles(out, "large-space", str).keep_as(content, page(runs, samples, seconds))
     atomic_write(out / "large-space.png", figure(runs, "png"))
 
 

@@ -5,8 +5,7 @@ searched as the main searcher does (`baco.exploration.search.local_search`: mapp
 the compiler's schedules), from the best ones known; its EDP is what the optimiser is told. So these peers differ from the main
 searcher in how hardware is found, and in that one evaluated mapping serves one accelerator only.
 
-Optimisers: CMA-ES with margin, NSGA-II, tree-structured Parzen estimators, Gaussian processes with expected improvement (all
-Optuna's), and Gaussian processes in a trust region (TuRBO; Eriksson et al., NeurIPS 2019).
+Optimisers: CMA-ES with margin (Optuna's), and Gaussian processes in a trust region (TuRBO; Eriksson et al., NeurIPS 2019).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.distributions import IntDistribution
-from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, TPESampler
+from optuna.samplers import CmaEsSampler
 from scipy.stats import qmc
 
 from baco.common.errors import InputError
@@ -54,13 +53,19 @@ class Optimiser(Protocol):
         """The logarithm of what the place that was asked for last is worth."""
 
 
-class OptunaOptimiser:
-    """Any sampler of Optuna's, which begins at `first`."""
+class CmaEs:
+    """CMA-ES with margin, Optuna's, which begins at `first`."""
 
-    def __init__(self, sizes: Place, first: Place, sampler: BaseSampler) -> None:
+    def __init__(self, sizes: Place, first: Place, seed: int) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._space = {f"x{i:02d}": IntDistribution(0, size - 1) for i, size in enumerate(sizes) if size > 1}
         self._sizes = sizes
+        begin = {f"x{i:02d}": at for i, at in enumerate(first)}
+        with warnings.catch_warnings():
+            # that it is experimental, and that Optuna 6 will have it elsewhere
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            sampler = CmaEsSampler(x0=begin, seed=seed, with_margin=True, warn_independent_sampling=False)
         self._study = optuna.create_study(sampler=sampler)
         self._study.enqueue_trial({name: first[int(name[1:])] for name in self._space})
 
@@ -317,27 +322,5 @@ class HardwareSearch:
         return max((one.value for one in self._known.values()), default=50.0) + 1.0
 
 
-def _optuna(sampler: Callable[[int, Place], BaseSampler]) -> Callable[[Place, Place, int], Optimiser]:
-    def of(sizes: Place, first: Place, seed: int) -> Optimiser:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return OptunaOptimiser(sizes, first, sampler(seed, first))
-
-    return of
-
-
-def _cma_es(seed: int, first: Place) -> BaseSampler:
-    begin = {f"x{i:02d}": at for i, at in enumerate(first)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # that Optuna 6 will have it elsewhere
-        return CmaEsSampler(x0=begin, seed=seed, with_margin=True, warn_independent_sampling=False)
-
-
 #: Optimisers by name, made for the numbers of values, the place to begin at, and a seed.
-PEERS: dict[str, Callable[[Place, Place, int], Optimiser]] = {
-    "cma-es": _optuna(_cma_es),
-    "nsga-ii": _optuna(lambda seed, _: NSGAIISampler(population_size=24, seed=seed)),
-    "tpe": _optuna(lambda seed, _: TPESampler(seed=seed, n_startup_trials=10, multivariate=True)),
-    "gaussian": _optuna(lambda seed, _: GPSampler(seed=seed, n_startup_trials=10)),
-    "turbo": TrustRegion,
-}
+PEERS: dict[str, Callable[[Place, Place, int], Optimiser]] = {"cma-es": CmaEs, "turbo": TrustRegion}

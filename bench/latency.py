@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,16 +11,16 @@ import numpy as np
 import torch
 from annotated_types import Interval
 
+from baco.bench.harness.experiment import ResultFiles, page_of, table
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.bench.sets.sample import STRATA
-from baco.common.files import atomic_write, output_folder
 from baco.common.portable import Floats
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.exploration.cost.evaluate import spearman
 from baco.exploration.cost.reference import access_counts, latency_terms
 
-__all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text"]
+__all__ = ["MODELS", "Accuracy", "accuracy", "page", "run"]
 
 #: What predicts, and how it is called in tables.
 MODELS = {
@@ -77,18 +76,13 @@ def predictions(data: Dataset) -> dict[str, Floats]:
         counts = access_counts(ProblemBatch.of(data.problems), mappings)
         terms = latency_terms(counts, hardware.dim)
         terms[3] = counts.a3 / hardware.bandwidth
-    macs = np.array([problem.macs for problem in data.problems], dtype=np.float64)
-    return {
-        "instruction": ours.numpy(),
-        "reference": terms.amax(0).numpy(),
-        "macs": macs / hardware.dim.numpy() ** 2,
-    }
+    return {"instruction": ours.numpy(), "reference": terms.amax(0).numpy(), "macs": data.mac_cycles}
 
 
-def bench_latency(
+def run(
     name: str | Path = "test",
     seconds: Annotated[float, Interval(ge=0.0, le=600.0)] = 2.0,
-    out: Path | None = None,
+    out: str | Path | None = None,
 ) -> dict[str, Any]:
     """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias, by stratum, style,
     dataflow and accelerator; and evaluations a second.
@@ -130,10 +124,7 @@ def bench_latency(
         }
     if seconds > 0:
         result["evaluations_per_s"] = throughput(data, seconds)
-    if out is not None:
-        folder = output_folder(out)
-        atomic_write(folder / "latency-model.md", report_text(result))
-        atomic_write(folder / "latency-model.json", json.dumps(result, indent=1) + "\n")
+    ResultFiles(out, "latency-model", page).keep(result)
     return result
 
 
@@ -179,41 +170,46 @@ def throughput(data: Dataset, seconds: float) -> dict[str, float]:
         torch.set_num_threads(threads)
 
 
-def report_text(result: dict[str, Any]) -> str:
-    """The result as Markdown."""
-    lines = [
-        f"Cycles predicted against cycles measured on the RTL: the {result['rows']:,} rows of the set"
-        f" `{result['set']}`, {result['accelerators']} accelerators, median {result['median_cycles']:,.0f} cycles.",
-        "Errors are predicted / measured - 1; the calibrated error is what is left when a constant factor is taken out.",
-        "",
-        "| model | Spearman | mean absolute error | bias | median absolute error | calibrated error |",
-        "|---|---|---|---|---|---|",
-    ]
-    for model, one in result["models"].items():
-        lines.append(
-            f"| {MODELS[model]} | {_number(one['spearman'])} | {one['mean_absolute_error']:.1%} | {one['bias']:+.1%}"
-            f" | {one['median_absolute_error']:.1%} | {one['calibrated_error']:.1%} |"
-        )
-    for kind in ("stratum", "style", "dataflow", "buffering", "accelerator"):
-        lines += [
-            "",
-            f"| {kind} | rows | Spearman | mean absolute error | bias | Spearman of MACs / dim² |",
-            "|---|---|---|---|---|---|",
-        ]
-        for value, models in result[f"by_{kind}"].items():
-            one = models["instruction"]
-            lines.append(
-                f"| {value} | {one['rows']} | {_number(one['spearman'])} | {one['mean_absolute_error']:.1%}"
-                f" | {one['bias']:+.1%} | {_number(models['macs']['spearman'])} |"
-            )
+def page(result: dict[str, Any]) -> str:
+    """Errors by model, and those of the instruction-aware one by part."""
     rates = result.get("evaluations_per_s")
-    if rates:
-        lines += [
-            "",
-            f"One thread, float32: {rates['forward']:,.0f} evaluations in a second of processor time,"
-            f" {rates['gradient']:,.0f} with gradient.",
-        ]
-    return "\n".join(lines) + "\n"
+    models = table(
+        result["models"].items(),
+        {
+            "model": lambda one: MODELS[one[0]],
+            "Spearman": lambda one: _number(one[1]["spearman"]),
+            "mean absolute error": lambda one: f"{one[1]['mean_absolute_error']:.1%}",
+            "bias": lambda one: f"{one[1]['bias']:+.1%}",
+            "median absolute error": lambda one: f"{one[1]['median_absolute_error']:.1%}",
+            "calibrated error": lambda one: f"{one[1]['calibrated_error']:.1%}",
+        },
+    )
+    parts = [
+        table(
+            result[f"by_{kind}"].items(),
+            {
+                kind: lambda one: one[0],
+                "rows": lambda one: one[1]["instruction"]["rows"],
+                "Spearman": lambda one: _number(one[1]["instruction"]["spearman"]),
+                "mean absolute error": lambda one: f"{one[1]['instruction']['mean_absolute_error']:.1%}",
+                "bias": lambda one: f"{one[1]['instruction']['bias']:+.1%}",
+                "Spearman of MACs / dim²": lambda one: _number(one[1]["macs"]["spearman"]),
+            },
+        )
+        for kind in ("stratum", "style", "dataflow", "buffering", "accelerator")
+    ]
+    return page_of(
+        "Latency models against the RTL",
+        f"Cycles predicted against cycles measured on the RTL: the {result['rows']:,} rows of the set"
+        f" `{result['set']}`, {result['accelerators']} accelerators, median {result['median_cycles']:,.0f} cycles.\n"
+        "Errors are predicted / measured - 1; the calibrated error is what is left when a constant factor is taken out.",
+        models,
+        *parts,
+        f"One thread, float32: {rates['forward']:,.0f} evaluations in a second of processor time,"
+        f" {rates['gradient']:,.0f} with gradient."
+        if rates
+        else "",
+    )
 
 
 def _number(value: float | None) -> str:

@@ -16,14 +16,11 @@ from annotated_types import Interval
 
 from baco.accel.energy import EnergyTable
 from baco.common.errors import InputError, did_you_mean
-from baco.common.units import values_text
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.exploration.cost.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from baco.exploration.cost.reference import access_counts, latency_terms, total_energy
 from baco.exploration.search.exact_factors import ExactMappings
 from baco.workloads.inputs.load import load_network
-
-__all__ = ["bench_model", "random_batch", "values_text"]
 
 #: Layers that the random mappings are of, and the machine whose array bounds their spatial factors.
 NETWORKS = ("resnet50", "bert_base")
@@ -37,7 +34,7 @@ _TRYING = 0.4
 DEVICES = ("auto", "cpu", "cuda")
 
 
-def bench_model(
+def run(
     seconds: Annotated[float, Interval(ge=0.1, le=600.0)] = 3.0, device: str = "auto", seed: int = 0
 ) -> dict[str, Any]:
     """Evaluations per second of the cost model in float64, forward and with gradient, of random mappings of mixed loop orders.
@@ -74,6 +71,12 @@ def bench_model(
         result |= {f"cuda_{name}": value for name, value in found.items()}
         result["cuda_device"] = torch.cuda.get_device_name()
     return result | {"dtype": "float64", "networks": list(NETWORKS), "seed": seed, "torch": torch.__version__}
+
+
+def page(result: dict[str, Any]) -> str:
+    """Values by name, a line each."""
+    texts = {name: f"{one:,.6g}" if isinstance(one, float) else str(one) for name, one in result.items()}
+    return "\n".join(f"{name}: {text}" for name, text in texts.items())
 
 
 def _measured(device: str, seconds: float, seed: int) -> dict[str, Any]:

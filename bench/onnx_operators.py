@@ -208,23 +208,19 @@ def _row(name: str) -> tuple[str, str, str, str]:
 #: Operators whose handlers say themselves what they compute, beside shapes.
 _OWN = frozenset(
     (
+        *("Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "MaxPool", "AveragePool", "LpPool", "TopK"),
         *(
-            "Conv",
-            "ConvTranspose",
-            "Gemm",
-            "MatMul",
-            "Einsum",
-            "MaxPool",
-            "AveragePool",
-            "LpPool",
-            "TopK",
             "QuantizeLinear",
             "DequantizeLinear",
             "Cast",
             "Identity",
             "Dropout",
+            "Shape",
+            "Size",
+            "Relu",
+            "Clip",
         ),
-        *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Shape", "Size", "Relu", "Clip"),
+        *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
     )
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +15,10 @@ from pydantic import PositiveInt
 
 from baco.accel.presets import load_accelerator
 from baco.bench.exhaustive import enumerate_all
+from baco.bench.harness.experiment import Say, silent
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
-from baco.common.units import values_text
 from baco.exploration.cost.bound import capacity_bound, compulsory_bound
 from baco.exploration.cost.certificate import certify
 from baco.exploration.cost.exact import LayerSolver
@@ -50,11 +50,9 @@ TINY_POINTS = tuple(
 _WEIGHINGS = (0.0, 1e-3, 1e-2, 1e-1, float("inf"))
 _SMALL_SAMPLES = 4000
 
-Note = Callable[[str], None]
 
-
-def bench_optimality(
-    networks: Sequence[str] | None = None,
+def run(
+    networks: Sequence[str] = DEFAULT_NETWORKS,
     space: str = "gemmini",
     samples: PositiveInt = 5000,
     seed: int = 0,
@@ -62,11 +60,11 @@ def bench_optimality(
     small: bool = True,
     out: Path | None = None,
     engine: ExecutorChoice = HERE,
-    note: Note = lambda text: None,
+    say: Say = silent,
 ) -> dict[str, Any]:
     """Prove how near the optimum of the space the designs found by the main searcher are.
 
-    Each network with each area limit, and each small layer, is a task.
+    Each network with each area limit, and each small layer, is a task; how far they are, they say on standard error.
 
     Args:
         networks (--network, -n): name or layer file (FILE.csv:NAME); repeatable; five by default.
@@ -87,9 +85,8 @@ def bench_optimality(
         InfeasibleError: a search found nothing within its budget.
     """
     free = load_space(space).without_units()
-    default = load_accelerator("gemmini-default")
-    limited = free.constrain("area of gemmini-default", area_mm2=default.area_mm2)
-    loaded = [load_network(name) for name in networks or DEFAULT_NETWORKS]
+    limited = free.constrain("area of gemmini-default", area_mm2=load_accelerator("gemmini-default").area_mm2)
+    loaded = [load_network(name) for name in networks]
     judged = [
         (network.name, label, network.tasks, chosen, samples, seed, tolerance)
         for network in loaded
@@ -101,7 +98,7 @@ def bench_optimality(
 
     def keep(_: int, __: int, one: Any) -> None:
         found[one.index] = one.value
-        note(f"{one.task.name}: {_said(one.value)}")
+        say(f"{one.task.name}: {_said(one.value)}")
 
     interrupted = False
     try:
@@ -109,11 +106,11 @@ def bench_optimality(
             gather(executor, tasks, None, keep)
     except KeyboardInterrupt:
         interrupted = True
-        note("interrupted: what is done so far follows")
+        say("interrupted: what is done so far follows")
     rows = [found[index] for index in sorted(found) if index < len(judged)]
-    layers = [found[index] for index in sorted(found) if index >= len(judged)]
     if out is not None and rows:
-        atomic_write(output_folder(out) / "optimality.csv", _csv(rows))
+        text = csv_text([list(rows[0]), *(list(row.values()) for row in rows)])
+        atomic_write(output_folder(out) / "optimality.csv", text)
     return {
         "space": free.name,
         "samples": samples,
@@ -121,15 +118,19 @@ def bench_optimality(
         "largest_gap": max((row["gap"] for row in rows), default=None),
         "interrupted": interrupted,
         "networks": rows,
-        "small_layers": layers,
+        "small_layers": [found[index] for index in sorted(found) if index >= len(judged)],
     }
 
 
-def optimality_text(result: Mapping[str, Any]) -> str:
-    """Every row, and what they come to, in lines."""
-    rows = [*result["networks"], *result["small_layers"]]
-    whole = {name: value for name, value in result.items() if name not in ("networks", "small_layers")}
-    return "\n\n".join(values_text(one) for one in (*rows, whole))
+def page(result: dict[str, Any]) -> str:
+    """Values by name, a line each."""
+    values = {name: one for name, one in result.items() if name not in ("networks", "small_layers")}
+    parts = [*result["networks"], *result["small_layers"], values]
+    return "\n\n".join("\n".join(f"{name}: {_value(one)}" for name, one in part.items()) for part in parts)
+
+
+def _value(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def search_edp(tasks: Sequence[Task], space: DesignSpace, samples: int, seed: int) -> float:
@@ -248,7 +249,3 @@ def small_space() -> DesignSpace:
         accumulator_kib=(1, 2),
         scratchpad_kib=(1, 2, 4),
     )
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    return csv_text([list(rows[0]), *([row[name] for name in rows[0]] for row in rows)])

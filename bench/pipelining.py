@@ -1,11 +1,8 @@
-"""Kernels with 1 to 5 places for blocks that are loaded ahead: cycles of the RTL beside what the model says.
-
-`baco bench pipelining --out results` writes pipelining.json and pipelining.md.
-"""
+"""Kernels with 1 to 5 places for blocks that are loaded ahead: cycles of the RTL beside what the model says."""
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +12,8 @@ import numpy as np
 from xdsl.dialects import func
 
 from baco.accel.config import Accelerator
-from baco.bench.experiment import check_names
-from baco.common.files import atomic_write, output_folder
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, each, page_of, silent, table
+from baco.bench.launches import program_cycles
 from baco.compiler.blocks.analysis import Analysis
 from baco.compiler.blocks.pipelining import pipelined_loads
 from baco.compiler.blocks.stages import loop_times
@@ -24,23 +21,21 @@ from baco.compiler.codegen.block_program import lower_block_program, with_worksp
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.program import build_program
 from baco.compiler.dialects.context import all_dialects
+from baco.compiler.language.forms import ceiling_quotient
 from baco.compiler.language.jit import jit
 from baco.compiler.language.names import const
 from baco.compiler.language.primitives import PRIMITIVES
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
-from baco.sim.engines.program import run_program
 
-__all__ = ["KERNELS", "STAGES", "bench_pipelining", "pipelining_page"]
+__all__ = ["KERNELS", "STAGES", "page", "run"]
 
 STAGES = (1, 2, 3, 4, 5)
+#: By how much cycles differ where an order is asked for.
+_DIFFERENT = 0.03
 Array = np.ndarray[Any, Any]
 program_id, arange, zeros, load, dot, store = (
     PRIMITIVES[name] for name in ("program_id", "arange", "zeros", "load", "dot", "store")
 )
-
-
-def _cdiv(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 @jit
@@ -84,7 +79,7 @@ class Launch:
 def _product(m: int, n: int, k: int, blocks: tuple[int, int, int]) -> Launch:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
-    grid = (_cdiv(m, blocks[0]), _cdiv(n, blocks[1]))
+    grid = (ceiling_quotient(m, blocks[0]), ceiling_quotient(n, blocks[1]))
     arguments = (a, b, np.zeros((m, n), np.int32), m, n, k, *blocks)
     return Launch(product[grid], arguments, a.astype(np.int32) @ b.astype(np.int32))
 
@@ -97,7 +92,7 @@ def _convolution(size: int, c: int, k: int, window: int, blocks: tuple[int, int,
     for r in range(window):
         for s in range(window):
             total += x[r : r + out, s : s + out].astype(np.int32) @ w[r, s].astype(np.int32)
-    grid = (out, _cdiv(out, blocks[0]), _cdiv(k, blocks[1]))
+    grid = (out, ceiling_quotient(out, blocks[0]), ceiling_quotient(k, blocks[1]))
     arguments = (x, w, np.zeros((out, out, k), np.int32), size, c, window, window, out, out, k, *blocks)
     return Launch(convolution[grid], arguments, total)
 
@@ -116,11 +111,8 @@ KERNELS: dict[str, Callable[[], Launch]] = {
 ACCELERATOR = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
 
 
-def bench_pipelining(
-    kernels: Sequence[str] | None = None,
-    *,
-    out: Path = Path("baco-bench"),
-    watch: Callable[[str], None] = lambda _: None,
+def run(
+    *, kernels: Sequence[str] = tuple(KERNELS), out: Path = FOLDER, say: Say = silent
 ) -> list[dict[str, Any]]:
     """Kernels with loads one to four rounds ahead of loops on the RTL: cycles, and those that the model of stages predicts.
 
@@ -128,20 +120,21 @@ def bench_pipelining(
         kernels (--kernel, NAME): repeatable; by default all.
         out: folder for pipelining.md and pipelining.json.
 
-    A row a kernel, with the stages that the model takes. Raises InputError for another name.
+    A row a kernel, with the stages that the model takes.
+
+    Raises InputError for another name.
     """
-    check_names(kernels or (), KERNELS, "kernel", "kernel")
-    folder, rows = output_folder(out), []
-    for name in kernels or KERNELS:
+    check_names(kernels, KERNELS, "kernel", "kernel")
+    files, rows = ResultFiles(out, "pipelining", page), []
+    for name in kernels:
         launch = KERNELS[name]()
         predicted, chosen = _predicted(launch)
         measured = []
         for stages in STAGES:
             measured.append(_measured(launch, stages))
-            watch(f"{name}, {stages} stages: {measured[-1]} cycles, predicted {predicted[stages - 1]}")
+            say(f"{name}, {stages} stages: {measured[-1]} cycles, predicted {predicted[stages - 1]}")
         rows.append({"kernel": name, "rtl": measured, "model": predicted, "chosen": chosen})
-    atomic_write(folder / "pipelining.json", json.dumps(rows, indent=1) + "\n")
-    atomic_write(folder / "pipelining.md", pipelining_page(rows))
+    files.keep(rows)
     return rows
 
 
@@ -165,44 +158,40 @@ def _measured(launch: Launch, stages: int) -> int:
     ]
     lower_block_program(module, ACCELERATOR, stages=stages, blockwise=True)
     program = build_program(module, entry, with_workspace(module, entry, buffers), ACCELERATOR)
-    arrays, result = run_program(program, engine="rtl")
-    assert np.array_equal(arrays[bound.buffers[2].names[0]], launch.expected.reshape(-1)), "a wrong result"
-    assert result.cycles is not None
-    return result.cycles
+    return program_cycles(program, {}, bound.buffers[2].names[0], launch.expected)
 
 
-def pipelining_page(rows: Sequence[dict[str, Any]]) -> str:
-    """The page: cycles by stages, and how well the model ranks and predicts them."""
-    lines = [
-        "# Loads that run ahead: stages in RTL and in the model",
-        "",
-        "Cycles of the whole program in RTL with 1 to 5 places for every block, and, below, what the model of",
-        "`baco.compiler.analysis.pipelined` says; in brackets the stages that it takes, and how far these are from the best ones in RTL.",
-        "",
-        "| kernel | " + " | ".join(map(str, STAGES)) + " | taken |",
-        "|" + "---|" * (len(STAGES) + 2),
-    ]
-    errors, losses, concordant, ties, pairs = [], [], 0, 0, 0
+def page(rows: Sequence[dict[str, Any]]) -> str:
+    """Cycles by stages, and how well the model ranks and predicts them."""
+    errors, ordered, ties, pairs = [], 0, 0, 0
     for row in rows:
         rtl, model = np.array(row["rtl"], float), np.array(row["model"], float)
-        loss = rtl[row["chosen"] - 1] / rtl.min() - 1
-        losses.append(loss)
         errors += list(np.abs(model / rtl - 1))
-        cells = [f"{int(a):,}<br>{int(b):,}" for a, b in zip(rtl, model, strict=True)]
-        lines.append(f"| {row['kernel']} | {' | '.join(cells)} | {row['chosen']} (+{100 * loss:.1f}%) |")
-        for i in range(len(STAGES)):
-            for j in range(i):
-                if abs(rtl[i] / rtl[j] - 1) > 0.03:
-                    pairs += 1
-                    concordant += bool(np.sign(rtl[i] - rtl[j]) == np.sign(model[i] - model[j]))
-                    ties += bool(model[i] == model[j])
-    lines += [
-        "",
+        for i, j in itertools.combinations(range(len(STAGES)), 2):
+            if abs(rtl[i] / rtl[j] - 1) > _DIFFERENT:
+                pairs += 1
+                ordered += bool(np.sign(rtl[i] - rtl[j]) == np.sign(model[i] - model[j]))
+                ties += bool(model[i] == model[j])
+    losses = {row["kernel"]: row["rtl"][row["chosen"] - 1] / min(row["rtl"]) - 1 for row in rows}
+    single = float(np.mean([row["rtl"][0] / min(row["rtl"]) - 1 for row in rows]))
+    return page_of(
+        "Loads that run ahead: stages in RTL and in the model",
+        "Cycles of the whole program in RTL with 1 to 5 places for every block, and, below, what the model of\n"
+        "`baco.compiler.analysis.pipelined` says; in brackets the stages that it takes, and how far these are from the best ones in RTL.",
+        table(
+            rows,
+            {
+                "kernel": lambda row: row["kernel"],
+                **each(
+                    {str(one): n for n, one in enumerate(STAGES)},
+                    lambda n, row: f"{row['rtl'][n]:,}<br>{row['model'][n]:,}",
+                ),
+                "taken": lambda row: f"{row['chosen']} (+{100 * losses[row['kernel']]:.1f}%)",
+            },
+        ),
         f"Mean absolute error {100 * float(np.mean(errors)):.1f}%. Of {pairs} pairs of stages of one kernel whose cycles differ by more"
-        f" than 3%, the model orders {concordant} rightly and finds {ties} equal. The stages it takes cost {100 * float(np.mean(losses)):.1f}% more than the best ones on"
-        f" average, {100 * max(losses):.1f}% at most; one place instead of the best number"
-        f" {100 * float(np.mean([row['rtl'][0] / min(row['rtl']) - 1 for row in rows])):.0f}% on average.",
-        "",
+        f" than {_DIFFERENT:.0%}, the model orders {ordered} rightly and finds {ties} equal. The stages it takes cost"
+        f" {100 * float(np.mean(list(losses.values()))):.1f}% more than the best ones on average,"
+        f" {100 * max(losses.values()):.1f}% at most; one place instead of the best number {100 * single:.0f}% on average.",
         "`baco bench pipelining --out results` makes this page.",
-    ]
-    return "\n".join(lines) + "\n"
+    )

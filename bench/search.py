@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from annotated_types import Interval
 from pydantic import PositiveInt
 
 from baco.bench.curves import figure
+from baco.bench.harness.experiment import (
+    FOLDER,
+    ResultFiles,
+    Say,
+    each,
+    geometric_mean,
+    page_of,
+    silent,
+    table,
+)
 from baco.bench.runs import Make, RunKey, RunShelf, RunTask, SearchRun, setup_of
 from baco.common.errors import InputError, did_you_mean
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
-from baco.common.text import one_line
+from baco.common.text import markdown_text, one_line
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.samplers.searchers import SEARCHERS
@@ -29,8 +39,6 @@ SPACES = ("gemmini", "reference")
 MAIN, TARGET = "gradient", "dosa"
 #: Points of a curve in one decade.
 _PER_DECADE = 6
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -56,80 +64,69 @@ class SearcherComparison:
 
 @dataclass(frozen=True)
 class SearchBench:
-    """Results of `bench_search`.
+    """Results of `run`.
 
     Attributes:
         comparisons: in the order space, network, searcher.
-        ratios: (space, searcher) -> geometric mean of `ratio` over networks; the same for `evaluations`.
+        mean_ratio: by space and searcher the geometric mean of `ratio` over networks; `mean_main_evaluations` the same of
+            `main_evaluations`.
         out: folder of runs, tables and figures.
     """
 
     samples: int
     seeds: tuple[int, ...]
     comparisons: tuple[SearcherComparison, ...]
-    ratios: dict[tuple[str, str], float | None]
-    evaluations: dict[tuple[str, str], float | None]
+    mean_ratio: dict[str, dict[str, float | None]]
+    mean_main_evaluations: dict[str, dict[str, float | None]]
     out: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        spaces = list(dict.fromkeys(space for space, _ in self.ratios))
-        return {
-            "samples": self.samples,
-            "seeds": list(self.seeds),
-            "main": MAIN,
-            "comparisons": [vars(c) for c in self.comparisons],
-            "mean_ratio": {s: {b: v for (a, b), v in self.ratios.items() if a == s} for s in spaces},
-            "mean_main_evaluations": {
-                s: {b: v for (a, b), v in self.evaluations.items() if a == s} for s in spaces
-            },
-            "out": self.out,
-        }
-
-    def text(self) -> str:
-        """The tables for people."""
-        lines = [
-            f"{self.samples:,} samples, {len(self.seeds)} seeds; EDP in µJ·cycles, geometric means over seeds"
-        ]
-        for space, members in itertools.groupby(self.comparisons, key=lambda c: c.space):
-            rows = list(members)
-            searchers = list(dict.fromkeys(c.searcher for c in rows))
-            lines += ["", f"space {space}", f"{'network':28s}" + "".join(f"{s:>22s}" for s in searchers)]
-            for network in dict.fromkeys(c.network for c in rows):
-                cells = [_cell(c) for c in rows if c.network == network]
-                lines.append(
-                    f"{one_line(Path(network).name[-28:]):28s}" + "".join(f"{cell:>22s}" for cell in cells)
-                )
-            for name, means in (("ratio to " + MAIN, self.ratios), (MAIN + " needs", self.evaluations)):
-                cells = [_mean(means.get((space, s)), name.endswith("needs")) for s in searchers]
-                lines.append(f"{name:28s}" + "".join(f"{cell:>22s}" for cell in cells))
-        lines += [
-            "",
-            f"'{MAIN} needs': share of a searcher's evaluations after which {MAIN} has reached its final EDP",
-        ]
-        return "\n".join([*lines, f"runs, tables and figures: {one_line(self.out)}"])
+    main: str = MAIN
 
 
-def _cell(c: SearcherComparison) -> str:
-    edp = "nothing found" if c.edp is None else f"{c.edp:.3e}"
-    return f"{edp} {c.seconds:5.1f} s"
+def page(result: SearchBench) -> str:
+    """A table a space: EDP and seconds by network and searcher, and the main searcher against each."""
+
+    def mean(found: dict[str, float | None], form: str) -> list[str]:
+        return ["-" if value is None else format(value, form) for value in found.values()]
+
+    def cell(key: tuple[str, str], network: str) -> str:
+        one = next(
+            c for c in result.comparisons if (c.space, c.network, c.searcher) == (key[0], network, key[1])
+        )
+        edp = "nothing found" if one.edp is None else f"{one.edp:.3e}"
+        return f"{edp}, {one.seconds:.1f} s"
+
+    parts = []
+    for space, ratios in result.mean_ratio.items():
+        networks = list(dict.fromkeys(c.network for c in result.comparisons if c.space == space))
+        columns = each({one: (space, one) for one in ratios}, cell)
+        needs = mean(result.mean_main_evaluations[space], ".2%")
+        parts.append(
+            f"space {space}\n\n"
+            + table(
+                networks,
+                {"network": lambda network: markdown_text(Path(network).name), **columns},
+                [f"ratio to {MAIN}", *mean(ratios, ".2f")],
+                [f"{MAIN} needs", *needs],
+            )
+        )
+    return page_of(
+        "Searchers",
+        f"{result.samples:,} samples, {len(result.seeds)} seeds; EDP in µJ·cycles, geometric means over seeds",
+        *parts,
+        f"'{MAIN} needs': share of a searcher's evaluations after which {MAIN} has reached its final EDP",
+        f"runs, tables and figures: {one_line(result.out)}",
+    )
 
 
-def _mean(value: float | None, share: bool) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2%}" if share else f"{value:.2f}x"
-
-
-def bench_search(
-    networks: Sequence[str] | None = None,
-    spaces: Sequence[str] | None = None,
-    searchers: Sequence[str] | None = None,
+def run(
+    networks: Sequence[str] = NETWORKS,
+    spaces: Sequence[str] = SPACES,
+    searchers: Sequence[str] = tuple(SEARCHERS),
     samples: PositiveInt = 5000,
-    seeds: Iterable[int] = range(5),
-    out: str | Path = "baco-bench",
+    seeds: Annotated[int, Interval(ge=1, le=1000)] = 5,
+    out: str | Path = FOLDER,
     engine: ExecutorChoice = HERE,
-    progress: Progress | None = None,
+    say: Say = silent,
 ) -> SearchBench:
     """Best EDP against samples and against seconds, for each searcher, at an equal budget.
 
@@ -143,62 +140,62 @@ def bench_search(
         searchers (--search): searchers to compare; repeatable; all by default.
         samples: budget of each run in design points.
         seeds: runs of each, with seeds 0, 1, ...
-        out: folder for `runs/`, `search.csv` (a row a comparison), `curves.csv` (long format), `search.json` and
+        out: folder for `runs/`, `search.csv` (a row a comparison), `curves.csv` (long format), `search.json`, `search.md` and
             `search.png`/`.svg`.
 
     Raises InputError for unknown names and bad files, before anything is run, and StorageError.
     """
-    chosen = tuple(searchers or SEARCHERS)
-    for name in chosen:
+    runs = compared_runs(networks, spaces, searchers, samples, seeds, out, engine, say)
+    folder = output_folder(out)
+    result = compare(runs, str(folder))
+    ResultFiles(folder, "search", page).keep(result)
+    names = [*SearcherComparison.__dataclass_fields__]
+    rows = ([getattr(one, name) for name in names] for one in result.comparisons)
+    atomic_write(folder / "search.csv", csv_text([names, *rows]))
+    atomic_write(folder / "curves.csv", curves_csv(runs))
+    for kind in ("png", "svg"):
+        atomic_write(folder / f"search.{kind}", figure(runs, kind))
+    return result
+
+
+def compared_runs(
+    networks: Sequence[str],
+    spaces: Sequence[str],
+    searchers: Sequence[str],
+    samples: int,
+    seeds: int,
+    out: str | Path,
+    engine: ExecutorChoice,
+    say: Say,
+) -> list[SearchRun]:
+    """The runs of `run`, made or found."""
+    for name in searchers:
         if name not in SEARCHERS:
             raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
     if samples < 1:
         raise InputError("samples must be at least 1")
-    seeds = tuple(seeds)
-    keys = [
-        RunKey(network, space, searcher, seed, samples)
-        for space, network, seed, searcher in itertools.product(
-            dict.fromkeys(spaces or SPACES), dict.fromkeys(networks or NETWORKS), seeds, dict.fromkeys(chosen)
-        )
-    ]
+    every = itertools.product(
+        dict.fromkeys(spaces), dict.fromkeys(networks), range(seeds), dict.fromkeys(searchers)
+    )
+    keys = [RunKey(network, space, searcher, seed, samples) for space, network, seed, searcher in every]
     for network, space in dict.fromkeys((key.network, key.space) for key in keys):
         setup_of(RunKey(network, space, MAIN, 0, 1))
-    folder = output_folder(out)
-    runs = run_all(keys, output_folder(folder, "runs"), engine, progress)
-    result = compare([runs[key] for key in keys], str(folder))
-    atomic_write(folder / "search.json", json.dumps(result.to_dict(), indent=2) + "\n")
-    atomic_write(folder / "search.csv", _comparisons_csv(result))
-    atomic_write(folder / "curves.csv", _curves_csv([runs[key] for key in keys]))
-    for kind in ("png", "svg"):
-        atomic_write(folder / f"search.{kind}", figure([runs[key] for key in keys], kind))
-    return result
+    return list(run_all(keys, output_folder(output_folder(out), "runs"), engine, say).values())
 
 
 def run_all(
-    keys: Sequence[RunKey],
-    folder: Path,
-    engine: ExecutorChoice,
-    progress: Progress | None,
-    make: Make | None = None,
+    keys: Sequence[RunKey], folder: Path, engine: ExecutorChoice, say: Say, make: Make | None = None
 ) -> dict[RunKey, SearchRun]:
     """Run what is not in `folder` yet; finished runs are kept there. `make` as of `baco.bench.runs.RunTask`."""
 
-    def note(finished: int, total: int, one: Finished[RunTask, SearchRun]) -> None:
-        if progress is not None:
-            run = one.value
-            edp = "no feasible design" if run.final is None else f"{run.final:.4e} µJ·cycles"
-            progress(f"{finished}/{total} {run.key.label}: {edp}, {run.seconds:.1f} s")
+    def told(finished: int, total: int, one: Finished[RunTask, SearchRun]) -> None:
+        run = one.value
+        edp = "no feasible design" if run.final is None else f"{run.final:.4e} µJ·cycles"
+        say(f"{finished}/{total} {run.key.label}: {edp}, {run.seconds:.1f} s")
 
     with engine.executor() as executor:
-        runs = gather(executor, [RunTask(key, make) for key in keys], RunShelf(folder), note)
+        runs = gather(executor, [RunTask(key, make) for key in keys], RunShelf(folder), told)
     return dict(zip(keys, runs, strict=True))
-
-
-def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """None when there are no values or one is missing."""
-    logs = [None if value is None else math.log(value) for value in values]
-    known = [value for value in logs if value is not None]
-    return math.exp(sum(known) / len(known)) if known and len(known) == len(logs) else None
 
 
 def compare(runs: Sequence[SearchRun], out: str) -> SearchBench:
@@ -217,16 +214,20 @@ def compare(runs: Sequence[SearchRun], out: str) -> SearchBench:
             seconds = sum(run.seconds for run in own) / len(own)
             share = geometric_mean(shares) if searcher != MAIN else None
             found.append(SearcherComparison(space, network, searcher, edp, seconds, ratio, share))
-    pairs = list(dict.fromkeys((c.space, c.searcher) for c in found))
-    means: list[dict[tuple[str, str], float | None]] = [
-        {
-            pair: geometric_mean(getattr(c, name) for c in found if (c.space, c.searcher) == pair)
-            for pair in pairs
+
+    def means(name: str) -> dict[str, dict[str, float | None]]:
+        values: dict[str, dict[str, list[float | None]]] = {}
+        for c in found:
+            values.setdefault(c.space, {}).setdefault(c.searcher, []).append(getattr(c, name))
+        return {
+            space: {searcher: geometric_mean(ones) for searcher, ones in parts.items()}
+            for space, parts in values.items()
         }
-        for name in ("ratio", "main_evaluations")
-    ]
+
     seeds = tuple(dict.fromkeys(run.key.seed for run in runs))
-    return SearchBench(runs[0].key.samples, seeds, tuple(found), means[0], means[1], out)
+    return SearchBench(
+        runs[0].key.samples, seeds, tuple(found), means("ratio"), means("main_evaluations"), out
+    )
 
 
 def _share(main: SearchRun | None, other: SearchRun) -> float | None:
@@ -255,15 +256,11 @@ def _curve_points(run: SearchRun) -> Iterator[tuple[str, float, float]]:
             yield "seconds", seconds, edp
 
 
-def _curves_csv(runs: Sequence[SearchRun]) -> str:
+def curves_csv(runs: Sequence[SearchRun]) -> str:
+    """Best EDP of every run at log-spaced samples and seconds."""
     rows: list[Sequence[object]] = [["space", "network", "searcher", "seed", "axis", "at", "edp_uj_cycles"]]
     for run in runs:
         for axis, at, edp in _curve_points(run):
             key = run.key
             rows.append([key.space, key.network, key.searcher, key.seed, axis, f"{at:.6g}", repr(edp)])
     return csv_text(rows)
-
-
-def _comparisons_csv(result: SearchBench) -> str:
-    names = [*SearcherComparison.__dataclass_fields__]
-    return csv_text([names, *([getattr(one, name) for name in names] for one in result.comparisons)])

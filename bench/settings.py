@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
+from baco.bench.harness.experiment import Say, each, plain, silent, table
 from baco.common.errors import BacoError
 from baco.common.files import atomic_write
 from baco.compiler.choice.choose import Style, choices
@@ -25,7 +26,7 @@ from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.workloads.problem import Problem
 
-__all__ = ["SETTINGS", "SettingCycles", "layers", "measured", "report_text", "summary"]
+__all__ = ["SETTINGS", "SettingCycles", "layers", "measured", "page", "summary"]
 
 #: What is changed, one at a time. Bandwidths are in bytes a cycle.
 SETTINGS: dict[str, tuple[Any, ...]] = {
@@ -71,9 +72,7 @@ class SettingCycles:
     measured: float
 
 
-def measured(
-    settings: Iterable[str] = SETTINGS, progress: Callable[[str], None] | None = None
-) -> list[SettingCycles]:
+def measured(settings: Iterable[str] = SETTINGS, say: Say = silent) -> list[SettingCycles]:
     """Cycles of all layers with all values of the settings. Raises BacoError for an output that is wrong."""
     base, found = machine(), []
     plans: list[tuple[str, Style, Layer, Schedule]] = []
@@ -91,8 +90,7 @@ def measured(
                 found.append(
                     SettingCycles(name, style, setting, float(value), predicted, float(result.cycles))
                 )
-                if progress is not None:
-                    progress(f"{name}, {style}, {setting} {value:g}: {predicted:,.0f}, {result.cycles:,}")
+                say(f"{name}, {style}, {setting} {value:g}: {predicted:,.0f}, {result.cycles:,}")
     return found
 
 
@@ -124,17 +122,18 @@ def summary(rows: Sequence[SettingCycles]) -> list[dict[str, Any]]:
     return found
 
 
-def report_text(rows: Sequence[SettingCycles]) -> str:
+def page(rows: Sequence[SettingCycles]) -> str:
     """A table for people."""
-    lines = [
-        f"{'setting':22s}{'fastest':>9s}{'slowest':>9s}{'error':>8s}{'at most':>9s}{'moves':>7s}{'wrong way':>11s}{'not seen':>10s}"
-    ]
-    for one in summary(rows):
-        lines.append(
-            f"{one['setting']:22s}{one['fastest']:>+9.1%}{one['slowest']:>+9.1%}{one['mean_error']:>8.1%}"
-            f"{one['largest_error']:>9.1%}{one['moves']:>7d}{one['wrong_way']:>11d}{one['not_seen']:>10d}"
-        )
-    return "\n".join(lines)
+    percent = {"fastest": "fastest", "slowest": "slowest", "error": "mean_error", "at most": "largest_error"}
+    counts = {"moves": "moves", "wrong way": "wrong_way", "not seen": "not_seen"}
+    return table(
+        summary(rows),
+        {
+            "setting": lambda one: one["setting"],
+            **each(percent, lambda name, one: f"{one[name]:+.1%}"),
+            **each(counts, lambda name, one: one[name]),
+        },
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -143,10 +142,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("settings", nargs="*", choices=[*SETTINGS, []], help="all by default")
     parser.add_argument("--out", type=Path, default=Path("results/settings.json"))
     options = parser.parse_args(arguments)
-    rows = measured(options.settings or SETTINGS, lambda text: print(text, flush=True))
-    content = {"machine": "gemmini-default, 16 bytes a cycle", "rows": [asdict(one) for one in rows]}
-    atomic_write(options.out, json.dumps({**content, "summary": summary(rows)}, indent=1) + "\n")
-    print(report_text(rows))
+    rows = measured(options.settings or SETTINGS, print)
+    content = {"machine": "gemmini-default, 16 bytes a cycle", "rows": plain(rows), "summary": summary(rows)}
+    atomic_write(options.out, json.dumps(content, indent=1) + "\n")
+    print(page(rows))
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ import io
 import tarfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baco.accel.config import Accelerator
+from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.latency import Accuracy, accuracy
 from baco.common.errors import InputError, Location
 from baco.common.files import read_input
@@ -82,28 +83,29 @@ class TimingAccuracy:
         """The programs that are furthest off, the furthest first."""
         return sorted(self.programs, key=lambda one: -abs(one.error))[:count]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "parts": {name: asdict(one) for name, one in self.parts.items()},
-            "predicted": {name: asdict(one) for name, one in self.predicted.items()},
-            "programs": [asdict(one) for one in self.programs],
-        }
-
     def text(self, worst: int = 10) -> str:
         """As a Markdown table, and the worst programs."""
+
+        def row(of: dict[str, Accuracy], text: Callable[[Accuracy], str]) -> Callable[[str], str]:
+            return lambda name: text(of[name]) if name in of else ""
+
+        columns: dict[str, Callable[[str], Any]] = {
+            "programs": str,
+            "rows": lambda name: self.parts[name].rows,
+        }
+        for title, of in (("", self.parts), ("analytical: ", self.predicted)):
+            columns |= {
+                f"{title}Spearman": row(of, lambda a: "" if a.spearman is None else f"{a.spearman:.4f}"),
+                f"{title}mean error": row(of, lambda a: f"{a.mean_absolute_error:.1%}"),
+                f"{title}median": row(of, lambda a: f"{a.median_absolute_error:.1%}"),
+                f"{title}bias": row(of, lambda a: f"{a.bias:+.1%}"),
+            }
         lines = [
-            "| programs | rows | Spearman | mean error | median | bias | analytical: Spearman | mean error | median | bias |",
-            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+            f"{program.file}: {program.modelled:,} cycles, measured {program.measured:,}"
+            f" ({program.error:+.1%}), {program.style}, {program.layer}, {program.mapping}"
+            for program in self.worst(worst)
         ]
-        for name, one in self.parts.items():
-            lines.append(f"| {name} | {one.rows} | {_row(one)} | {_row(self.predicted.get(name))} |")
-        for program in self.worst(worst):
-            lines.append(
-                f"{program.file}: {program.modelled:,} cycles, measured {program.measured:,}"
-                f" ({program.error:+.1%}), {program.style}, {program.layer}, {program.mapping}"
-            )
-        return "\n".join(lines)
+        return "\n".join([table(self.parts, columns), *lines])
 
 
 def bench_timing(
@@ -113,7 +115,7 @@ def bench_timing(
     timing: str = "gemmini",
     files: Sequence[str] = (),
     engine: ExecutorChoice = HERE,
-    report: Callable[[str], None] = lambda _: None,
+    say: Say = silent,
 ) -> TimingAccuracy:
     """Run the programs of a measured set, and compare their cycles with those measured.
 
@@ -124,7 +126,6 @@ def bench_timing(
         timing: whose cycles are counted, one of `baco.sim.job.TIMINGS`.
         files: only these programs; all by default.
         engine: where the programs run.
-        report: told of each program that has run.
 
     Raises InputError for a folder that lacks something, SimulationError for a program that had to be stopped.
     """
@@ -144,7 +145,7 @@ def bench_timing(
     ]
     with engine.executor() as executor:
         programs: list[TimedProgram] = gather(
-            executor, tasks, None, lambda done, of, one: report(f"{done} of {of}: {one.task.name}")
+            executor, tasks, None, lambda done, of, one: say(f"{done} of {of}: {one.task.name}")
         )
     return timing_accuracy(_predicted(programs, accelerator.replace(timing=timing)))
 
@@ -195,13 +196,6 @@ def _predicted(programs: Sequence[TimedProgram], accelerator: Accelerator) -> li
         (one.table, one.file): one.beside + said.cycles.item() for one, said in zip(known, found, strict=True)
     }
     return [replace(one, predicted=cycles.get((one.table, one.file))) for one in programs]
-
-
-def _row(one: Accuracy | None) -> str:
-    if one is None:
-        return " | | |"
-    rank = "" if one.spearman is None else f"{one.spearman:.4f}"
-    return f"{rank} | {one.mean_absolute_error:.1%} | {one.median_absolute_error:.1%} | {one.bias:+.1%}"
 
 
 def _parts(programs: Sequence[TimedProgram]) -> dict[str, Accuracy]:

@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import Interval
 from pydantic import PositiveInt
 
-from baco.accel.presets import load_accelerator
-from baco.common.errors import BacoError
-from baco.common.files import atomic_write, output_folder
-from baco.exploration.measure.design import Design
-from baco.exploration.measure.session import ValidationOptions, ValidationProgress, validate_file
-from baco.exploration.objective import Objective
-from baco.exploration.space import load_space
-from baco.exploration.studies.engine import run_exploration
-from baco.exploration.studies.study import FILE_NAME
-from baco.workloads.inputs.load import load_network
-from baco.workloads.network import Workload
+from baco.bench.harness.experiment import FOLDER, ResultFiles, median_place, page_of, table
+from baco.bench.studies import default_area, measured_programs, searched, within
+from baco.exploration.measure.session import ValidationProgress
 
-__all__ = ["NETWORKS", "ProgramRow", "program_cost", "whole_programs", "whole_programs_table"]
+__all__ = ["NETWORKS", "page", "run"]
 
 NETWORKS = ("resnet50", "bert_base", "mobilenet_v2", "gpt2:seq=128", "deepbench_face")
-_MACHINE = "gemmini-default"
 
 
-@dataclass(frozen=True)
-class ProgramRow:
-    """What a whole program takes on the RTL.
-
-    Attributes:
-        cycles: from reset to the end.
-        host_cycles: of these, those of operators that the host core runs alone.
-        predicted_cycles: that it would take.
-        energy_uj: of accelerator, main memory and host core.
-        host_uj: of these, the host core's.
-    """
-
-    cycles: int
-    host_cycles: int
-    predicted_cycles: float
-    energy_uj: float
-    host_uj: float
-
-    @property
-    def edp(self) -> float:
-        """µJ·cycles."""
-        return self.energy_uj * self.cycles
-
-
-def whole_programs(
+def run(
     networks: Sequence[str] = NETWORKS,
     *,
     samples: PositiveInt = 2000,
     seeds: Annotated[int, Interval(ge=1, le=1000)] = 3,
-    out: Path = Path("baco-bench"),
+    out: Path = FOLDER,
     progress: ValidationProgress | None = None,
 ) -> list[dict[str, Any]]:
     """Whole programs on the RTL: the best designs in the area of gemmini-default against that machine and its tiling.
@@ -74,108 +39,77 @@ def whole_programs(
     under mappings searched for it), and of every seed's best predicted design. Studies are kept in `out`, with what was measured:
     an interrupted benchmark goes on where it was.
 
-    Raises BacoError for a wrong result, and what searching, compiling and simulating raise.
+    Raises as `measured_programs` and what searching raises.
     """
-    folder = output_folder(out)
-    limit = load_accelerator(_MACHINE).area_mm2
-    space = load_space("gemmini").constrain("area", area_mm2=limit)
-    rows = []
+    files, space = ResultFiles(out, "whole-programs", page), within(default_area())
+    rows: list[dict[str, Any]] = []
     for network in networks:
-        workload = Workload.of([load_network(network)])
-        best: list[ProgramRow] = []
-        others: dict[str, ProgramRow] = {}
+        found = []
         for seed in range(seeds):
-            study = output_folder(folder, "studies", f"{network.replace(':', '-')}-{seed}")
-            run_exploration(
-                workload,
-                space,
-                Objective.parse("edp"),
-                samples=samples,
-                seed=seed,
-                out=study,
-                resume=(study / FILE_NAME).exists(),
-            )
-            path = study / FILE_NAME
-            found = validate_file(
-                path, ValidationOptions(best=1, spread=0), baseline=seed == 0, progress=progress
-            )
-            for design in found.designs:
-                cost = program_cost(design)
-                if design.role == "candidate":
-                    best.append(cost)
-                else:
-                    others[design.role] = cost
-        baseline = others["baseline"]
-        row: dict[str, Any] = {"network": network, "samples": samples}
-        row |= {name: asdict(cost) for name, cost in others.items()}
-        row["best"] = [asdict(one) for one in best]
-        row["gain_mappings"] = baseline.edp / others["mappings"].edp
-        row["gain_best"] = [baseline.edp / one.edp for one in best]
-        rows.append(row)
-    atomic_write(folder / "whole-programs.json", json.dumps(rows, indent=1) + "\n")
-    atomic_write(folder / "whole-programs.md", whole_programs_table(rows))
+            folder = out / "studies" / f"{network.replace(':', '-')}-{seed}"
+            study, _ = searched(network, space, folder, samples=samples, seed=seed)
+            found.append(measured_programs(study, progress, baseline=seed == 0))
+        best, baseline, mappings = (
+            [one["candidate"] for one in found],
+            found[0]["baseline"],
+            found[0]["mappings"],
+        )
+        rows.append(
+            {
+                "network": network,
+                "samples": samples,
+                "baseline": vars(baseline),
+                "mappings": vars(mappings),
+                "best": [vars(one) for one in best],
+                "gain_mappings": baseline.edp / mappings.edp,
+                "gain_best": [baseline.edp / one.edp for one in best],
+            }
+        )
+        files.keep(rows)
     return rows
 
 
-def program_cost(design: Design) -> ProgramRow:
-    """Of a design's only program. Raises BacoError for one that was not measured, or wrong."""
-    (program,) = design.programs or (None,)
-    if program is None or program.measured is None or program.status != "measured":
-        reason = design.failure or design.status
-        raise BacoError(f"{design.name}: its whole program was not measured: {reason}")
-    found, guess = program.measured, program.predicted
-    return ProgramRow(
-        found.cycles,
-        found.host_cycles,
-        guess.cycles if guess else 0.0,
-        found.energy_pj * 1e-6,
-        found.host_pj * 1e-6,
-    )
+def _shown(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Lines of the page: the default machine, that with searched mappings, and the seed with the median gain."""
+    for row in rows:
+        best, gains, name = row["best"], row["gain_best"], row["network"]
+        errors = [one["predicted_cycles"] / one["cycles"] for one in best]
+        yield {"network": name, "what": "default", **row["baseline"], "gain": "1"}
+        yield {"network": name, "what": "mappings", **row["mappings"], "gain": f"{row['gain_mappings']:.2f}×"}
+        yield {
+            "network": name,
+            "what": "best",
+            **best[median_place(gains)],
+            "gain": f"**{statistics.median(gains):.2f}×**",
+            "seeds": f"{min(gains):.2f} to {max(gains):.2f}",
+            "error": f"{min(errors):.3f} to {max(errors):.3f}",
+        }
 
 
-def whole_programs_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The page: accelerator, host and whole of the default machine and the best design (the seed of median EDP)."""
-    lines = [
-        "# Whole programs: designs in the area of gemmini-default, against that machine",
-        "",
+def page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Accelerator, host and whole of the default machine and the best design (the seed of median EDP)."""
+    return page_of(
+        "Whole programs: designs in the area of gemmini-default, against that machine",
         "From input to output on the RTL, every operator's output equal to integers. Default: Gemmini's default machine with the"
         " tiling of its library (windows of one pixel as products). Mappings: that machine under mappings searched for it. Best:"
         " the best predicted design of a search, of the seed with the median EDP. Host: operators that the host core runs;"
         " energies are those of accelerator, main memory and host core.",
-        "",
-        "| network | | accelerator, cycles | host | whole | energy, mJ | of this host | EDP gain | all seeds | predicted/measured"
-        " cycles |",
-        "|" + "---|" * 10,
-    ]
-    for row in rows:
-        best, gains = row["best"], row["gain_best"]
-        order = sorted(range(len(best)), key=gains.__getitem__)
-        median = best[order[len(order) // 2]]
-        errors = [one["predicted_cycles"] / one["cycles"] for one in best]
-        shown = (
-            ("default", row["baseline"], "1", "", ""),
-            ("mappings", row["mappings"], f"{row['gain_mappings']:.2f}×", "", ""),
-            (
-                "best",
-                median,
-                f"**{statistics.median(gains):.2f}×**",
-                f"{min(gains):.2f} to {max(gains):.2f}",
-                f"{min(errors):.3f} to {max(errors):.3f}",
-            ),
-        )
-        for name, one, gain, spread, error in shown:
-            cells = [
-                row["network"],
-                name,
-                f"{(one['cycles'] - one['host_cycles']) / 1e6:.2f} M",
-                f"{one['host_cycles'] / 1e6:.2f} M",
-                f"{one['cycles'] / 1e6:.2f} M",
-                f"{one['energy_uj'] / 1e3:.2f}",
-                f"{one['host_uj'] / 1e3:.2f}",
-                gain,
-                spread,
-                error or f"{one['predicted_cycles'] / one['cycles']:.3f}",
-            ]
-            lines.append("| " + " | ".join(cells) + " |")
-    seeds, samples = len(rows[0]["best"]), rows[0]["samples"]
-    return "\n".join([*lines, "", f"{seeds} seeds, {samples:,} samples each.", ""])
+        table(
+            _shown(rows),
+            {
+                "network": lambda one: one["network"],
+                "": lambda one: one["what"],
+                "accelerator, cycles": lambda one: f"{(one['cycles'] - one['host_cycles']) / 1e6:.2f} M",
+                "host": lambda one: f"{one['host_cycles'] / 1e6:.2f} M",
+                "whole": lambda one: f"{one['cycles'] / 1e6:.2f} M",
+                "energy, mJ": lambda one: f"{one['energy_uj'] / 1e3:.2f}",
+                "of this host": lambda one: f"{one['host_uj'] / 1e3:.2f}",
+                "EDP gain": lambda one: one["gain"],
+                "all seeds": lambda one: one.get("seeds", ""),
+                "predicted/measured cycles": lambda one: one.get(
+                    "error", f"{one['predicted_cycles'] / one['cycles']:.3f}"
+                ),
+            },
+        ),
+        f"{len(rows[0]['best'])} seeds, {rows[0]['samples']:,} samples each.",
+    )

@@ -21,6 +21,7 @@ import pandas as pd
 from scipy.optimize import linprog
 
 from baco.accel.area import MIN_SCRATCHPAD_ROWS, AreaLaw
+from baco.bench.fit.fitting import percent_errors
 from baco.common.errors import BacoError, InputError, Location
 from baco.common.files import atomic_write
 
@@ -144,10 +145,7 @@ def statistics(rows: Floats) -> dict[str, dict[str, float]]:
         "leave one accumulator depth out": cross_validate(rows, words),
         "leave one scratchpad capacity out": cross_validate(rows, rows[:, 2]),
     }
-    return {
-        name: {"mean_percent": round(100 * float(e.mean()), 2), "max_percent": round(100 * float(e.max()), 2)}
-        for name, e in found.items()
-    }
+    return {name: percent_errors(one) for name, one in found.items()}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.optimize import nnls
 
-from baco.bench.fit.entries import write_entry
+from baco.bench.fit.fitting import by_factors, error_text, rounded, write_entry
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.common.portable import Floats
 from baco.compiler import latency
@@ -103,25 +104,10 @@ def fit(
     before = np.concatenate([one.before for one in samples])
     begin = np.array([start.host[name] for name in HOST_FEATURES])
     costs = _host_costs(features, host, before, begin, pull)
-    found = {name: _rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}
-    chosen = dict(start.timing)
-    work = [measure_work(one.tiling, one.commands, Constants(found, chosen)) for one in samples]
-    best = _objective(samples, work, chosen)
-    for factors in _FACTORS if timing else ():
-        improved = True
-        while improved:
-            improved = False
-            for name in TIMING:
-                for factor in factors:
-                    trial = chosen | {name: _rounded(chosen[name] * factor)}
-                    value = _objective(samples, work, trial)
-                    if value < best - 1e-5:
-                        best, chosen, improved = value, trial, True
-    return Constants(found, chosen)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
+    found = {name: rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}
+    work = [measure_work(one.tiling, one.commands, Constants(found, start.timing)) for one in samples]
+    factors = _FACTORS if timing else ()
+    return Constants(found, by_factors(start.timing, factors, lambda one: _objective(samples, work, one)))
 
 
 def _host_costs(features: Floats, cycles: Floats, before: Floats, start: Floats, strength: float) -> Floats:
@@ -133,26 +119,14 @@ def _host_costs(features: Floats, cycles: Floats, before: Floats, start: Floats,
     pull = strength * len(cycles) / len(start)
     for _ in range(_ROUNDS):
         weighted = share * weight[:, None]
-        gram = weighted.T @ weighted + pull * np.eye(len(start))
-        target = weighted.T @ (weight * (1 - known)) + pull
-        scale = _non_negative(gram, target, scale)
+        rows = np.vstack([weighted, pull**0.5 * np.eye(len(start))])
+        target = np.concatenate([weight * (1 - known), np.full(len(start), pull**0.5)])
+        scale, _ = nnls(rows, target)
         error = np.abs(share @ scale + known - 1)
         weight = 1 / np.sqrt(np.maximum(error / _OUTLIER, 1.0))
     # outliers lie on one side: without this the mean error would not be 0
     found: Floats = scale * start * (1 - known).mean() / (share @ scale).mean()
     return found
-
-
-def _non_negative(gram: Floats, target: Floats, start: Floats) -> Floats:
-    """Least squares without negative numbers from its normal equations, coordinate by coordinate."""
-    x = start.copy()
-    for _ in range(3000):
-        before = x.copy()
-        for at in range(len(x)):
-            x[at] = max(0.0, x[at] + (target[at] - gram[at] @ x) / gram[at, at])
-        if np.abs(x - before).max() < 1e-7:
-            break
-    return x
 
 
 def _objective(
@@ -168,24 +142,15 @@ def _objective(
     return float(np.abs(every).mean() + 0.5 * np.sqrt((every**2).mean()))
 
 
-def _errors(sample: ExplicitRows, constants: Constants) -> Floats:
-    """Relative errors of the cycles."""
-    with torch.no_grad():
-        predicted = explicit_latency(sample.tiling, sample.commands, constants).cycles.numpy()
-    return np.asarray((predicted + sample.before) / sample.cycles - 1)
-
-
 def report(name: str, sample: ExplicitRows, constants: Constants) -> str:
     """A line with the errors of host and total cycles."""
     features = np.stack(host_features(sample.tiling, sample.commands))
     host = np.array(list(constants.host.values())) @ features + sample.before
     host = host / sample.host_cycles - 1
-    errors = _errors(sample, constants)
-    return (
-        f"{name}: {len(errors)} rows; host mean error {host.mean():+.1%}, mean absolute {np.abs(host).mean():.1%};"
-        f" cycles mean error {errors.mean():+.1%}, mean absolute {np.abs(errors).mean():.1%},"
-        f" nine in ten below {np.percentile(np.abs(errors), 90):.1%}"
-    )
+    with torch.no_grad():
+        predicted = explicit_latency(sample.tiling, sample.commands, constants).cycles.numpy()
+    errors = np.asarray((predicted + sample.before) / sample.cycles - 1)
+    return f"{name}: {len(errors)} rows; host {error_text(host)}; cycles {error_text(errors)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

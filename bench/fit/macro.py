@@ -17,7 +17,7 @@ import numpy as np
 
 import baco.compiler.styles.macros
 from baco.accel.config import Accelerator
-from baco.bench.fit.entries import write_entry
+from baco.bench.fit.fitting import by_factors, error_text, write_entry
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.common.portable import Floats
 from baco.compiler.analysis.arrays import NUMPY
@@ -115,18 +115,11 @@ def fit_macro(
         pull: towards that.
     """
     start = start or MacroConstants(**_START)
-    found, best = start, _objective(samples, start, start, pull)
-    for factors in _FACTORS:
-        improved = True
-        while improved:
-            improved = False
-            for name, value in asdict(found).items():
-                for factor in factors:
-                    trial = replace(found, **{name: float(f"{value * factor:.4g}")})
-                    error = _objective(samples, trial, start, pull)
-                    if error < best - 1e-5:
-                        best, found, improved = error, trial, True
-    return found
+
+    def objective(values: dict[str, float]) -> float:
+        return _objective(samples, MacroConstants(**values), start, pull)
+
+    return MacroConstants(**by_factors(asdict(start), _FACTORS, objective))
 
 
 def _objective(
@@ -157,10 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = fit_macro(list(samples.values()))
     for name, sample in samples.items():
         errors = sample.errors(found)
-        print(
-            f"{name}: {len(errors)} rows; mean error {errors.mean():+.1%}, mean absolute {np.abs(errors).mean():.1%},"
-            f" nine in ten below {np.percentile(np.abs(errors), 90):.1%}"
-        )
+        print(f"{name}: {len(errors)} rows; {error_text(errors)}")
     write_entry(options.out, "baco", asdict(found))
     print(f"written to {options.out}")
 

@@ -10,10 +10,10 @@ Judged is by other layers than those fitted on: `cross_validate` fits on half of
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Interval
@@ -22,9 +22,10 @@ from pydantic import NonNegativeInt
 import baco.compiler.styles.macros
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.bench.fit.entries import write_entry
 from baco.bench.fit.explicit import ExplicitRows, fit
+from baco.bench.fit.fitting import write_entry
 from baco.bench.fit.macro import MacroSample, fit_macro, macro_sample
+from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
 from baco.compiler import latency
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch
@@ -38,35 +39,18 @@ from baco.compiler.styles.macros.cycles import MacroConstants
 from baco.compiler.styles.macros.runs import CONSTANTS
 from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
 
-__all__ = [
-    "ProfileConstants",
-    "cross_validate",
-    "cross_validation_text",
-    "fit_profile",
-    "judged_timing",
-    "main",
-    "predict",
-]
+__all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
 
 #: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.
 _HOST_PULL, _MACRO_PULL = 1.0, 0.01
 #: What the fits begin with where our RTL's constants say nothing of the original: the bubble of a drained unroller, and
 #: weights that come in beside the last pass, which `block_cycles` counts, instead of behind it.
+_MACRO_START = {
+    "drain": 60.0, "power_ws": 3.0, "start": 440.0, "change": 3.0, "slot_conv": 40.0, "switch": 0.01,
+    "switch_stride": 0.01, "pass_latency": 5.0,
+}  # fmt: skip
 _MACRO_STARTS = [
-    {
-        "drain": 60.0,
-        "drain_hidden": hidden,
-        "join_ws": join,
-        "join_conv": join,
-        "power_ws": 3.0,
-        "power_conv": power,
-        "start": 440.0,
-        "change": 3.0,
-        "slot_conv": 40.0,
-        "switch": 0.01,
-        "switch_stride": 0.01,
-        "pass_latency": 5.0,
-    }
+    _MACRO_START | {"drain_hidden": hidden, "join_ws": join, "join_conv": join, "power_conv": power}
     for hidden, join, power in ((0.5, 0.1, 4.5), (0.65, 0.3, 1.0), (0.65, 0.2, 2.0))
 ]
 _TIMING_START = {
@@ -117,6 +101,54 @@ def predict(
     return [replace(one, predicted=cycles.get((one.table, one.file))) for one in programs]
 
 
+@dataclass(frozen=True)
+class OriginalTiming:
+    """Cycles of programs against those measured on the original.
+
+    Attributes:
+        accuracy: of all programs.
+        cross_validated: of the analytical model on layers that its constants were not fitted to, by seed.
+        worst: so many of the worst programs are listed.
+    """
+
+    accuracy: TimingAccuracy
+    cross_validated: list[TimingAccuracy]
+    worst: int
+
+
+def run(
+    folder: Path,
+    accelerator: Accelerator,
+    *,
+    timing: str = "gemmini",
+    seeds: Annotated[int, Interval(ge=0, le=1000)] = 0,
+    worst: NonNegativeInt = 10,
+    engine: ExecutorChoice = HERE,
+    say: Say = silent,
+) -> OriginalTiming:
+    """Cycles of programs by --timing against those measured on the original Gemmini's RTL.
+
+    Args:
+        folder (FOLDER): with random.csv, micro.csv and programs.tar.gz, as measured.
+        accelerator: the machine that was measured.
+        timing: whose cycles are counted.
+        seeds (--cross-validate, SEEDS): fit the analytical model's constants on the programs of half of the layers, judge it by the
+            others; so often.
+        worst: how many of the worst programs to list.
+
+    Raises as `bench_timing`.
+    """
+    found = bench_timing(folder, accelerator, timing=timing, engine=engine, say=say)
+    machine = accelerator.replace(timing="gemmini")
+    return OriginalTiming(found, cross_validate(found.programs, machine, seeds=seeds), worst)
+
+
+def page(found: OriginalTiming) -> str:
+    """Errors by table and code style, the worst programs, and the cross-validation."""
+    text = found.accuracy.text(found.worst)
+    return f"{text}\n{cross_validation_text(found.cross_validated)}" if found.cross_validated else text
+
+
 def cross_validate(
     programs: Sequence[TimedProgram],
     accelerator: Accelerator,
@@ -137,64 +169,24 @@ def cross_validate(
 
 def cross_validation_text(found: Sequence[TimingAccuracy]) -> str:
     """Means over the seeds, and the worst of them, as a Markdown table."""
-    lines = [
-        "| fitted on other layers | Spearman | worst | mean error | worst | bias |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    for name in found[0].predicted:
-        parts = [one.predicted[name] for one in found if name in one.predicted]
-        ranks = [one.spearman for one in parts if one.spearman is not None]
-        errors = [one.mean_absolute_error for one in parts]
-        rank = f"{np.mean(ranks):.4f} | {min(ranks):.4f}" if ranks else " | "
-        bias = np.mean([one.bias for one in parts])
-        lines.append(f"| {name} | {rank} | {np.mean(errors):.1%} | {max(errors):.1%} | {bias:+.1%} |")
-    return "\n".join(lines)
+    parts = {
+        name: [one.predicted[name] for one in found if name in one.predicted] for name in found[0].predicted
+    }
 
+    def ranks(name: str) -> list[float]:
+        return [one.spearman for one in parts[name] if one.spearman is not None]
 
-def judged_timing(
-    folder: Path,
-    accelerator: Accelerator,
-    *,
-    timing: str = "gemmini",
-    seeds: Annotated[int, Interval(ge=0, le=1000)] = 0,
-    worst: NonNegativeInt = 10,
-    engine: ExecutorChoice = HERE,
-    report: Callable[[str], None] = lambda _: None,
-) -> JudgedTiming:
-    """Cycles of programs by --timing against those measured on the original Gemmini's RTL.
-
-    Args:
-        folder (FOLDER): with random.csv, micro.csv and programs.tar.gz, as measured.
-        accelerator: the machine that was measured.
-        timing: whose cycles are counted.
-        seeds (--cross-validate, SEEDS): fit the analytical model's constants on the programs of half of the layers, judge it by the
-            others; so often.
-        worst: how many of the worst programs to list.
-
-    Raises as `bench_timing`.
-    """
-    found = bench_timing(folder, accelerator, timing=timing, engine=engine, report=report)
-    fitted = cross_validate(found.programs, accelerator.replace(timing="gemmini"), seeds=seeds)
-    return JudgedTiming(found, fitted, worst)
-
-
-@dataclass(frozen=True)
-class JudgedTiming:
-    """What `judged_timing` found, and how many of the worst programs are listed."""
-
-    timing: TimingAccuracy
-    cross_validated: list[TimingAccuracy]
-    worst: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        more = {"cross_validated": [one.to_dict()["predicted"] for one in self.cross_validated]}
-        return self.timing.to_dict() | (more if self.cross_validated else {})
-
-    def text(self) -> str:
-        """As Markdown tables."""
-        more = [cross_validation_text(self.cross_validated)] if self.cross_validated else []
-        return "\n".join([self.timing.text(self.worst), *more])
+    return table(
+        parts,
+        {
+            "fitted on other layers": str,
+            "Spearman": lambda name: f"{np.mean(ranks(name)):.4f}" if ranks(name) else "",
+            "worst": lambda name: f"{min(ranks(name)):.4f}" if ranks(name) else "",
+            "mean error": lambda name: f"{np.mean([one.mean_absolute_error for one in parts[name]]):.1%}",
+            "worst error": lambda name: f"{max(one.mean_absolute_error for one in parts[name]):.1%}",
+            "bias": lambda name: f"{np.mean([one.bias for one in parts[name]]):+.1%}",
+        },
+    )
 
 
 def _of(programs: Sequence[TimedProgram], kind: type[Schedule]) -> list[TimedProgram]:

@@ -21,6 +21,7 @@ from scipy.optimize import least_squares
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.accel.presets import load_accelerator
+from baco.bench.fit.fitting import percent_errors
 from baco.common.errors import BacoError
 from baco.common.files import atomic_write
 from baco.compiler.codegen.buffer import Buffer
@@ -157,12 +158,7 @@ def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     values = np.array([float(f"{one:.4g}") for one in found])
 
     def errors(which: np.ndarray) -> dict[str, float]:
-        off = np.abs(ratios(values, which))
-        return {
-            "runs": int(which.sum()),
-            "mean_percent": round(100 * float(off.mean()), 2),
-            "max_percent": round(100 * float(off.max()), 2),
-        }
+        return {"runs": int(which.sum())} | percent_errors(np.abs(ratios(values, which)))
 
     return {
         "command": "python -m baco.bench.fit.strips",

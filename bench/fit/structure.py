@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import yaml
 
 from baco.accel.config import Accelerator, Features
 from baco.accel.structure_law import QUANTITIES, StructureLaw, terms
 from baco.accel.verilog.generate import rtl_problems, verilog
 from baco.accel.verilog.structure import ModuleStructure, Structure, check_yosys, structure
+from baco.bench.fit.fitting import percent_errors
 from baco.common.errors import BacoError, InputError
 from baco.common.files import atomic_write
 from baco.exploration.executors.executor_choice import ExecutorChoice
@@ -34,102 +36,15 @@ from baco.exploration.executors.tasks import Call, gather
 __all__ = ["fit", "held_out", "main", "quantities", "random_accelerator", "training"]
 
 SEED = 0
-#: Values that random accelerators choose from.
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "dataflow": ("WS", "OS", "both"),
-    "tile_rows": (1, 2, 4),
-    "partial_sum_bits": (16, 20, 24, 32),
-    "scratchpad_banks": (1, 2, 4, 8),
-    "accumulator_banks": (1, 2, 4),
-    "dma_bits": (32, 64, 128, 256),
-    "dma_max_bytes": (32, 64, 128),
-    "dma_requests": (4, 16, 64),
-    "load_queue": (2, 8, 16),
-    "execute_queue": (3, 8, 16),
-    "store_queue": (1, 2, 8),
-    "load_entries": (4, 8, 16),
-    "execute_entries": (8, 16, 32),
-    "store_entries": (2, 4, 8),
-    "counters": (0, 4, 8, 16),
-}
-#: Values that every parameter is changed to by itself: one or two, by what the terms need.
-CHANGES: dict[str, tuple[Any, ...]] = {
-    "tile_rows": (2,),
-    "scratchpad_banks": (8,),
-    "accumulator_banks": (4,),
-    "dma_bits": (32, 256),
-    "dma_max_bytes": (128,),
-    "dma_requests": (64,),
-    "load_queue": (16,),
-    "execute_queue": (16,),
-    "store_queue": (8,),
-    "load_entries": (16,),
-    "execute_entries": (32,),
-    "store_entries": (8,),
-    "counters": (0, 16),
-}
-#: Features whose hardware is in part repeated for every column, and so changed at two sides.
-LANE_FEATURES = (
-    "max_pool",
-    "activations",
-    "mvin_scale",
-    "mvin_scale_acc",
-    "accumulator_scale",
-    "read_small_width",
-    "read_full_width",
-    "first_layer",
-    "preload_d",
-    "write_to_scratchpad",
+_DATA: dict[str, Any] = yaml.safe_load(
+    resources.files(__package__).joinpath("structure.yaml").read_text(encoding="utf-8")
 )
-_MEMORY_TERMS = ("1", "dim", "{} banks", "{} banks dim")
-_MVIN_TERMS = ("mvin_scale", "mvin_scale dim", "mvin_scale_acc", "mvin_scale_acc dim")
-#: Terms that the counts of a module depend on, by its ports, parameters and conditional blocks. What is not
-#: named here has `OTHER_TERMS`, or those of the last entry that its name starts with.
-MODULE_TERMS: dict[str, tuple[str, ...]] = {
-    "baco_mesh": ("1", "tiles", "dim", "dim psum", "dim tiles", "dim tiles psum"),
-    "baco_mesh_row": (
-        *("dim", "dim^2", "dim^2 psum", "dim tiles", "dim tiles psum"),
-        *("WS only dim^2", "WS only dim^2 psum", "OS only dim^2", "OS only dim^2 psum"),
-    ),
-    "baco_shift_round": ("1", "dim", "dim psum", "WS only", "WS only dim", "WS only dim psum"),
-    "baco_transposer": ("1", "dim", "dim^2"),
-    "baco_scratchpad": tuple(term.format("scratchpad") for term in _MEMORY_TERMS),
-    "baco_accumulator": tuple(term.format("accumulator") for term in _MEMORY_TERMS),
-    "baco_counters": ("counters", "counters built"),
-    "baco_reservation": ("1", "load entries", "execute entries", "store entries", "entries^2"),
-    "baco_fifo": (
-        *("1", "dim", "tiles", "dma bits", "slice", "dma bytes", "dma requests"),
-        *("load queue", "execute queue", "store queue", "WS only", "OS only", "first_layer", *_MVIN_TERMS),
-    ),
-    "baco_scale": (*_MVIN_TERMS, "accumulator_scale", "accumulator_scale lanes"),
-    "baco_load": ("1", "dim", "dma bits", "dma bytes", "mvin_scale", "mvin_scale_acc", "first_layer"),
-    "baco_load_scale": ("1", "dim", *_MVIN_TERMS),
-    "baco_load_rows": ("1", "dim", "dma bits", "dma bytes"),
-    "baco_aligner": ("1", "dim", "dma bits", "dma bits log", "slice"),
-    "baco_dma_read": ("1", "dim", "dma bits", "dma bytes", "dma requests"),
-    "baco_pixel_repeat": ("first_layer", "first_layer dim"),
-    "baco_store": ("1", "dim", "dma bits", "slice", "max_pool", "activations"),
-    "baco_store_convert": (
-        *("1", "dim", "dma bits", "lanes", "slice", "accumulator_scale", "accumulator_scale lanes"),
-        *("max_pool", "max_pool dim", "max_pool lanes", "read_small_width", "read_full_width"),
-    ),
-    "baco_store_packer": ("1", "dma bits", "dma bits log", "slice", "counters built"),
-    "baco_execute": (
-        *("1", "dim", "tiles", "dim psum", "WS only", "OS only", "preload_d", "activations"),
-        *("write_to_scratchpad", "write_to_scratchpad dim"),
-    ),
-    "baco_operands": (
-        *("1", "first_layer", "max_pool", "WS only", "OS only", "preload_d"),
-        *("read_small_width", "read_full_width", "write_to_scratchpad"),
-    ),
-    "baco_in_place": ("write_to_scratchpad",),
-    "baco_loop_ws": ("loop_ws", "loop_ws dim"),
-    "baco_loop_conv": (
-        *("loop_conv", "loop_conv dim", "loop_conv training_convs", "loop_conv depthwise_convs"),
-        *("loop_conv first_layer", "loop_conv max_pool"),
-    ),
-}
-OTHER_TERMS = ("1", "dim")
+#: Values that random accelerators choose from, that every parameter is changed to by itself, and features changed at two sides.
+CHOICES, CHANGES, LANE_FEATURES = _DATA["choices"], _DATA["changes"], _DATA["lane_features"]
+#: Terms that the counts of a module depend on. What is not named has `OTHER_TERMS`, or those of the last entry that its name
+#: starts with.
+MODULE_TERMS: dict[str, list[str]] = _DATA["module_terms"]
+OTHER_TERMS = ["1", "dim"]
 
 
 @dataclass(frozen=True)
@@ -341,7 +256,7 @@ def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> 
     )
 
 
-def _terms_of(module: str) -> tuple[str, ...]:
+def _terms_of(module: str) -> list[str]:
     starts = [name for name in MODULE_TERMS if module.startswith(name)]
     return MODULE_TERMS[max(starts, key=len)] if starts else OTHER_TERMS
 
@@ -357,13 +272,7 @@ def errors(
 
 
 def _statistics(found: dict[str, Floats]) -> dict[str, dict[str, float]]:
-    return {
-        quantity: {
-            "mean_percent": round(100 * float(e.mean()), 2),
-            "max_percent": round(100 * float(e.max()), 2),
-        }
-        for quantity, e in found.items()
-    }
+    return {quantity: percent_errors(errors) for quantity, errors in found.items()}
 
 
 def _count(accelerator: Accelerator) -> tuple[ModuleCounts, str]:

@@ -1,14 +1,10 @@
-"""Operators without a rule of their own on the RTL: cycles against the pass-granularity bound, and how well matchings are ranked.
-
-`baco bench intrinsics --out results` writes intrinsics.json and intrinsics.md.
-"""
+"""Operators without a rule of their own on the RTL: cycles against the pass-granularity bound, and how well matchings are ranked."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +14,9 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.cycle_bound import pass_cycles
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, page_of, silent, table
 from baco.bench.intrinsics.operators import KINDS, Kind
 from baco.common.errors import InfeasibleError
-from baco.common.files import atomic_write, output_folder
 from baco.compiler.abstraction import gemmini, matchings
 from baco.compiler.mapping.contraction_text import tensor_shapes
 from baco.compiler.network.contraction_choice import (
@@ -36,20 +32,9 @@ from baco.compiler.network.tensor_program import TensorProgram
 from baco.compiler.network.views import View
 from baco.sim.network.run import run_network
 
-__all__ = [
-    "bench_intrinsics",
-    "intrinsics_page",
-    "joined",
-    "kinds_table",
-    "least_cycles",
-    "measured",
-    "measured_together",
-    "program_of",
-    "ranking",
-]
+__all__ = ["joined", "measured_together", "page", "program_of", "run"]
 
 MACHINE = "gemmini-transformer"
-Say = Callable[[str], None]
 #: Small layers whose matchings are all measured: their extents, by kind.
 RANKED: Sequence[tuple[str, Mapping[str, int]]] = (
     ("C2D", {"n": 2, "p": 4, "q": 4, "k": 16, "c": 16}),
@@ -69,24 +54,6 @@ def program_of(kind: Kind, sizes: Mapping[str, int] | None = None) -> TensorProg
         for name, make in kind.constants.items()
     }
     return TensorProgram(contraction, constants, shapes, scale=2.0**-8)
-
-
-def measured(
-    program: TensorProgram, choice: ContractionChoice, accelerator: Accelerator, engine: str = "rtl"
-) -> int:
-    """Cycles from the first step to the last. Raises ArithmeticError where a result differs from the definition's."""
-    random = np.random.default_rng(2)
-    data = {
-        view.value: random.integers(-128, 128, view.shape, dtype=np.int8)
-        for view in choice.network.inputs.values()
-    }
-    expected = reference(choice.network, data)
-    expected[program.contraction.output.operand] = program.result(data)
-    built = compile_network(choice.network, accelerator, data=data, reference=expected, check=True)
-    run = run_network(built, expected, engine)
-    if run.wrong or run.result.exit_code != 0:
-        raise ArithmeticError(f"{program.contraction} by '{choice.matching}' is wrong")
-    return sum(one.cycles for one in run.steps)
 
 
 def joined(networks: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
@@ -123,7 +90,7 @@ def measured_together(
     accelerator: Accelerator,
     engine: str = "rtl",
 ) -> list[int]:
-    """Cycles of the steps of every choice, all in one program. Raises ArithmeticError as `measured`."""
+    """Cycles of the steps of every choice, all in one program. Raises ArithmeticError where a result differs from the definition's."""
     network = joined([one.network for one in choices])
     random = np.random.default_rng(2)
     data = {
@@ -166,13 +133,13 @@ def least_cycles(program: TensorProgram, accelerator: Accelerator) -> float:
     return max(float(passes), sum(sizes.values()) / accelerator.dram_bytes_per_cycle)
 
 
-def kinds_table(accelerator: Accelerator, say: Say = lambda _: None) -> list[dict[str, Any]]:
+def kinds_table(accelerator: Accelerator, say: Say = silent) -> list[dict[str, Any]]:
     """Every kind by its chosen matching: predicted and measured cycles, and the bound."""
     rows = []
     for kind in KINDS.values():
         program = program_of(kind)
         choice = choose_matching(program, accelerator)
-        cycles = measured(program, choice, accelerator)
+        (cycles,) = measured_together(program, [choice], accelerator)
         least = least_cycles(program, accelerator)
         rows.append(
             {
@@ -192,7 +159,7 @@ def kinds_table(accelerator: Accelerator, say: Say = lambda _: None) -> list[dic
     return rows
 
 
-def ranking(accelerator: Accelerator, most: int = 49, say: Say = lambda _: None) -> list[dict[str, Any]]:
+def ranking(accelerator: Accelerator, most: int = 49, say: Say = silent) -> list[dict[str, Any]]:
     """Predicted and measured cycles of the matchings of small layers: how many pairs are in the same order, and how many of
     the fastest 40% are among those that are predicted to be."""
     rows = []
@@ -243,12 +210,8 @@ def _recall(predicted: Sequence[float], cycles: Sequence[float]) -> float:
     return sum(predicted[at] <= last for at in fastest) / count
 
 
-def bench_intrinsics(
-    accelerator: str = MACHINE,
-    *,
-    kinds_only: bool = False,
-    out: Path = Path("baco-bench"),
-    say: Say = lambda _: None,
+def run(
+    accelerator: str = MACHINE, *, kinds_only: bool = False, out: Path = FOLDER, say: Say = silent
 ) -> dict[str, Any]:
     """Operators without a rule of their own on the RTL: cycles against a bound, and how well matchings are ranked.
 
@@ -257,48 +220,52 @@ def bench_intrinsics(
         kinds_only: leave out the ranking of all matchings of small layers.
         out: folder for intrinsics.md and intrinsics.json.
     """
-    folder, machine = output_folder(out), load_accelerator(accelerator)
+    files, machine = ResultFiles(out, "intrinsics", page), load_accelerator(accelerator)
     result = {
         "accelerator": machine.name,
         "kinds": kinds_table(machine, say),
         "ranking": [] if kinds_only else ranking(machine, say=say),
     }
-    atomic_write(folder / "intrinsics.json", json.dumps(result, indent=1) + "\n")
-    atomic_write(folder / "intrinsics.md", intrinsics_page(result))
+    files.keep(result)
     return result
 
 
-def intrinsics_page(result: Mapping[str, Any]) -> str:
-    """The page."""
-    rows, ranked, machine = result["kinds"], result["ranking"], result["accelerator"]
-    lines = [
-        "# Operators without a rule of their own",
-        "",
-        f"Fifteen kinds of operators (AMOS, ISCA 2022) on `{machine}`, each compiled by the matching that is predicted to be"
-        " fastest and measured on the RTL, every element compared with the definition. Bound: passes of the best matching,"
+def page(result: Mapping[str, Any]) -> str:
+    """Cycles of every kind against its bound, and how matchings are ranked."""
+    kinds = table(
+        result["kinds"],
+        {
+            "kind": lambda row: f"{row['kind']}, {row['what']}",
+            "matchings (strict / full)": lambda row: f"{row['strict']} / {row['full']}",
+            "chosen": lambda row: f"`{row['matching']}`",
+            "predicted": lambda row: f"{row['predicted']:,}",
+            "cycles": lambda row: f"{row['cycles']:,}",
+            "bound": lambda row: f"{row['bound']:,}",
+            "ratio": lambda row: f"{row['ratio']:.2f}",
+        },
+    )
+    ranked = table(
+        result["ranking"],
+        {
+            "layer": lambda row: " ".join(
+                [row["kind"], *(f"{n}={size}" for n, size in row["sizes"].items())]
+            ),
+            "matchings": lambda row: row["matchings"],
+            "pairs": lambda row: f"{row['pairs']:.3f}",
+            "recall": lambda row: f"{row['recall']:.3f}",
+            "model: pairs": lambda row: f"{row['model_pairs']:.3f}",
+            "model: recall": lambda row: f"{row['model_recall']:.3f}",
+        },
+    )
+    return page_of(
+        "Operators without a rule of their own",
+        f"Fifteen kinds of operators (AMOS, ISCA 2022) on `{result['accelerator']}`, each compiled by the matching that is predicted"
+        " to be fastest and measured on the RTL, every element compared with the definition. Bound: passes of the best matching,"
         " every byte once (`bench/intrinsics/run.py`).",
-        "",
-        "| kind | matchings (strict / full) | chosen | predicted | cycles | bound | ratio |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        lines.append(
-            f"| {row['kind']}, {row['what']} | {row['strict']} / {row['full']} | `{row['matching']}` |"
-            f" {row['predicted']:,} | {row['cycles']:,} | {row['bound']:,} | {row['ratio']:.2f} |"
-        )
-    if ranked:
-        lines += [
-            "",
-            "All matchings of small layers, measured: share of pairs in the right order, and of the fastest 40% that are among"
-            " the 40% predicted to be fastest; by the prediction of whole programs, and by AMOS's model without copies.",
-            "",
-            "| layer | matchings | pairs | recall | model: pairs | recall |",
-            "|---|---|---|---|---|---|",
-        ]
-        for row in ranked:
-            sizes = " ".join(f"{name}={size}" for name, size in row["sizes"].items())
-            lines.append(
-                f"| {row['kind']} {sizes} | {row['matchings']} | {row['pairs']:.3f} | {row['recall']:.3f} |"
-                f" {row['model_pairs']:.3f} | {row['model_recall']:.3f} |"
-            )
-    return "\n".join([*lines, ""])
+        kinds,
+        "All matchings of small layers, measured: share of pairs in the right order, and of the fastest 40% that are among"
+        " the 40% predicted to be fastest; by the prediction of whole programs, and by AMOS's model without copies.\n\n"
+        + ranked
+        if result["ranking"]
+        else "",
+    )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.bench.experiment import Say, silent, table
+from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.learned.measured_set import MeasuredSet, joined, measured_set
 from baco.bench.learned.scores import Scores, grouped_folds, scores
 from baco.bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, train
@@ -107,9 +107,7 @@ def evaluate_set(
         raise InputError("no weights come with this copy", hint="make some: baco model train")
     dataset = read_dataset(name)
     plain, full = (measured_set(dataset, programs=programs) for programs in (False, True))
-    pairs = zip(dataset.problems, dataset.accelerators, strict=True)
-    macs = np.array([problem.macs / one.dim**2 for problem, one in pairs])
-    predictors = {"MACs / dim²": macs, "analytical": plain.predicted}
+    predictors = {"MACs / dim²": dataset.mac_cycles, "analytical": plain.predicted}
     if timed:
         predictors["timed model of the compiled programs"] = _timed_cycles(dataset, say)
     covered: dict[str, dict[str, float]] = {}

@@ -15,7 +15,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from baco.bench.experiment import FOLDER, ResultFiles, Say, over_seeds, page_of, silent, table
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, each, over_seeds, page_of, silent, table
 from baco.bench.learned.measured_set import measured_set
 from baco.bench.learned.trees import grow
 from baco.bench.sets.dataset import read_dataset
@@ -174,20 +174,21 @@ def run(
 def page(found: dict[str, Any]) -> str:
     """Percent of the best schedule's speed, means over spaces and seeds, and the range of the seeds."""
     heads = {"alone": "{} trials", "together": "{} in all"}
-    columns = {
-        text.format(number): (
-            lambda method, kind=kind, number=number: over_seeds(
-                [100 * one for one in found[kind][method][number]], ".1f"
-            )
-        )
+    titles = {
+        text.format(number): (kind, number)
         for kind, text in heads.items()
         for number in next(iter(found[kind].values()))
     }
+
+    def cell(key: tuple[str, str], method: str) -> str:
+        kind, number = key
+        return over_seeds([100 * one for one in found[kind][method][number]], ".1f")
+
     return page_of(
         "Tuning with few measurements",
         "Percent of the speed of a space's best schedule that is reached, in cycles of the RTL; the mean over spaces, and the range of\n"
         f"that mean over the seeds. Alone: {found['spaces']} operators with 20 schedules each. Together: the operators of each of\n"
         f"{found['accelerators']} accelerators (13 operators, 260 schedules), trials of all in turn, one model for all.",
-        table(found["alone"], {"": str, **columns}),
+        table(found["alone"], {"": str, **each(titles, cell)}),
         "`baco bench guided --out results` makes this page.",
     )

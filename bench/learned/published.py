@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.bench.experiment import Say, silent
+from baco.bench.harness.experiment import Say, silent
 from baco.bench.learned.laws import ResourceLaw, fit_law
 from baco.bench.learned.published_counts import (
     CONVOLUTION,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from annotated_types import Interval
 from pydantic import PositiveInt
 
-from baco.bench.experiment import Say, silent
+from baco.bench.harness.experiment import Say, silent
 from baco.bench.learned.evaluate import (
     SPLITS,
     ResidualScores,

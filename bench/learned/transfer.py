@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.bench.experiment import Say, silent, table
 from baco.bench.fit.original import fit_profile, predict
+from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.learned.measured_set import MeasuredSet, measured_set
 from baco.bench.learned.process import GaussianProcess, standardised
 from baco.bench.learned.published import measured_cycles

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
+from baco.bench.harness.experiment import Say, silent
 from baco.bench.learned.scores import scores
 from baco.bench.sets.dataset import Dataset
 from baco.common.portable import Floats
 from baco.exploration.cost.layers import layer_costs
 from baco.exploration.cost.predicted import by_instructions
 
-Note = Callable[[str], None]
 ALL = "all"
 
 
@@ -41,16 +41,16 @@ class AccuracyRow:
     bias_percent: float
 
 
-def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, dict[str, Floats]]:
+def predictions(data: Dataset, say: Say = silent) -> dict[str, dict[str, Floats]]:
     """What every model predicts of every row, (rows,), by quantity and model: cycles, and energy in pJ.
 
     The instruction-aware model knows schedules as they were run.
     """
-    macs = np.array([p.macs / a.dim**2 for p, a in zip(data.problems, data.accelerators, strict=True)])
     found = {
-        "cycles": {"macs": macs, "reference": np.zeros(len(data)), "instruction": np.zeros(len(data))},
-        "energy": {"reference": np.zeros(len(data)), "instruction": np.zeros(len(data))},
+        quantity: {model: np.zeros(len(data)) for model in ("reference", "instruction")}
+        for quantity in ("cycles", "energy")
     }
+    found["cycles"] = {"macs": data.mac_cycles, **found["cycles"]}
     order = sorted(range(len(data)), key=lambda i: data.rows[i].accelerator)
     for name, members in groupby(order, key=lambda i: data.rows[i].accelerator):
         index = list(members)
@@ -69,7 +69,7 @@ def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, dict[st
         for model, ones in costs.items():
             found["cycles"][model][index] = [one.latency_cycles for one in ones]
             found["energy"][model][index] = [one.energy_pj for one in ones]
-        note(f"accuracy: {len(index):,} rows of {name}")
+        say(f"accuracy: {len(index):,} rows of {name}")
     return found
 
 
@@ -83,18 +83,10 @@ def score_table(
         for stratum in (ALL, *dict.fromkeys(strata)):
             keep = np.ones(len(labels), dtype=bool) if stratum == ALL else labels == stratum
             found = scores(values[keep], measured[keep])
+            correlation = log_correlation(values[keep], measured[keep])
+            errors = (found.mean_percent, found.median_percent, found.bias_percent)
             rows.append(
-                AccuracyRow(
-                    quantity,
-                    model,
-                    stratum,
-                    found.rows,
-                    found.spearman,
-                    log_correlation(values[keep], measured[keep]),
-                    found.mean_percent,
-                    found.median_percent,
-                    found.bias_percent,
-                )
+                AccuracyRow(quantity, model, stratum, found.rows, found.spearman, correlation, *errors)
             )
     return rows
 

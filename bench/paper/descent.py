@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from baco.bench.harness.experiment import Say, geometric_mean, silent
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
 from baco.bench.runs import RunKey, SearchRun
-from baco.bench.search import geometric_mean, run_all
+from baco.bench.search import run_all
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
@@ -33,8 +34,6 @@ SEEDS = 3
 CASES = 4
 OURS, NEAREST, PUBLISHED, COUNTED = "gradient", "dosa-nearest", "dosa-published", "dosa"
 _COLUMNS = ("R", "S", "P", "Q", "C", "K", "N")
-
-Note = Callable[[str], None]
 
 
 class NearestDosaSampler(PublishedDosaSampler):
@@ -87,7 +86,7 @@ def run_descent(
     seeds: int = SEEDS,
     cases: int = CASES,
     engine: ExecutorChoice = HERE,
-    note: Note = lambda _: None,
+    say: Say = silent,
 ) -> list[DescentRow]:
     """Every network and some operators of each kind with all four searchers; finished runs are kept in `out`.
 
@@ -104,7 +103,7 @@ def run_descent(
         # what is random in a search for one operator averages out over operators
         for seed in range(seeds if name in networks else 1)
     ]
-    runs = run_all(keys, output_folder(out, "runs"), engine, lambda line: note(f"descent: {line}"), _make)
+    runs = run_all(keys, output_folder(out, "runs"), engine, lambda line: say(f"descent: {line}"), _make)
     rows = []
     for kind, members in _by_kind(workloads).items():
         if kind == "network":

@@ -19,9 +19,10 @@ Each is judged by the same cost model, whatever chose it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from baco.bench.harness.experiment import Say, silent
 from baco.bench.importance import EvenSearch
 from baco.bench.paper.cache import Json, RecordCache
 from baco.bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
@@ -53,8 +54,6 @@ SEARCHED_STAGES, BESIDE = ("analytical", "importance"), "reference"
 #: Designs of the network table: Gemmini's machine and tiling, that machine with searched mappings, and everything.
 NETWORK_DESIGNS = ("gemmini-default", "gemmini-best", "baco")
 
-Note = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class NetworkLayers:
@@ -69,6 +68,11 @@ class NetworkLayers:
         """By the name that `--network` takes. Raises InputError."""
         workload = Workload.of([load_network(name)])
         return cls(name, workload.tasks, layers_of_tasks(workload.tasks, workload))
+
+    @property
+    def texts(self) -> list[str]:
+        """Problems and counts, for keys."""
+        return [f"{task.problem} x{task.count:g}" for task in self.tasks]
 
     def model(self, name: CostModelName, space: DesignSpace) -> CostModel:
         """A cost model for the network's layers in a space."""
@@ -192,7 +196,7 @@ def predicted(design: Design, tasks: Sequence[Task]) -> SystemCost:
             raise BacoError(f"{design.name}: no prediction of {task.name}: {layer.reason}")
         energy += task.count * layer.predicted_energy_pj
         latency += task.count * layer.predicted_cycles
-    return SystemCost(energy, latency, design.accelerator.name)
+    return SystemCost(energy, latency, machine_name(design))
 
 
 def cached_design(
@@ -201,7 +205,7 @@ def cached_design(
     """`make_design`, kept."""
     subject: Json = {
         "network": network.name,
-        "tasks": [f"{task.problem} x{task.count:g}" for task in network.tasks],
+        "tasks": network.texts,
         "design": what,
         "model": model,
         "samples": samples,
@@ -217,7 +221,7 @@ def measured(
     design: Design,
     store: MeasurementStore,
     engine: ExecutorChoice,
-    note: Note = lambda _: None,
+    say: Say = silent,
 ) -> Design:
     """A design with every layer measured on the RTL; what the store has is not measured again."""
     jobs = design.jobs()
@@ -226,7 +230,7 @@ def measured(
             executor,
             list(jobs.values()),
             store,
-            lambda done, total, _: note(f"{design.name}: {done} of {total} layers measured"),
+            lambda done, total, _: say(f"{design.name}: {done} of {total} layers measured"),
         )
     return design.with_measurements(dict(zip(jobs, found, strict=True)))
 

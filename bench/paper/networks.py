@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from baco.bench.harness.experiment import Say, silent
 from baco.bench.paper import systems
-from baco.bench.paper.cache import RecordCache
+from baco.bench.paper.cache import Json, RecordCache
 from baco.bench.paper.designs import (
     BESIDE,
     NETWORK_DESIGNS,
@@ -27,7 +29,6 @@ from baco.bench.paper.systems import (
     SystemCost,
     evaluate_system,
 )
-from baco.bench.search import geometric_mean
 from baco.common.errors import BacoError, InputError, Location
 from baco.exploration.candidate import CostModelName
 from baco.exploration.executors.executor_choice import ExecutorChoice
@@ -44,8 +45,6 @@ FREE_NETWORKS = ("resnet50", "bert_base", "deepbench_face")
 ABLATION_NETWORK = "resnet50"
 #: Budgets of the ablation's searches: the published table has one, but importance is a matter of getting there sooner.
 ABLATION_SAMPLES, ABLATION_SEEDS = (100, 500, 2000), 5
-
-Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def run_networks(
     samples: int = SAMPLES,
     measuring: Measuring | None = None,
     studies: Sequence[Path] = (),
-    note: Note = lambda _: None,
+    say: Say = silent,
 ) -> list[NetworkRow]:
     """Every system on every network by the reference model; Gemmini's machine and ours by the other models too.
 
@@ -132,64 +131,42 @@ def run_networks(
         samples: budget of searches in design points.
         measuring: also measure the designs of the last of `models` on the RTL.
         studies: validated studies whose measured designs join the table.
-        note: told what is finished.
     """
     rows: list[NetworkRow] = []
     validated = [row for folder in studies for row in rows_of_study(folder)]
     for name in networks:
         network = NetworkLayers.load(name)
         if "reference" in models:
-            rows += _by_reference(cache, network, samples, note)
+            rows += _by_reference(cache, network, samples, say)
         if "instruction" in models:
-            rows += _by_design(cache, network, "instruction", samples, note)
+            rows += _by_design(cache, network, "instruction", samples, say)
         if measuring is not None and name in measuring.networks:
-            rows += _measured(cache, network, models[-1], samples, measuring, note)
+            rows += _measured(cache, network, models[-1], samples, measuring, say)
     return rows + validated
 
 
-def _by_reference(cache: RecordCache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
+def _by_reference(cache: RecordCache, network: NetworkLayers, samples: int, say: Say) -> list[NetworkRow]:
     found: dict[str, SystemCost] = {}
     for system in (*EQUAL_AREA, *(FREE if network.name in FREE_NETWORKS else ())):
-        subject = {
-            "network": network.name,
-            "tasks": [f"{task.problem} x{task.count:g}" for task in network.tasks],
-            "system": system,
-            "samples": samples,
-        }
-        record = cache.get(
-            subject,
-            systems.__name__,
-            lambda system=system: evaluate_system(  # type: ignore[misc]
-                system, network.tasks, network.layers, samples=samples
-            ).to_dict(),
-        )
-        found[system] = SystemCost(**record)
-        note(f"{network.name}, reference model: {system} {found[system].edp:.4g} µJ·cycles")
-    return [
-        _row(
-            network.name,
-            system,
-            "reference",
-            "predicted",
-            cost,
-            found["baco-free" if system in FREE else "baco"],
-        )
-        for system, cost in found.items()
-    ]
+        subject = {"network": network.name, "tasks": network.texts, "system": system, "samples": samples}
+
+        def evaluated(system: str = system) -> Json:
+            return evaluate_system(system, network.tasks, network.layers, samples=samples).to_dict()
+
+        found[system] = SystemCost(**cache.get(subject, systems.__name__, evaluated))
+        say(f"{network.name}, reference model: {system} {found[system].edp:.4g} µJ·cycles")
+    return _rows(network.name, "reference", "predicted", found)
 
 
 def _by_design(
-    cache: RecordCache, network: NetworkLayers, model: CostModelName, samples: int, note: Note
+    cache: RecordCache, network: NetworkLayers, model: CostModelName, samples: int, say: Say
 ) -> list[NetworkRow]:
     found = {}
     for system in NETWORK_DESIGNS:
         design = cached_design(cache, network, system, model, samples)
-        cost = predicted(design, network.tasks)
-        found[system] = SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
-        note(f"{network.name}, {model} model: {system} {cost.edp:.4g} µJ·cycles")
-    return [
-        _row(network.name, system, model, "predicted", cost, found["baco"]) for system, cost in found.items()
-    ]
+        found[system] = predicted(design, network.tasks)
+        say(f"{network.name}, {model} model: {system} {found[system].edp:.4g} µJ·cycles")
+    return _rows(network.name, model, "predicted", found)
 
 
 def _measured(
@@ -198,23 +175,25 @@ def _measured(
     model: CostModelName,
     samples: int,
     measuring: Measuring,
-    note: Note,
+    say: Say,
 ) -> list[NetworkRow]:
     found: dict[str, SystemCost] = {}
     with MeasurementStore(measuring.store) as store:
         for system in NETWORK_DESIGNS:
-            design = cached_design(cache, network, system, model, samples)
-            result = measured(design, store, measuring.engine, note)
-            if result.measured is None:
-                note(f"{network.name}: {system} could not be measured: {result.status}")
-                continue
-            found[system] = SystemCost(
-                result.measured.energy_pj, result.measured.latency_cycles, machine_name(design)
+            design = measured(
+                cached_design(cache, network, system, model, samples), store, measuring.engine, say
             )
-    return [
-        _row(network.name, system, "rtl", "measured", cost, found.get("baco"))
-        for system, cost in found.items()
-    ]
+            if design.measured is None:
+                say(f"{network.name}: {system} could not be measured: {design.status}")
+            else:
+                found[system] = _measured_cost(design)
+    return _rows(network.name, "rtl", "measured", found)
+
+
+def _measured_cost(design: Design) -> SystemCost:
+    assert design.measured is not None
+    cost = design.measured
+    return SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
 
 
 #: Designs of a validated study by what the table calls them.
@@ -236,31 +215,38 @@ def rows_of_study(folder: Path) -> list[NetworkRow]:
     for one in designs:
         system = _ROLES.get(one.role, "baco" if one is best else "")
         if system and one.measured is not None:
-            found[system] = SystemCost(one.measured.energy_pj, one.measured.latency_cycles, machine_name(one))
+            found[system] = _measured_cost(one)
     if not found:
         raise InputError(
             "this study has no measured designs",
             location=Location(str(folder)),
             hint="measure some: baco validate STUDY --baseline",
         )
-    return [_row(name, system, "rtl", "measured", cost, found.get("baco")) for system, cost in found.items()]
+    return _rows(name, "rtl", "measured", found)
 
 
-def _row(
-    network: str, system: str, model: str, source: str, cost: SystemCost, base: SystemCost | None
-) -> NetworkRow:
-    return NetworkRow(
-        network,
-        system,
-        model,
-        source,
-        cost.accelerator,
-        cost.energy_pj * 1e-6,
-        cost.latency_cycles,
-        cost.edp,
-        None if base is None else cost.edp / base.edp,
-        None if cost.bound_edp is None else cost.edp / cost.bound_edp - 1,
-    )
+def _rows(network: str, model: str, source: str, found: dict[str, SystemCost]) -> list[NetworkRow]:
+    rows = []
+    for system, cost in found.items():
+        base = found.get("baco-free" if system in FREE else "baco")
+        ratio = None if base is None else cost.edp / base.edp
+        gap = None if cost.bound_edp is None else cost.edp / cost.bound_edp - 1
+        energy = cost.energy_pj * 1e-6
+        rows.append(
+            NetworkRow(
+                network,
+                system,
+                model,
+                source,
+                cost.accelerator,
+                energy,
+                cost.latency_cycles,
+                cost.edp,
+                ratio,
+                gap,
+            )
+        )
+    return rows
 
 
 #: What one stage reached with a budget (0 where nothing is searched), seed by seed.
@@ -275,7 +261,7 @@ def run_ablation(
     samples: Sequence[int] = ABLATION_SAMPLES,
     seeds: int = ABLATION_SEEDS,
     measuring: Measuring | None = None,
-    note: Note = lambda _: None,
+    say: Say = silent,
 ) -> list[AblationRow]:
     """The stages of `baco.bench.paper.designs`, judged by a model; its designs also measured.
 
@@ -288,16 +274,15 @@ def run_ablation(
             design = _stage_design(cache, layers, stage, model, budget, seed)
             cost = predicted(design, layers.tasks)
         except BacoError as error:
-            note(f"ablation: {stage} left out: {error.message}")
+            say(f"ablation: {stage} left out: {error.message}")
             continue
-        one = SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
-        found.setdefault((stage, budget), []).append(one)
-        note(
-            f"ablation: {stage}, {budget} samples, seed {seed}: {cost.edp:.4g} µJ·cycles on {one.accelerator}"
+        found.setdefault((stage, budget), []).append(cost)
+        say(
+            f"ablation: {stage}, {budget} samples, seed {seed}: {cost.edp:.4g} µJ·cycles on {cost.accelerator}"
         )
     rows = ablation_rows(found, model, "predicted")
     if measuring is not None:
-        measured_stages = _measured_stages(cache, layers, model, samples, seeds, measuring, note)
+        measured_stages = _measured_stages(cache, layers, model, samples, seeds, measuring, say)
         rows += ablation_rows(measured_stages, "rtl", "measured")
     return rows
 
@@ -331,19 +316,15 @@ def _measured_stages(
     samples: Sequence[int],
     seeds: int,
     measuring: Measuring,
-    note: Note,
+    say: Say,
 ) -> Stages:
     found: Stages = {}
     with MeasurementStore(measuring.store) as store:
         for stage, budget, seed in _ablation_runs(samples, seeds):
             design = _stage_design(cache, layers, stage, model, budget, seed)
-            result = measured(design, store, measuring.engine, note)
+            result = measured(design, store, measuring.engine, say)
             if result.measured is not None:
-                found.setdefault((stage, budget), []).append(
-                    SystemCost(
-                        result.measured.energy_pj, result.measured.latency_cycles, machine_name(design)
-                    )
-                )
+                found.setdefault((stage, budget), []).append(_measured_cost(result))
     return found
 
 
@@ -355,12 +336,8 @@ def ablation_rows(found: Stages, model: str, source: str) -> list[AblationRow]:
     rows = []
     for (stage, budget), costs in found.items():
         energy, cycles, edp = (
-            geometric_mean(values) or 0.0
-            for values in (
-                [c.energy_pj * 1e-6 for c in costs],
-                [c.latency_cycles for c in costs],
-                [c.edp for c in costs],
-            )
+            statistics.geometric_mean(values)
+            for values in zip(*((c.energy_pj * 1e-6, c.latency_cycles, c.edp) for c in costs), strict=True)
         )
         names = [c.accelerator for c in costs]
         rows.append(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from baco.bench.harness.experiment import Say, geometric_mean, silent
 from baco.bench.paper import systems
 from baco.bench.paper.cache import RecordCache
 from baco.bench.paper.published import OPERATOR_RATIOS
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
 from baco.bench.paper.systems import EQUAL_AREA, FREE, SAMPLES, SYSTEMS, SystemCost, evaluate_system
-from baco.bench.search import geometric_mean
 from baco.common.table import csv_text
 from baco.workloads.network import Task
 
@@ -19,8 +18,6 @@ from baco.workloads.network import Task
 FREE_CASES = 6
 #: The published comparison calls the systems so; the free space is that of its searches.
 _PUBLISHED = {"dosa-free": "dosa"}
-
-Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def run_operators(
     per_kind: int | None = None,
     free_cases: int = FREE_CASES,
     samples: int = SAMPLES,
-    note: Note = lambda _: None,
+    say: Say = silent,
 ) -> list[Case]:
     """Every system on the shapes that the published table counts.
 
@@ -70,7 +67,6 @@ def run_operators(
         per_kind: so many shapes of each kind at most, spread evenly over the list.
         free_cases: shapes of each kind searched in the free space, spread evenly over the list.
         samples: budget of searches.
-        note: told now and then how far it is.
     """
     shapes = [shape for shape in read_shapes() if shape.table]
     if per_kind is not None:
@@ -88,7 +84,7 @@ def run_operators(
             for system in these:
                 found[i][system] = _found(cache, system, shapes[i], samples)
             if done % 20 == 0 or done == len(chosen):
-                note(f"operators, {title}: {done} of {len(chosen)} shapes")
+                say(f"operators, {title}: {done} of {len(chosen)} shapes")
     return [Case(shape, costs) for shape, costs in zip(shapes, found, strict=True)]
 
 
@@ -153,8 +149,3 @@ def cases_csv(cases: Sequence[Case]) -> str:
             numbers = (f"{v:.6g}" for v in (cost.energy_pj * 1e-6, cost.latency_cycles, cost.edp))
             rows.append([case.shape.kind, *bounds, system, cost.accelerator, *numbers, "predicted"])
     return csv_text(rows)
-
-
-def to_json(rows: Sequence[OperatorRow]) -> list[dict[str, Any]]:
-    """Plain JSON."""
-    return [{**vars(row), "source": "predicted"} for row in rows]

@@ -3,9 +3,9 @@ of its units in time where that takes too long."""
 
 from __future__ import annotations
 
-import json
+import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -15,23 +15,19 @@ from pydantic import PositiveInt
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.cycle_bound import bound
-from baco.bench.experiment import check_names
+from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
-from baco.bench.search import geometric_mean
-from baco.bench.sets.collect import store_path
-from baco.common.errors import BacoError, InfeasibleError
-from baco.common.files import atomic_write, output_folder
+from baco.bench.tilings import Measure, default_paths, kept_measurements, measuring
+from baco.common.errors import InfeasibleError
 from baco.compiler.choice.choose import choices
-from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.schedules.text import schedule_text
-from baco.exploration.measure.layer import measure_layer
-from baco.exploration.measure.store import MeasurementStore, measurement_key
+from baco.exploration.measure.measurement import Measurement
 from baco.sim.engines.base import CycleEngine
 
-__all__ = ["DefaultsBench", "MeasuredOperator", "bench_defaults", "defaults_page"]
+__all__ = ["DefaultsBench", "MeasuredOperator", "page", "run"]
 
 #: Slower than the default by more than this is told one by one.
 _WORSE = 1.01
@@ -95,19 +91,16 @@ class DefaultsBench:
     without: list[str] = field(default_factory=list)
 
 
-Say = Callable[[str], None]
-
-
-def bench_defaults(
+def run(
     *,
     accelerator: str = "gemmini-default",
     kinds: Sequence[str] = KINDS,
     limit: Annotated[float, Interval(ge=1)] = 600_000.0,
     timed: Annotated[float, Interval(ge=0)] = 20_000_000.0,
     every: PositiveInt = 1,
-    out: Path = Path("baco-bench"),
+    out: Path = FOLDER,
     store: Path | None = None,
-    say: Say = lambda _: None,
+    say: Say = silent,
 ) -> DefaultsBench:
     """The compiler's choice against Gemmini's default tilings, for the published operators: on the RTL, long ones by its timed model.
 
@@ -125,134 +118,104 @@ def bench_defaults(
     Raises InputError for another kind, BacoError where a program is wrong.
     """
     check_names(kinds, KINDS, "kind of operator", "kind")
-    folder, machine = output_folder(out), load_accelerator(accelerator)
+    files, machine = ResultFiles(out, "defaults", page), load_accelerator(accelerator)
     result = DefaultsBench(machine.name, limit, timed, every)
     selected: list[tuple[Shape, Schedule, CycleEngine]] = []
     for kind in kinds:
         own = [one for one in read_shapes() if one.table and one.kind == kind]
         result.total[kind] = len(own)
-        chosen = []
-        for shape in own[::every]:
-            best = choices(Layer(shape.problem), machine)[0]
-            if best.cycles <= max(limit, timed):
-                chosen.append((best.cycles, shape, best.schedule))
-        chosen.sort(key=lambda one: (one[0], str(one[1].problem)))
-        selected += [
-            (shape, schedule, "rtl" if cycles <= limit else "timed") for cycles, shape, schedule in chosen
-        ]
+        best = [(choices(Layer(shape.problem), machine)[0], shape) for shape in own[::every]]
+        chosen = [one for one in best if one[0].cycles <= max(limit, timed)]
+        chosen.sort(key=lambda one: (one[0].cycles, str(one[1].problem)))
+        selected += [(s, one.schedule, "rtl" if one.cycles <= limit else "timed") for one, s in chosen]
         say(f"{kind}: {len(chosen)} of {len(own)} operators")
-    with MeasurementStore(store or store_path()) as measurements:
+    with kept_measurements(store) as kept:
         for number, (shape, schedule, engine) in enumerate(selected, 1):
-            found = _measure(shape, schedule, machine, engine, measurements)
+            found = _measure(shape, schedule, machine, engine, measuring(machine, kept, engine))
             if found is None:
                 result.without.append(f"{shape.kind} {shape.problem}")
             else:
                 result.operators.append(found)
             if number % 20 == 0 or number == len(selected):
                 say(f"{number} of {len(selected)} operators measured")
-                atomic_write(folder / "defaults.json", json.dumps(asdict(result), indent=1) + "\n")
-                atomic_write(folder / "defaults.md", defaults_page(result))
+                files.keep(result)
     return result
 
 
 def _measure(
-    shape: Shape,
-    schedule: Schedule,
-    accelerator: Accelerator,
-    engine: CycleEngine,
-    measurements: MeasurementStore,
+    shape: Shape, schedule: Schedule, accelerator: Accelerator, engine: CycleEngine, measure: Measure
 ) -> MeasuredOperator | None:
     layer = Layer(shape.problem)
 
-    def program(of: Schedule) -> ProgramCycles | None:
-        """None for a schedule that the machine cannot carry out."""
-        key = measurement_key(layer, of, accelerator, engine)
-        found = measurements.get(key)
-        if found is None:
-            found = measurements.put(key, measure_layer(layer, of, accelerator, engine=engine))
-        if found.status == "infeasible":
-            return None
-        if found.cycles is None:
-            raise BacoError(f"{shape.problem} by '{schedule_text(of)}': {found.reason}")
+    def cycles(of: Schedule, found: Measurement) -> ProgramCycles:
         return ProgramCycles(schedule_text(of), schedule_cycles(layer, of, accelerator), found.cycles)
 
-    paths = [one for path in gemmini_paths(layer, accelerator) if (one := program(path)) is not None]
-    choice = program(schedule)
+    paths = [cycles(*one) for one in default_paths(layer, accelerator, measure)]
+    choice = measure(layer, schedule)
     if choice is None:
         raise InfeasibleError(f"{shape.problem} by '{schedule_text(schedule)}' cannot be carried out")
     if not paths:
         return None
+    best = min(paths, key=lambda one: one.measured)
+    least = bound(layer, accelerator).cycles
     return MeasuredOperator(
-        shape.kind,
-        str(shape.problem),
-        engine,
-        bound(layer, accelerator).cycles,
-        min(paths, key=lambda one: one.measured),
-        paths[-1],
-        choice,
+        shape.kind, str(shape.problem), engine, least, best, paths[-1], cycles(schedule, choice)
     )
 
 
-# -------------------------------------------------------------------- the page
-
-
-def _mean(values: Sequence[float]) -> str:
-    return f"{geometric_mean(values):.3f}" if values else ""
-
-
-def defaults_page(result: DefaultsBench) -> str:
-    """The page of results."""
+def page(result: DefaultsBench) -> str:
+    """By kind of operator, and the operators at either end."""
     which = "all" if result.every == 1 else f"of every {result.every}th of the"
-    lines = [
-        "# The compiler's choice against Gemmini's default tilings",
-        "",
+    own = {kind: [one for one in result.operators if one.kind == kind] for kind in KINDS}
+    order = sorted(result.operators, key=lambda one: one.gain)
+    without = f"No default tiling can be carried out for: {'; '.join(result.without)}."
+
+    def mean(kind: str, ratio: Callable[[MeasuredOperator], float]) -> str:
+        return f"{statistics.geometric_mean(map(ratio, own[kind])):.3f}"
+
+    return page_of(
+        "The compiler's choice against Gemmini's default tilings",
         f"On {result.accelerator}: {which} operators of the published evaluation whose choice is predicted to take at most"
         f" {result.limit:,.0f} cycles on the RTL, those up to {result.timed:,.0f} by the model of its units in time (`--engine timed`, which is"
         " 0.03% off the RTL in the mean). Every result is equal to numpy's integers; cycles from the first command to the last work."
         " Default: Gemmini's default tiling, the better of its library's paths as measured; the library's own path takes"
         " convolutions of one pixel as convolutions. Bound: cycles that no program goes below (`baco.bench.cycle_bound`). Ratios are"
         " geometric means; more than 1: the choice is faster. Worse: slower than the default by more than 1%.",
-        "",
-        "| kind | operators | timed | of | default over choice | worst | best | worse | library over choice | default over bound | choice over bound |",
-        "|" + "---|" * 11,
-    ]
-    for kind in KINDS:
-        own = [one for one in result.operators if one.kind == kind]
-        if own:
-            gains = [one.gain for one in own]
-            lines.append(
-                f"| {kind} | {len(own)} | {sum(one.engine == 'timed' for one in own)} | {result.total[kind]} | **{_mean(gains)}** | {min(gains):.3f} | {max(gains):.3f}"
-                f" | {sum(one * _WORSE < 1 for one in gains)}"
-                f" | {_mean([one.library.measured / one.choice.measured for one in own])}"
-                f" | {_mean([one.default.measured / one.bound for one in own])}"
-                f" | {_mean([one.choice.measured / one.bound for one in own])} |"
-            )
-    if result.without:
-        lines += ["", f"No default tiling can be carried out for: {'; '.join(result.without)}."]
-    order = sorted(result.operators, key=lambda one: one.gain)
-    worse = [one for one in order if one.gain * _WORSE < 1]
-    lines += _listed("Slower than the default by more than 1%", worse)
-    lines += _listed("The largest gains", order[::-1][:_LISTED])
-    return "\n".join([*lines, ""])
-
-
-def _listed(title: str, operators: Sequence[MeasuredOperator]) -> list[str]:
-    if not operators:
-        return []
-    return [
-        "",
-        f"## {title}",
-        "",
-        "Cycles, measured and, in brackets, predicted.",
-        "",
-        "| operator | default over choice | default | choice | default's schedule | choice's schedule |",
-        "|" + "---|" * 6,
-        *(
-            f"| {one.kind} {one.problem} | {one.gain:.3f} | {_cycles(one.default)} | {_cycles(one.choice)}"
-            f" | {one.default.schedule} | {one.choice.schedule} |"
-            for one in operators
+        table(
+            (kind for kind in KINDS if own[kind]),
+            {
+                "kind": str,
+                "operators": lambda kind: len(own[kind]),
+                "timed": lambda kind: sum(one.engine == "timed" for one in own[kind]),
+                "of": lambda kind: result.total[kind],
+                "default over choice": lambda kind: f"**{mean(kind, lambda one: one.gain)}**",
+                "worst": lambda kind: f"{min(one.gain for one in own[kind]):.3f}",
+                "best": lambda kind: f"{max(one.gain for one in own[kind]):.3f}",
+                "worse": lambda kind: sum(one.gain * _WORSE < 1 for one in own[kind]),
+                "library over choice": lambda kind: mean(
+                    kind, lambda o: o.library.measured / o.choice.measured
+                ),
+                "default over bound": lambda kind: mean(kind, lambda one: one.default.measured / one.bound),
+                "choice over bound": lambda kind: mean(kind, lambda one: one.choice.measured / one.bound),
+            },
         ),
-    ]
+        without if result.without else "",
+        _listed("Slower than the default by more than 1%", [o for o in order if o.gain * _WORSE < 1]),
+        _listed("The largest gains", order[::-1][:_LISTED]),
+    )
+
+
+def _listed(title: str, operators: Sequence[MeasuredOperator]) -> str:
+    columns = {
+        "operator": lambda one: f"{one.kind} {one.problem}",
+        "default over choice": lambda one: f"{one.gain:.3f}",
+        "default": lambda one: _cycles(one.default),
+        "choice": lambda one: _cycles(one.choice),
+        "default's schedule": lambda one: one.default.schedule,
+        "choice's schedule": lambda one: one.choice.schedule,
+    }
+    text = f"## {title}\n\nCycles, measured and, in brackets, predicted.\n\n{table(operators, columns)}"
+    return text if operators else ""
 
 
 def _cycles(program: ProgramCycles) -> str:

@@ -6,12 +6,11 @@ RTL, of a seeded selection of the operators that do not take too long there.
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,12 +21,20 @@ from pydantic import NonNegativeInt, PositiveInt
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.cycle_bound import bound
-from baco.bench.experiment import check_names
+from baco.bench.harness.experiment import (
+    FOLDER,
+    ResultFiles,
+    Say,
+    check_names,
+    each,
+    over_seeds,
+    page_of,
+    silent,
+    table,
+)
 from baco.bench.layer_shapes import layer_shapes
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
-from baco.bench.search import geometric_mean
 from baco.common.errors import BacoError, InfeasibleError
-from baco.common.files import atomic_write, output_folder
 from baco.compiler.choice.choose import choices
 from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.layers.layer import Layer
@@ -37,7 +44,7 @@ from baco.exploration.measure.layer import measure_layer
 from baco.exploration.samplers.evolution import Begin, Found, LayerSearch, best_measured
 from baco.exploration.samplers.tuning_tasks import Scheduler, TuningTask
 
-__all__ = ["METHODS", "SketchBench", "bench_sketches", "sketches_page"]
+__all__ = ["METHODS", "SketchBench", "page", "run"]
 
 #: Ways to search, by what they begin with.
 METHODS: dict[str, Begin] = {
@@ -53,8 +60,6 @@ _MEASURED = 3
 _SELECTION = 0
 #: Of the comparison of schedulers: layers, and generations (of so many programs) a layer on average.
 _SET, _UNITS, _GENERATION = "resnet50", 6, 24
-
-Say = Callable[[str], None]
 
 
 @dataclass
@@ -104,7 +109,7 @@ class SketchBench:
     scheduled: dict[str, list[float]] = field(default_factory=dict)
 
 
-def bench_sketches(
+def run(
     *,
     accelerator: str = "gemmini-default",
     kinds: Sequence[str] = KINDS,
@@ -114,8 +119,8 @@ def bench_sketches(
     compare: NonNegativeInt = 6,
     measure: NonNegativeInt = 8,
     limit: Annotated[float, Interval(ge=1)] = 300_000.0,
-    out: Path = Path("baco-bench"),
-    say: Say = lambda _: None,
+    out: Path = FOLDER,
+    say: Say = silent,
 ) -> SketchBench:
     """Programs found by sketches and evolution for the published operators, against the compiler's choice and default tilings.
 
@@ -133,19 +138,10 @@ def bench_sketches(
     Raises InputError for another kind, BacoError where a measured program is wrong.
     """
     check_names(kinds, KINDS, "kind of operator", "kind")
-    folder, machine = output_folder(out), load_accelerator(accelerator)
-    shapes = [
-        shape
-        for kind in kinds
-        for shape in [one for one in read_shapes() if one.table and one.kind == kind][::every]
-    ]
+    files, machine = ResultFiles(out, "sketches", page), load_accelerator(accelerator)
+    known = [one for one in read_shapes() if one.table]
+    shapes = [shape for kind in kinds for shape in [one for one in known if one.kind == kind][::every]]
     result = SketchBench(machine.name, budget, seeds, limit)
-
-    def keep() -> None:
-        atomic_write(folder / "sketches.json", json.dumps(asdict(result), indent=1) + "\n")
-        if result.cases:
-            atomic_write(folder / "sketches.md", sketches_page(result))
-
     tops = []
     for number, shape in enumerate(shapes, 1):
         case, top = _case(shape, machine, budget)
@@ -153,22 +149,22 @@ def bench_sketches(
         tops.append(top)
         if number % 20 == 0 or number == len(shapes):
             say(f"{number} of {len(shapes)} operators searched")
-            keep()
+            files.keep(result)
+    for kind in kinds if compare else ():
+        own = [one for one in shapes if one.kind == kind][::compare]
+        result.compared[kind] = _compared(own, machine, budget, seeds)
+        say(f"ways to search compared on {len(own)} operators of kind {kind}")
+        files.keep(result)
     if compare:
-        for kind in kinds:
-            own = [one for one in shapes if one.kind == kind][::compare]
-            result.compared[kind] = _compared(own, machine, budget, seeds)
-            say(f"ways to search compared on {len(own)} operators of kind {kind}")
-            keep()
         result.scheduled = _scheduled(machine, seeds)
-        keep()
+        files.keep(result)
     for kind in kinds:
-        own_places = [n for n, case in enumerate(result.cases) if case.kind == kind and case.choice <= limit]
-        random.Random(_SELECTION).shuffle(own_places)
-        for n in sorted(own_places[:measure]):
+        places = [n for n, case in enumerate(result.cases) if case.kind == kind and case.choice <= limit]
+        random.Random(_SELECTION).shuffle(places)
+        for n in sorted(places[:measure]):
             _measure(result.cases[n], Layer(shapes[n].problem), tops[n], machine)
             say(f"measured {kind} {result.cases[n].problem}")
-            keep()
+            files.keep(result)
     return result
 
 
@@ -227,7 +223,7 @@ def _compared(
                     best = search.best()[0]
                     ratios.setdefault((name, evaluations), []).append(choice.doubted / best.doubted)
         for (name, evaluations), values in ratios.items():
-            found[name][evaluations].append(geometric_mean(values) or 0.0)
+            found[name][evaluations].append(statistics.geometric_mean(values))
     return found
 
 
@@ -298,118 +294,107 @@ def _measure(case: OperatorCase, layer: Layer, top: Sequence[Found], accelerator
 # -------------------------------------------------------------------- the page
 
 
-def _mean(values: Sequence[float]) -> float:
-    return geometric_mean(values) or float("nan")
-
-
-def sketches_page(result: SketchBench) -> str:
+def page(result: SketchBench) -> str:
     """The page of results."""
-    lines = [
-        "# Programs found by search",
-        "",
+    own = {kind: [case for case in result.cases if case.kind == kind] for kind in KINDS}
+
+    def mean(one: str, other: str) -> Callable[[str], float]:
+        return lambda kind: statistics.geometric_mean(
+            getattr(case, one) / getattr(case, other) for case in own[kind]
+        )
+
+    def text(of: Callable[[str], float], form: str = ".3f") -> Callable[[str], str]:
+        return lambda kind: f"{of(kind):{form}}"
+
+    predicted = table(
+        (kind for kind in KINDS if own[kind]),
+        {
+            "kind": str,
+            "operators": lambda kind: len(own[kind]),
+            "default over bound": text(mean("default", "bound")),
+            "default over choice": text(mean("default", "choice")),
+            "default over searched": lambda kind: f"**{mean('default', 'searched')(kind):.3f}**",
+            "library over searched": text(mean("library", "searched")),
+            "worst": lambda kind: f"{min(case.default / case.searched for case in own[kind]):.3f}",
+            "choice over searched": text(mean("choice", "searched"), ".4f"),
+            "seconds of processor time, mean": text(
+                lambda k: statistics.fmean(c.seconds for c in own[k]), ".2f"
+            ),
+            "most": text(lambda kind: max(case.seconds for case in own[kind]), ".2f"),
+        },
+    )
+    return page_of(
+        "Programs found by search",
         f"On {result.accelerator}. Default: Gemmini's default tiling, the better of its library's paths; the library's own path"
         " takes convolutions of one pixel as convolutions. Bound: cycles that no program goes below"
         " (`baco.bench.cycle_bound`), so the column 'default over bound' is the most that anything can gain.",
-        "",
         "## Predicted",
-        "",
         f"{len(result.cases)} operators; {result.budget} evaluations of each by evolution from the compiler's choice, seed 0."
         " Geometric means; single commands, as in the compiler, and products whose sums wait in main memory count a tenth more than predicted.",
-        "",
-        "| kind | operators | default over bound | default over choice | default over searched | library over searched |"
-        " worst | choice over searched | seconds of processor time, mean | most |",
-        "|" + "---|" * 10,
-    ]
-    for kind in KINDS:
-        own = [case for case in result.cases if case.kind == kind]
-        if not own:
-            continue
-        lines.append(
-            f"| {kind} | {len(own)} | {_mean([c.default / c.bound for c in own]):.3f}"
-            f" | {_mean([c.default / c.choice for c in own]):.3f}"
-            f" | **{_mean([c.default / c.searched for c in own]):.3f}**"
-            f" | {_mean([c.library / c.searched for c in own]):.3f}"
-            f" | {min(c.default / c.searched for c in own):.3f}"
-            f" | {_mean([c.choice / c.searched for c in own]):.4f}"
-            f" | {statistics.fmean(c.seconds for c in own):.2f} | {max(c.seconds for c in own):.2f} |"
+        predicted,
+        _measured_text(result) if any(case.measured for case in result.cases) else "",
+        _compared_text(result) if result.compared else "",
+        f"## Many layers under one budget\n\nLayers of {_SET}, {_UNITS} units of {_GENERATION} programs a layer, evolution from random"
+        f" programs: predicted cycles of all layers, {result.seeds} seeds.\n\n"
+        + table(
+            result.scheduled.items(),
+            {
+                "units given out": lambda one: one[0],
+                "cycles, mean": lambda one: f"{statistics.fmean(one[1]):,.0f}",
+                "by seed": lambda one: ", ".join(f"{value:,.0f}" for value in one[1]),
+            },
         )
-    lines += _measured_lines(result)
-    lines += _compared_lines(result)
-    if result.scheduled:
-        lines += [
-            "",
-            "## Many layers under one budget",
-            "",
-            f"Layers of {_SET}, {_UNITS} units of {_GENERATION} programs a layer, evolution from random programs: predicted cycles of"
-            f" all layers, {result.seeds} seeds.",
-            "",
-            "| units given out | cycles, mean | by seed |",
-            "|---|---|---|",
-        ]
-        for name, values in result.scheduled.items():
-            lines.append(
-                f"| {name} | {statistics.fmean(values):,.0f} | {', '.join(f'{v:,.0f}' for v in values)} |"
-            )
-    return "\n".join([*lines, ""])
+        if result.scheduled
+        else "",
+    )
 
 
-def _measured_lines(result: SketchBench) -> list[str]:
-    ran = [case for case in result.cases if case.measured]
-    if not ran:
-        return []
-    lines = [
-        "",
-        "## Measured on the RTL",
-        "",
-        f"A seeded selection of the operators that the choice takes at most {result.limit:,.0f} cycles for; every result equal to"
-        f" numpy's integers. Searched: the best by prediction; measured: the fastest of the {_MEASURED} best, the choice and the"
-        " default tilings, all run.",
-        "",
-        "| kind | operators | default over choice | default over searched | worst | default over measured | library over measured |"
-        " worst | programs run |",
-        "|" + "---|" * 9,
-    ]
-    for kind in KINDS:
-        own = [case.measured for case in ran if case.kind == kind]
-        if own:
-            lines.append(
-                f"| {kind} | {len(own)} | {_mean([m['default'] / m['choice'] for m in own]):.3f}"
-                f" | {_mean([m['default'] / m['searched'] for m in own]):.3f}"
-                f" | {min(m['default'] / m['searched'] for m in own):.3f}"
-                f" | **{_mean([m['default'] / m['measured'] for m in own]):.3f}**"
-                f" | {_mean([m['library'] / m['measured'] for m in own]):.3f}"
-                f" | {min(m['default'] / m['measured'] for m in own):.3f}"
-                f" | {sum(m['programs'] for m in own)} |"
-            )
-    lines += ["", "| operator | default | choice | searched | measured | schedule |", "|" + "---|" * 6]
-    for case in ran:
-        m = case.measured
-        lines.append(
-            f"| {case.kind} {case.problem} | {m['default']:,.0f} | {m['choice']:,.0f} | {m['searched']:,.0f}"
-            f" | {m['measured']:,.0f} | {m['schedule']} |"
-        )
-    return lines
+def _measured_text(result: SketchBench) -> str:
+    ran_on = [case for case in result.cases if case.measured]
+    measured = {kind: [case.measured for case in ran_on if case.kind == kind] for kind in KINDS}
+    average = statistics.geometric_mean
+
+    def ran(one: str, other: str, of: Callable[[list[float]], float]) -> Callable[[str], str]:
+        return lambda kind: f"{of([case[one] / case[other] for case in measured[kind]]):.3f}"
+
+    on_rtl = table(
+        (kind for kind in KINDS if measured[kind]),
+        {
+            "kind": str,
+            "operators": lambda kind: len(measured[kind]),
+            "default over choice": ran("default", "choice", average),
+            "default over searched": ran("default", "searched", average),
+            "worst": ran("default", "searched", min),
+            "default over measured": lambda kind: f"**{ran('default', 'measured', average)(kind)}**",
+            "library over measured": ran("library", "measured", average),
+            "worst of all": ran("default", "measured", min),
+            "programs run": lambda kind: sum(case["programs"] for case in measured[kind]),
+        },
+    )
+    cycles = {name: name for name in ("default", "choice", "searched", "measured")}
+    operators = table(
+        ran_on,
+        {
+            "operator": lambda case: f"{case.kind} {case.problem}",
+            **each(cycles, lambda name, case: f"{case.measured[name]:,.0f}"),
+            "schedule": lambda case: case.measured["schedule"],
+        },
+    )
+    return (
+        f"## Measured on the RTL\n\nA seeded selection of the operators that the choice takes at most {result.limit:,.0f} cycles for;"
+        f" every result equal to numpy's integers. Searched: the best by prediction; measured: the fastest of the {_MEASURED} best,"
+        f" the choice and the default tilings, all run.\n\n{on_rtl}\n\n{operators}"
+    )
 
 
-def _compared_lines(result: SketchBench) -> list[str]:
-    if not result.compared:
-        return []
+def _compared_text(result: SketchBench) -> str:
     some = next(iter(next(iter(result.compared.values())).values()))
     lines = [
-        "",
-        "## Ways to search, at equal evaluations",
-        "",
-        f"Cycles of the compiler's choice over those of the best program, geometric means over operators: mean of {result.seeds}"
-        " seeds, and the least and the most of them. More than 1: better than the choice.",
-        "",
-        "| kind | way | " + " | ".join(f"{n} evaluations" for n in some) + " |",
-        "|" + "---|" * (2 + len(some)),
+        (kind, name, after) for kind, methods in result.compared.items() for name, after in methods.items()
     ]
-    for kind, methods in result.compared.items():
-        for name, after in methods.items():
-            cells = [
-                f"{statistics.fmean(values):.4f} ({min(values):.4f} to {max(values):.4f})"
-                for values in after.values()
-            ]
-            lines.append(f"| {kind} | {name} | " + " | ".join(cells) + " |")
-    return lines
+    columns = each({f"{n} evaluations": n for n in some}, lambda n, line: over_seeds(line[2][n], ".4f"))
+    return (
+        "## Ways to search, at equal evaluations\n\nCycles of the compiler's choice over those of the best program, geometric means"
+        f" over operators: mean of {result.seeds} seeds, and the least and the most of them. More than 1: better than the choice.\n\n"
+        + table(lines, {"kind": lambda line: line[0], "way": lambda line: line[1], **columns})
+    )

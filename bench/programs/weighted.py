@@ -1,7 +1,8 @@
-"""Ansor's learned cost: boosted trees on statements, whose sum over a program is its throughput, fast programs weighing more.
+"""Ansor's learned cost: boosted trees that learn the throughput of programs, fast programs weighing more.
 
 Source: Ansor, section 5.2: loss(f, P, y) = y (sum over statements s of f(s) - y)^2, y the throughput of program P over that of the
-best program of its graph. `python -m baco.bench.programs.weighted` shows how well it orders programs that it has not seen.
+best program of its graph. A layer is one statement here, so that the loss is a weighted squared error, which scikit-learn's trees
+descend. `python -m baco.bench.programs.weighted` shows how well it orders programs that it has not seen.
 """
 
 from __future__ import annotations
@@ -26,77 +27,34 @@ from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.text import style_of
 from baco.compiler.styles.realise import realise
-from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.protocol import Floats
 from baco.exploration.samplers.evolution import LayerSearch
 
-__all__ = ["grow_weighted", "program_scores", "recall", "throughputs", "weighted_loss"]
-
-OPTIONS = BoostingOptions("squared", trees=150, depth=6, rate=0.1, least=5, columns=0.3)
+__all__ = ["recall", "throughputs", "weighted_trees"]
 
 
-def weighted_loss(scores: Floats, y: Floats) -> float:
-    """Mean of y (score - y)^2 over programs (P,)."""
-    return float(np.mean(y * (scores - y) ** 2))
-
-
-def program_scores(booster: Booster, x: Floats, program: NDArray[np.int64], count: int) -> Floats:
-    """Scores (count,) of programs: sums over their statements, x (S, F) and the program of each (S,)."""
-    found: Floats = np.bincount(program, booster.predict(x.astype(np.float32)), count).astype(np.float64)
-    return found
-
-
-def grow_weighted(
-    booster: Booster, x: Floats, program: NDArray[np.int64], y: Floats, seed: int = 0
-) -> list[float]:
-    """Learn throughputs y (P,) of programs from their statements; the loss after every tree.
-
-    A tree goes down the gradient: what a program's sum lacks is divided evenly among its statements. Raises InputError without
+def weighted_trees(x: Floats, y: Floats, seed: int = 0, **options: Any) -> Any:
+    """scikit-learn's regressor of throughputs y (P,) from features x (P, F); deterministic in the seed. Raises InputError without
     scikit-learn.
 
     Args:
-        x, program: (S, F) features, and (S,) which program a statement is of.
+        options: of the regressor.
     """
     try:
-        from sklearn.tree import DecisionTreeRegressor
+        from sklearn.ensemble import GradientBoostingRegressor
     except ImportError:
         raise InputError(
             "learning needs scikit-learn", hint="install it: pip install 'baco[learn]'"
         ) from None
-    o = booster.options
-    x = x.astype(np.float32)
-    statements = np.bincount(program, minlength=len(y)).astype(np.float64)
-    booster.start = 0.0
-    booster.allocate(o.trees)
-    scores, losses = np.zeros(len(y)), []
-    for number in range(o.trees):
-        lacking = ((y - scores) / statements)[program]
-        tree = DecisionTreeRegressor(
-            max_depth=o.depth, min_samples_leaf=o.least, max_features=o.columns, random_state=seed + number
-        ).fit(x, lacking, (y * statements)[program])
-        _keep(booster, number, tree.tree_, 0, 0)
-        scores += np.bincount(program, o.rate * tree.predict(x), len(y))
-        losses.append(weighted_loss(scores, y))
-    return losses
+    chosen = {"n_estimators": 150, "max_depth": 6, "min_samples_leaf": 5, "max_features": 0.3} | options
+    trees = GradientBoostingRegressor(init="zero", random_state=seed, learning_rate=0.1, **chosen)
+    return trees.fit(np.nan_to_num(x, nan=-1e9), y, sample_weight=y)
 
 
-def _keep(booster: Booster, number: int, grown: Any, at: int, place: int) -> None:
-    """Copy scikit-learn's node `at`, and what is below it, to a place of the complete tree."""
-    inner = booster.threshold.shape[1]
-    if place >= inner:
-        booster.leaves[number, place - inner] = booster.options.rate * grown.value[at].item()
-        return
-    leaf = grown.children_left[at] < 0
-    if not leaf:
-        booster.feature[number, place] = grown.feature[at]
-        least = np.float32(grown.threshold[at])  # the largest float32 below the threshold
-        if least > grown.threshold[at]:
-            least = np.nextafter(least, np.float32(-np.inf))
-        booster.threshold[number, place] = least
-        booster.missing[number, place] = bool(grown.missing_go_to_left[at])
-    for side, child in ((1, grown.children_left[at]), (2, grown.children_right[at])):
-        _keep(booster, number, grown, at if leaf else int(child), 2 * place + side)
+def _scores(trees: Any, x: Floats) -> Floats:
+    """Predicted throughputs (P,)."""
+    return np.asarray(trees.predict(np.nan_to_num(x, nan=-1e9)))
 
 
 def throughputs(cycles: Floats, graphs: NDArray[Any]) -> Floats:
@@ -141,10 +99,8 @@ def own_samples(shapes: Sequence[int], each: int, seeds: int, share: float = 0.8
         x, cycles, graphs = sampled(shapes, each, 1000 * seed)
         y = throughputs(cycles, graphs)
         learned = np.random.default_rng(seed).random(len(y)) < share
-        booster = Booster(OPTIONS)
-        grow_weighted(booster, x[learned], np.arange(learned.sum()), y[learned], seed)
         test = ~learned
-        scores = program_scores(booster, x[test], np.arange(test.sum()), int(test.sum()))
+        scores = _scores(weighted_trees(x[learned], y[learned], seed), x[test])
         each_recall = [
             recall(scores[graphs[test] == one], y[test][graphs[test] == one]) for one in range(len(shapes))
         ]
@@ -171,9 +127,8 @@ def measured_sets(seeds: int) -> dict[str, list[float]]:
     for seed in range(seeds):
         found["analytical"].append(pairwise_accuracy(test.predicted, test.cycles, tasks[1]) or 0.0)
         for name, columns in (("trees", cut), ("trees on the analytical terms", None)):
-            booster = Booster(OPTIONS)
-            grow_weighted(booster, train.features.flat[:, :columns], np.arange(len(y)), y, seed)
-            scores = program_scores(booster, test.features.flat[:, :columns], np.arange(len(test)), len(test))
+            trees = weighted_trees(train.features.flat[:, :columns], y, seed)
+            scores = _scores(trees, test.features.flat[:, :columns])
             found[name].append(pairwise_accuracy(-scores, test.cycles, tasks[1]) or 0.0)
     return found
 

@@ -1,7 +1,8 @@
 """Timing of matrix products: pass lengths, latencies, what drains the array, bank conflicts.
 
-Figures of the original are those of an array of 1x1 tiles whose operands lie in different banks of 1/4 of the
-scratchpad each (sections 3 to 5 of its description).
+Figures of the original (`facts.csv`) are those of an array of 1x1 tiles whose operands lie in different banks of 1/4 of the
+scratchpad each (sections 3 to 5 of its description). Its latency from operand read to result row is 2 * dim + 3: operand 2, register
+1, array 2 * dim.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from baco.accel.isa import GARBAGE
-from baco.bench.rtl.facts import Fact
 from baco.bench.rtl.probe import Probe, Timeline, done, issued, period
 from baco.bench.rtl.stream import BASE, StreamText, accumulator
 
@@ -173,199 +173,30 @@ def _stage(share: float) -> Callable[[Probe], int]:
     return lambda probe: _rows(probe, share, _STATIONARY)
 
 
-#: Latency of the original from operand read to result row: operand 2, register 1, array 2*dim.
-def _path(dim: int) -> int:
-    return 2 * dim + 3
-
-
-EXECUTE_FACTS: tuple[Fact, ...] = (
-    Fact("ws_row", "WS, one row of A alone: read -> result row", "3.3", _path, "cycles", _isolated(rows=1)),
-    Fact(
-        "ws_block",
-        "WS, one block alone: first read of A -> last result row",
-        "3.3",
-        lambda d: _path(d) + d - 1,
-        "cycles",
-        _isolated(),
-        "weights are in the array",
-    ),
-    Fact(
-        "ws_block_weights",
-        "WS, one block with its weights alone: first read -> last result row",
-        "3.2, 3.3",
-        lambda d: _path(d) + 2 * d - 1,
-        "cycles",
-        _isolated(warm=False, stationary=_stage(0.25)),
-        "preload pass of dim, then the block",
-    ),
-    Fact(
-        "ws_garbage",
-        "WS, PRELOAD(garbage) + COMPUTE_PRELOADED alone: first read -> last result row",
-        "3.2, 3.3",
-        lambda d: _path(d) + d + 3,
-        "cycles",
-        _isolated(keep=False),
-        "preload pass of 4 there, which leaves stale weights; ours are zeros then",
-    ),
-    Fact("ws_pass", "WS passes of dim rows, same weights", "3.2", lambda d: d, "cycles/pass", _sustained()),
-    Fact(
-        "ws_pass_weights",
-        "WS passes of dim rows, new weights each",
-        "3.2",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(weights=True),
-    ),
-    Fact(
-        "ws_pass_half",
-        "WS passes of dim/2 rows, same weights",
-        "3.2",
-        lambda d: max(4, d / 2),
-        "cycles/pass",
-        _sustained(part=2),
-        "tag queue: at least dim/2 there",
-    ),
-    Fact(
-        "ws_pass_4",
-        "WS passes of 4 rows, same weights",
-        "3.2",
-        lambda d: max(4, d / 2),
-        "cycles/pass",
-        _sustained(rows=4),
-        "tag queue: at least dim/2 there",
-    ),
-    Fact(
-        "ws_pass_half_weights",
-        "WS passes of dim/2 rows, new weights each",
-        "3.2",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(weights=True, part=2),
-    ),
-    Fact(
-        "ws_pass_at",
-        "WS passes with A transposed",
-        "3.2",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(a_transpose=1),
-    ),
-    Fact(
-        "ws_pass_bt",
-        "WS passes with B transposed, new weights each",
-        "3.2",
-        lambda d: 2 * d,
-        "cycles/pass",
-        _sustained(weights=True, b_transpose=1),
-    ),
-    Fact(
-        "os_pass",
-        "OS passes along the inner dimension",
-        "3.2",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(dataflow=0, bias=0.5, each_result=False),
-    ),
-    Fact(
-        "os_pass_short",
-        "OS passes of 4 steps of the inner dimension",
-        "3.2",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(dataflow=0, bias=0.5, each_result=False, inner=4),
-    ),
-    Fact(
-        "os_pass_new",
-        "OS passes, new bias and result each",
-        "3.2",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(dataflow=0, weights=True, bias=0.5),
-    ),
-    Fact(
-        "os_flush",
-        "OS, nothing follows: last row fed -> last result row",
-        "3.2, 3.3",
-        lambda d: d + 2 + _path(d),
-        "cycles",
-        _flush,
-        "flush pass of dim + 2, then the latency of a row",
-    ),
-    Fact(
-        "config_ex",
-        "CONFIG_EX between passes, same dataflow: cycles lost",
-        "3.1, 3.3",
-        lambda d: _path(d) + 1,
-        "cycles",
-        _config(dataflow=1),
-        "the last result leaves the array first",
-    ),
-    Fact(
-        "config_ex_strides",
-        "CONFIG_EX of the strides only: cycles lost",
-        "3.1, 3.3",
-        lambda d: _path(d) + 1,
-        "cycles",
-        _config(dataflow=1, set_only_strides=1),
-    ),
-    Fact(
-        "config_ex_dataflow",
-        "CONFIG_EX that changes the dataflow: cycles lost",
-        "3.1, 3.3",
-        lambda d: _path(d) + 1 + d,
-        "cycles",
-        _config(dataflow=0),
-        "then the pass that fills the array",
-    ),
-    Fact(
-        "conflict_2",
-        "WS passes, A and bias in one bank (of a quarter of the scratchpad)",
-        "3.4",
-        lambda d: 2 * d,
-        "cycles/pass",
-        _sustained(bias=0.125, aligned=True),
-    ),
-    Fact(
-        "conflict_3",
-        "WS passes, A, bias and new weights in one bank (of a quarter)",
-        "3.4",
-        lambda d: 3 * d,
-        "cycles/pass",
-        _sustained(weights=True, bias=0.125, b_share=0.1875, aligned=True),
-    ),
-    Fact(
-        "conflict_stride_weights",
-        "WS passes, A every 2nd row (as strided convolutions), new weights each",
-        "3.4",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(weights=True, a_stride=2),
-    ),
-    Fact(
-        "conflict_stride",
-        "WS passes, A every 4th row, bias elsewhere",
-        "3.4",
-        lambda d: d,
-        "cycles/pass",
-        _sustained(bias=0.5, a_stride=4),
-        "rows that are a multiple of the banks apart share an interleaved bank",
-    ),
-    Fact(
-        "load_beside",
-        "16 blocks loaded into the bank that A is read from: cycles that passes lose",
-        "3.4, 4",
-        lambda d: 16 * d,
-        "cycles",
-        _load_beside,
-        "single-ported bank there: a write takes the cycle of a read",
-    ),
-    Fact(
-        "store_beside",
-        "store of a block beside 32 passes that accumulate in its bank",
-        "5",
-        lambda d: 32 * d,
-        "cycles",
-        _store_beside,
-        "blocked there until they end",
-    ),
-)
+#: What measures each of the facts in `facts.csv`.
+EXECUTE_FACTS: dict[str, Callable[[Probe], float]] = {
+    "ws_row": _isolated(rows=1),
+    "ws_block": _isolated(),
+    "ws_block_weights": _isolated(warm=False, stationary=_stage(0.25)),
+    "ws_garbage": _isolated(keep=False),
+    "ws_pass": _sustained(),
+    "ws_pass_weights": _sustained(weights=True),
+    "ws_pass_half": _sustained(part=2),
+    "ws_pass_4": _sustained(rows=4),
+    "ws_pass_half_weights": _sustained(weights=True, part=2),
+    "ws_pass_at": _sustained(a_transpose=1),
+    "ws_pass_bt": _sustained(weights=True, b_transpose=1),
+    "os_pass": _sustained(dataflow=0, bias=0.5, each_result=False),
+    "os_pass_short": _sustained(dataflow=0, bias=0.5, each_result=False, inner=4),
+    "os_pass_new": _sustained(dataflow=0, weights=True, bias=0.5),
+    "os_flush": _flush,
+    "config_ex": _config(dataflow=1),
+    "config_ex_strides": _config(dataflow=1, set_only_strides=1),
+    "config_ex_dataflow": _config(dataflow=0),
+    "conflict_2": _sustained(bias=0.125, aligned=True),
+    "conflict_3": _sustained(weights=True, bias=0.125, b_share=0.1875, aligned=True),
+    "conflict_stride_weights": _sustained(weights=True, a_stride=2),
+    "conflict_stride": _sustained(bias=0.5, a_stride=4),
+    "load_beside": _load_beside,
+    "store_beside": _store_beside,
+}

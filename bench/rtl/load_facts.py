@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from baco.bench.rtl.facts import Fact
 from baco.bench.rtl.probe import Probe, issued, period
 from baco.bench.rtl.stream import BASE, accumulator
 
@@ -90,83 +89,17 @@ def _widest(probe: Probe) -> float:
     return _rate(blocks=_wide(probe))(probe) / _wide(probe)
 
 
-LOAD_FACTS: tuple[Fact, ...] = (
-    Fact("front", "command accepted -> issued", "1", lambda d: 6, "cycles", _front),
-    Fact(
-        "loop_start",
-        "LOOP_WS accepted -> its first load in the reservation station",
-        "9.1",
-        lambda d: 3,
-        "cycles",
-        _loop_start,
-    ),
-    Fact(
-        "load_1",
-        "loads of one block of dim rows, 16-byte bus",
-        "6",
-        lambda d: d * max(1, d / 16),
-        "cycles/command",
-        _rate(),
-    ),
-    Fact(
-        "load_wide",
-        "loads as wide as a request, per block of dim rows",
-        "6",
-        lambda d: d * max(1, d / 16),
-        "cycles/block",
-        _widest,
-    ),
-    Fact(
-        "load_row",
-        "loads of a single row",
-        "6",
-        lambda d: 2,
-        "cycles/command",
-        _rate(rows=1),
-        "row requests: 2 cycles for a single row",
-    ),
-    Fact(
-        "load_scaled",
-        "loads with a scale other than 1, one block",
-        "6",
-        lambda d: d * d / 4,
-        "cycles/command",
-        _rate(scale=0.5),
-        "4 elements a cycle",
-    ),
-    Fact(
-        "load_full",
-        "loads of 32-bit elements to the accumulator",
-        "6",
-        lambda d: d * d / 4,
-        "cycles/command",
-        _rate(to_accumulator=True),
-    ),
-    Fact(
-        "load_shrunk",
-        "loads of 8-bit elements to the accumulator",
-        "6",
-        lambda d: d * max(1, d / 16),
-        "cycles/command",
-        _rate(to_accumulator=True, shrink=1),
-    ),
-    Fact("load_zero", "loads of zeros, one block", "6", lambda d: d, "cycles/command", _rate(zero=True)),
-    Fact(
-        "load_repeat",
-        "loads with every pixel in 2 places",
-        "6",
-        lambda d: 2 * d,
-        "cycles/command",
-        _rate(pixel_repeats=2),
-        "one cycle a copy",
-    ),
-    Fact(
-        "load_latency",
-        "load of a row issued -> dependent pass issued, without memory",
-        "6",
-        lambda d: 12,
-        "cycles",
-        _latency,
-        "issue -> request 5, last beat -> dependent issue 7",
-    ),
-)
+#: What measures each of the facts in `facts.csv`.
+LOAD_FACTS: dict[str, Callable[[Probe], float]] = {
+    "front": _front,
+    "loop_start": _loop_start,
+    "load_1": _rate(),
+    "load_wide": _widest,
+    "load_row": _rate(rows=1),
+    "load_scaled": _rate(scale=0.5),
+    "load_full": _rate(to_accumulator=True),
+    "load_shrunk": _rate(to_accumulator=True, shrink=1),
+    "load_zero": _rate(zero=True),
+    "load_repeat": _rate(pixel_repeats=2),
+    "load_latency": _latency,
+}

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.bench.rtl.execute_facts import EXECUTE_FACTS
-from baco.bench.rtl.facts import measure
+from baco.bench.harness.experiment import ResultFiles, Say, each, page_of, silent, table
+from baco.bench.rtl.facts import FACTS, measure
 from baco.bench.rtl.layers import Matmul, PlainConvolution
-from baco.bench.rtl.load_facts import LOAD_FACTS
 from baco.bench.rtl.probe import Probe
 from baco.bench.rtl.speed import cycle_costs, shares, timed_build, timed_layer, timed_program
-from baco.bench.rtl.store_facts import STORE_FACTS
 from baco.common.errors import InputError
-from baco.common.files import atomic_write, output_folder
 from baco.common.scratch import scratch_folder
 from baco.compiler.choice.gemmini import gemmini_matmul_tile
 from baco.sim.job import MainMemory
 
-__all__ = ["DIMS", "bench_rtl", "report_text", "write_report"]
+__all__ = ["DIMS", "page", "run"]
 
-Progress = Callable[[str], None]
 #: Sides of the arrays measured by default, and the cycles a second that a simulation should reach.
 DIMS = (16, 32)
 TARGETS = {16: 300_000, 32: 80_000}
@@ -44,13 +40,13 @@ class _Case:
     bytes_per_cycle: float | None = None
 
 
-def bench_rtl(
+def run(
     dims: Sequence[int] = DIMS,
     *,
     build: bool = True,
     facts: bool = True,
     out: Path | None = None,
-    progress: Progress = lambda _: None,
+    say: Say = silent,
 ) -> dict[str, Any]:
     """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's.
 
@@ -65,26 +61,21 @@ def bench_rtl(
     for dim in dims:
         if dim not in _TILES:
             raise InputError(f"no benchmark for dim {dim}", hint=f"there are: {', '.join(map(str, _TILES))}")
+    files = ResultFiles(out, "rtl-bench", page, "rtl-timing")
     result: dict[str, Any] = {"processor": platform.machine(), "arrays": []}
     for dim in dims:
         accelerator = benchmark_accelerator(dim)
         with scratch_folder() as scratch:
             seconds, program = None, None
             if build:
-                progress(f"dim {dim}: building")
-                program, seconds = timed_build(accelerator, scratch, progress)
-            probe = Probe(accelerator, progress, program)
+                say(f"dim {dim}: building")
+                program, seconds = timed_build(accelerator, scratch, say)
+            probe = Probe(accelerator, say, program)
             result["tools"] = probe.tools.versions
-            result["arrays"].append(_array(probe, seconds, progress))
+            result["arrays"].append(_array(probe, seconds, say))
             if facts and dim == FACTS_DIM:
-                found = measure(
-                    (*EXECUTE_FACTS, *LOAD_FACTS, *STORE_FACTS),
-                    probe,
-                    lambda what: progress(f"timing: {what}"),
-                )
-                result["facts"] = [one.to_dict() for one in found]
-    if out is not None:
-        write_report(result, out)
+                result["facts"] = [one.to_dict() for one in measure(FACTS, probe, say)]
+    files.keep(result)
     return result
 
 
@@ -129,21 +120,21 @@ def _cases(accelerator: Accelerator) -> list[_Case]:
     return cases
 
 
-def _array(probe: Probe, seconds: dict[str, float] | None, progress: Progress) -> dict[str, Any]:
+def _array(probe: Probe, seconds: dict[str, float] | None, say: Say) -> dict[str, Any]:
     accelerator = probe.accelerator
     cases = _cases(accelerator)
     found: list[dict[str, Any]] = []
     speed: dict[str, Any] = {}
     for n, case in enumerate(cases):
         layer = case.layer.layer(accelerator)
-        progress(f"dim {accelerator.dim}: {layer.name} in tiles of {layer.tile}")
+        say(f"dim {accelerator.dim}: {layer.name} in tiles of {layer.tile}")
         memory = MainMemory(bytes_per_cycle=case.bytes_per_cycle)
         run = timed_layer(probe, layer, memory, repeats=2 if n == 0 else 1)
         found.append({"layer": layer.name, "tile": layer.tile, "what": case.what, "by": "stream",
                       "memory_bytes_per_cycle": case.bytes_per_cycle or accelerator.dram_bytes_per_cycle} | run.to_dict())  # fmt: skip
         if n:
             continue
-        costs = cycle_costs(probe, lambda what: progress(f"dim {accelerator.dim}: {what}"))
+        costs = cycle_costs(probe, lambda what: say(f"dim {accelerator.dim}: {what}"))
         speed = {
             "cycles_per_cpu_s": run.cycles / run.cpu_seconds,
             "cycles_per_wall_s": run.cycles / run.result.wall_seconds,
@@ -152,7 +143,7 @@ def _array(probe: Probe, seconds: dict[str, float] | None, progress: Progress) -
             "shares": shares(costs, run),
         }
         if isinstance(case.layer, Matmul):
-            progress(f"dim {accelerator.dim}: {layer.name} as a program")
+            say(f"dim {accelerator.dim}: {layer.name} as a program")
             program = timed_program(probe, case.layer, memory)
             found.append(found[0] | {"by": "RISC-V program"} | program.to_dict())
     return {
@@ -164,80 +155,67 @@ def _array(probe: Probe, seconds: dict[str, float] | None, progress: Progress) -
     }
 
 
-def report_text(result: dict[str, Any]) -> str:
-    """The result as Markdown."""
-    lines = []
-    for array in result["arrays"]:
-        lines += _array_lines(array)
-    if "facts" in result:
-        lines += _fact_lines(result["facts"])
+def page(result: dict[str, Any]) -> str:
+    """Speed, utilisation and build time of every array, and the timing facts; `worse` stands out."""
     versions = ", ".join(f"{name} {version}" for name, version in result["tools"].items())
-    return "\n".join([*lines, f"Tools: {versions}; processor: {result['processor']}."]) + "\n"
+    return page_of(
+        "Speed and timing of the RTL",
+        *(_array_text(array) for array in result["arrays"]),
+        _facts_text(result["facts"]) if "facts" in result else "",
+        f"Tools: {versions}; processor: {result['processor']}.",
+    )
 
 
-def write_report(result: dict[str, Any], folder: Path) -> None:
-    """Write `rtl-timing.md` and `rtl-bench.json`. Raises StorageError."""
-    output_folder(folder)
-    atomic_write(folder / "rtl-timing.md", f"# Speed and timing of the RTL\n\n{report_text(result)}")
-    atomic_write(folder / "rtl-bench.json", json.dumps(result, indent=2, allow_nan=False) + "\n")
-
-
-def _array_lines(array: dict[str, Any]) -> list[str]:
-    speed, costs = array["speed"], array["speed"]["nanoseconds_per_cycle"]
+def _array_text(array: dict[str, Any]) -> str:
+    speed, build = array["speed"], array["build"]
     target = f" (target {speed['target']:,})" if speed["target"] else ""
-    lines = [
+    costs = each(speed["nanoseconds_per_cycle"], lambda value, _: f"{value:,.0f}")
+    shares_text = ", ".join(f"{name} {value:.0%}" for name, value in speed["shares"].items())
+    built = (
+        f"Build: {build['cold_s']:.1f} s cold ({build['cold_cpu_s']:.1f} s of processor time), {build['warm_s']:.2f} s from the"
+        f" cache; {build['shared_s']:.1f} s once for what all simulators share."
+        if build
+        else ""
+    )
+    parts = [
         f"## {array['accelerator']}, dim {array['dim']}",
-        "",
         f"{array['layers'][0]['layer']}: {speed['cycles_per_cpu_s']:,.0f} cycles a second of processor time{target},"
         f" {speed['cycles_per_wall_s']:,.0f} a second of wall time.",
-        "",
-        "| | " + " | ".join(costs) + " |",
-        "|---|" + "---|" * len(costs),
-        "| ns per simulated cycle | " + " | ".join(f"{value:,.0f}" for value in costs.values()) + " |",
-        "",
-        "Where the time of that run goes: "
-        + ", ".join(f"{name} {value:.0%}" for name, value in speed["shares"].items())
-        + ".",
-        "",
+        table(["ns per simulated cycle"], {"": str, **costs}),
+        f"Where the time of that run goes: {shares_text}.",
+        built,
+        table(
+            array["layers"],
+            {
+                "layer": lambda row: row["layer"],
+                "tile, blocks": lambda row: f"{row['tile']} ({row['what']})",
+                "by": lambda row: row["by"],
+                "memory, B/cycle": lambda row: f"{row['memory_bytes_per_cycle']:g}",
+                "used": lambda row: f"{row['dram_bytes_per_cycle']:.1f}",
+                "cycles": lambda row: f"{row['cycles']:,}",
+                "utilisation": lambda row: f"{row['utilisation']:.2%}",
+            },
+        ),
     ]
-    if array["build"]:
-        b = array["build"]
-        lines += [
-            f"Build: {b['cold_s']:.1f} s cold ({b['cold_cpu_s']:.1f} s of processor time), {b['warm_s']:.2f} s from the cache;"
-            f" {b['shared_s']:.1f} s once for what all simulators share.",
-            "",
-        ]
-    lines += [
-        "| layer | tile, blocks | by | memory, B/cycle | used | cycles | utilisation |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in array["layers"]:
-        lines.append(
-            f"| {row['layer']} | {row['tile']} ({row['what']}) | {row['by']} | {row['memory_bytes_per_cycle']:g}"
-            f" | {row['dram_bytes_per_cycle']:.1f} | {row['cycles']:,} | {row['utilisation']:.2%} |"
-        )
-    return [*lines, ""]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _fact_lines(facts: Sequence[dict[str, Any]]) -> list[str]:
-    """The timing facts as a table; `worse` stands out."""
-    counts = {
-        name: sum(one["verdict"] == name for one in facts) for name in ("reproduced", "beaten", "worse")
-    }
-    lines = [
-        f"## Single timing facts at dim {FACTS_DIM}",
-        "",
-        "Original: figures read from Gemmini's sources, most of them derived, none measured. "
-        + ", ".join(f"{count} {name}" for name, count in counts.items())
-        + ".",
-        "",
-        "| what | section | original | ours | unit | verdict | note |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for one in facts:
-        verdict = f"**{one['verdict']}**" if one["verdict"] == "worse" else one["verdict"]
-        lines.append(
-            f"| {one['what']} | {one['section']} | {one['original']:g} | {one['ours']:g} | {one['unit']}"
-            f" | {verdict} | {one['note']} |"
-        )
-    return [*lines, ""]
+def _facts_text(facts: Sequence[dict[str, Any]]) -> str:
+    verdicts = Counter(one["verdict"] for one in facts)
+    counts = ", ".join(f"{verdicts[name]} {name}" for name in ("reproduced", "beaten", "worse"))
+    rows = table(
+        facts,
+        {
+            "what": lambda one: one["what"],
+            "section": lambda one: one["section"],
+            "original": lambda one: f"{one['original']:g}",
+            "ours": lambda one: f"{one['ours']:g}",
+            "unit": lambda one: one["unit"],
+            "verdict": lambda one: "**worse**" if one["verdict"] == "worse" else one["verdict"],
+            "note": lambda one: one["note"],
+        },
+    )
+    return (
+        f"## Single timing facts at dim {FACTS_DIM}\n\nOriginal: figures read from Gemmini's sources, most of them derived, none"
+        f" measured. {counts}.\n\n{rows}"
+    )

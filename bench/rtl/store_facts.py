@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from baco.bench.rtl.facts import Fact
 from baco.bench.rtl.probe import Probe, done, issued, period
 from baco.bench.rtl.stream import BASE, accumulator
 
@@ -83,76 +82,15 @@ def _ordered(probe: Probe) -> float:
     return issued(second) - done(first)
 
 
-STORE_FACTS: tuple[Fact, ...] = (
-    Fact(
-        "store_issue",
-        "end of a store -> issue of the next",
-        "2",
-        lambda d: 1,
-        "cycles",
-        _ordered,
-        "one at a time there; negative: issued before",
-    ),
-    Fact(
-        "store_gap", "stores: cycles between the reads of one and the next", "7", lambda d: 4, "cycles", _gap
-    ),
-    Fact(
-        "store_spad",
-        "stores of a block of the scratchpad",
-        "7",
-        lambda d: d + 4,
-        "cycles/command",
-        _rate(from_accumulator=False),
-        "with the gap",
-    ),
-    Fact(
-        "store_1",
-        "stores of a block, scaled",
-        "7",
-        lambda d: 1.61 * d + 4,
-        "cycles/command",
-        _rate(),
-        "with the gap",
-    ),
-    Fact(
-        "store_4",
-        "stores of 4 blocks, scaled",
-        "7",
-        lambda d: 7 * d + 4,
-        "cycles/command",
-        _rate(blocks=4),
-        "with the gap",
-    ),
-    Fact(
-        "store_full",
-        "stores of a block of 32-bit elements",
-        "7",
-        lambda d: 4 * d,
-        "cycles/command",
-        _rate(full=True),
-    ),
-    Fact(
-        "store_pool",
-        "pooled stores, 2x2 windows, per window element",
-        "7",
-        lambda d: 1,
-        "cycles/read",
-        _pooled,
-    ),
-    Fact(
-        "store_first_acc",
-        "store of an accumulator row issued -> its first beat",
-        "7",
-        lambda d: 15,
-        "cycles",
-        _first(True),
-    ),
-    Fact(
-        "store_first_spad",
-        "store of a scratchpad row issued -> its first beat",
-        "7",
-        lambda d: 8,
-        "cycles",
-        _first(False),
-    ),
-)
+#: What measures each of the facts in `facts.csv`.
+STORE_FACTS: dict[str, Callable[[Probe], float]] = {
+    "store_issue": _ordered,
+    "store_gap": _gap,
+    "store_spad": _rate(from_accumulator=False),
+    "store_1": _rate(),
+    "store_4": _rate(blocks=4),
+    "store_full": _rate(full=True),
+    "store_pool": _pooled,
+    "store_first_acc": _first(True),
+    "store_first_spad": _first(False),
+}

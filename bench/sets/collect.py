@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from pydantic import PositiveInt
 
-from baco.bench.sets.accelerators import SETS, accelerators_of
+from baco.bench.harness.experiment import Say, check_names, silent
+from baco.bench.sets.accelerators import SETS, SetName, accelerators_of
 from baco.bench.sets.dataset import MeasuredRow, write_dataset
 from baco.bench.sets.sets import ROWS, Sample, samples
 from baco.common.cache import own_folder
-from baco.common.errors import InputError, did_you_mean
 from baco.common.files import output_folder
-from baco.common.units import values_text
-from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
+from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
 from baco.sim.job import Limits
 
-__all__ = ["collect", "store_path", "values_text"]
+__all__ = ["collect", "page", "run", "store_path"]
 
 #: Rows between two writings of the file.
 _WRITE_EVERY = 50
@@ -36,31 +36,29 @@ def store_path() -> Path:
 
 
 def collect(
-    which: str,
+    name: str,
     *,
-    out: Path = Path("baco-measurements"),
-    rows: PositiveInt | None = None,
-    engine: ExecutorChoice = LOCAL,
+    rows: int | None = None,
+    out: Path,
+    engine: ExecutorChoice = HERE,
     store: Path | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> dict[str, int]:
-    """Measure a set of random or systematic mappings on the RTL; the sets under results/ were made by this command.
+    say: Say = silent,
+) -> list[MeasuredRow]:
+    """Measure the first `rows` rows of a set, all by default, and write `out`/NAME.csv.gz and the accelerators.
 
     What an earlier run has measured is not measured again, as long as neither the Verilog nor the compiler nor the
     simulator has changed. Failed rows are in the file, too, and are told at once.
 
     Args:
-        which (--set): micro, train, test, packed, packed-test or ranking.
-        out: folder for SET.csv.gz and accelerators.yaml.
-        rows: only the first rows of the set.
-        store: file of finished measurements; by default in the cache of simulators.
+        out: folder.
+        engine: who measures.
+        store: file of finished measurements; by default `store_path()`.
+        say: gets a line a row.
 
-    Returns the number of rows, in all and by status. Raises InputError for another set, as
-    `baco.exploration.executors.tasks.gather`, and StorageError where files cannot be written.
+    Raises InputError for a set that there is not, as `baco.exploration.executors.tasks.gather`, and StorageError where files cannot be written.
     """
-    name = next((one for one in SETS if one == which), None)
-    if name is None:
-        raise InputError(f"there is no measured set '{which}'", hint=did_you_mean(which, SETS))
+    check_names([name], SETS, "measured set")
+    name = cast(SetName, name)
     wanted = ROWS.get(name, rows) if rows is None else rows
     done: dict[int, MeasuredRow] = {}
     drawn: dict[str, Sample] = {}
@@ -94,4 +92,37 @@ def collect(
     with MeasurementStore(store or store_path()) as measurements, engine.executor() as executor:
         gather(executor, jobs(), measurements, progress, total=wanted)
     write()
-    return {"rows": len(done), **Counter(done[index].status for index in sorted(done))}
+    return [done[index] for index in sorted(done)]
+
+
+def run(
+    name: str,
+    *,
+    rows: PositiveInt | None = None,
+    out: Path = Path("baco-measurements"),
+    engine: ExecutorChoice = LOCAL,
+    store: Path | None = None,
+    say: Say = silent,
+) -> dict[str, int]:
+    """Measure a set of random or systematic mappings on the RTL; the sets under results/ were made by this command.
+
+    What an earlier run has measured is not measured again, as long as neither the Verilog nor the compiler nor the
+    simulator has changed. Failed rows are in the file, too, and are told at once.
+
+    Args:
+        name (--set): micro, train, test, packed, packed-test or ranking.
+        out: folder for SET.csv.gz and accelerators.yaml.
+        rows: only the first rows of the set.
+        store: file of finished measurements; by default in the cache of simulators.
+
+    Returns the number of rows, and of those with each status.
+
+    Raises as `collect`.
+    """
+    found = collect(name, rows=rows, out=out, engine=engine, store=store, say=say)
+    return {"rows": len(found), **Counter(row.status for row in found)}
+
+
+def page(counts: dict[str, int]) -> str:
+    """A line each."""
+    return "\n".join(f"{name}: {count}" for name, count in counts.items())

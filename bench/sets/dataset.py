@@ -73,16 +73,8 @@ _ACTIVITY = (
     "scratchpad_read_bytes", "scratchpad_write_bytes", "dram_read_bytes", "dram_write_bytes",
 )  # fmt: skip
 _TEXTS = (
-    "index",
-    "what",
-    "accelerator",
-    "status",
-    "layer",
-    "mapping",
-    "style",
-    "schedule",
-    "seed",
-    "stratum",
+    *("index", "what", "accelerator", "status"),
+    *("layer", "mapping", "style", "schedule", "seed", "stratum"),
 )
 #: Columns of numbers.
 NUMBERS = ("cycles", *_COUNTERS, *_ACTIVITY, "energy_pj", *(f"{term}_pj" for term in ENERGY_TERMS))
@@ -218,6 +210,12 @@ class Dataset:
         return tuple(self.configurations[row.accelerator] for row in self.rows)
 
     @property
+    def mac_cycles(self) -> Floats:
+        """Multiply-accumulates over the array's elements, float64 (rows,): cycles of an array that never waits."""
+        pairs = zip(self.problems, self.accelerators, strict=True)
+        return np.array([problem.macs / one.dim**2 for problem, one in pairs], dtype=np.float64)
+
+    @property
     def strata(self) -> tuple[str, ...]:
         """Of each row."""
         return tuple(row.stratum for row in self.rows)
@@ -278,20 +276,11 @@ def read_dataset(name: str | Path) -> Dataset:
 
 
 def _row(line: dict[str, str], place: Location) -> MeasuredRow:
-    return MeasuredRow(
-        index=whole_number("index", line["index"], location=place),
-        what=line["what"],
-        accelerator=line["accelerator"],
-        status=line["status"],
-        layer=line["layer"],
-        mapping=line["mapping"],
-        style=line["style"],
-        schedule=line["schedule"],
-        seed=whole_number("seed", line["seed"], most=2**64, location=place),
-        stratum=line["stratum"],
-        numbers={name: real_number(name, line[name], positive=False, location=place) for name in NUMBERS},
-        reason=line["reason"],
-    )
+    texts: dict[str, Any] = {name: line[name] for name in (*_TEXTS, "reason")}
+    texts["index"] = whole_number("index", line["index"], location=place)
+    texts["seed"] = whole_number("seed", line["seed"], most=2**64, location=place)
+    numbers = {name: real_number(name, line[name], positive=False, location=place) for name in NUMBERS}
+    return MeasuredRow(**texts, numbers=numbers)
 
 
 def write_dataset(path: str | Path, rows: Iterable[MeasuredRow], accelerators: Iterable[Accelerator]) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chain_network, chains
+from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chain_network, run
 
 
 def test_one_unit_is_as_fast_moves_what_must_move_and_as_much_as_predicted(tmp_path: Path) -> None:
-    product, convolution = chains(["G10", "C7"], out=tmp_path)
+    product, convolution = run(["G10", "C7"], out=tmp_path)
     batch, m, n, k, between = PRODUCT_CHAINS["G10"]
     ends = batch * (m * k + k * between + between * n + m * n)
     assert product["fused"]["bytes"] == [ends]  # the least there is: every operand and the result once
@@ -29,7 +29,7 @@ def test_one_unit_is_as_fast_moves_what_must_move_and_as_much_as_predicted(tmp_p
 
 
 def test_a_chain_whose_weights_do_not_fit_has_them_come_again(tmp_path: Path) -> None:
-    (row,) = chains(["C4"], machine="gemmini-default", out=tmp_path)
+    (row,) = run(["C4"], accelerator="gemmini-default", out=tmp_path)
     assert row["schedule"].endswith("streaming 1")
     assert row["predicted"]["bytes"] == pytest.approx(row["fused"]["bytes"][0], rel=0.02)
     # that is more than one by one, where the image comes again instead: the compiler leaves them apart

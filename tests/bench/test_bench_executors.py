@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import baco.bench.executors as bench
-from baco.bench.executors import STAGES, bench_executors, many_workers, same_searches, short_tasks
+from baco.bench.executors import STAGES, many_workers, same_searches, short_tasks
 from baco.bench.kills import KillResult, kill_runs
 from baco.common.errors import InputError
 from baco.exploration.executors.executor_choice import ExecutorChoice
@@ -47,10 +47,10 @@ def test_what_is_measured_is_on_the_page_and_stages_keep_what_others_found(
     monkeypatch.setattr(bench, "_LONG_TASKS_A_WORKER", 1)
     monkeypatch.setattr(bench, "_SAMPLES", 10)
     lines: list[str] = []
-    first = bench_executors(tmp_path, ["local"], ["short"], tasks=50, note=lines.append)
+    first = bench.run(tmp_path, ["local"], ["short"], tasks=50, say=lines.append)
     assert set(first) == {"short"}
     others = [stage for stage in STAGES if stage != "short"]
-    found = bench_executors(tmp_path, ["local"], others, kills=0, many=2, note=lines.append)
+    found = bench.run(tmp_path, ["local"], others, kills=0, many=2, say=lines.append)
     assert found == json.loads((tmp_path / "executors.json").read_text("utf-8"))
     assert found["short"] == first["short"]
     short = found["short"]["local"]
@@ -63,7 +63,7 @@ def test_what_is_measured_is_on_the_page_and_stages_keep_what_others_found(
     assert "| local | 4 | yes | yes |" in page
     assert len(lines) == len(STAGES)
     with pytest.raises(InputError, match="no stage 'shrot'"):
-        bench_executors(tmp_path, ["local"], ["shrot"])
+        bench.run(tmp_path, ["local"], ["shrot"])
 
 
 def test_kills_go_on_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,21 +77,21 @@ def test_kills_go_on_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(bench, "kill_runs", kill)
     with pytest.raises(KeyboardInterrupt):
-        bench_executors(tmp_path, ["local"], ["kills"], kills=25)
+        bench.run(tmp_path, ["local"], ["kills"], kills=25)
     assert asked == [(10, 0), (10, 10)]
     asked.clear()
-    found = bench_executors(tmp_path, ["local"], ["kills"], kills=25)["kills"]["local"]
+    found = bench.run(tmp_path, ["local"], ["kills"], kills=25)["kills"]["local"]
     assert asked == [(5, 20)]
     assert (found["drivers"], found["workers"], found["measurements"]) == (12, 13, 75)
     assert (found["ended_twice"], found["same"], found["seconds"]) == (3, True, 3.0)
-    assert bench_executors(tmp_path, ["local"], ["kills"], kills=25)["kills"]["local"]["seconds"] == 3.0
+    assert bench.run(tmp_path, ["local"], ["kills"], kills=25)["kills"]["local"]["seconds"] == 3.0
     assert asked == [(5, 20)]
 
 
 def test_other_results_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "executors.json").write_text('{"rows": []}', "utf-8")
     with pytest.raises(InputError, match="no results of executors"):
-        bench_executors(tmp_path, ["local"], ["short"], tasks=1)
+        bench.run(tmp_path, ["local"], ["short"], tasks=1)
     assert (tmp_path / "executors.json").read_text("utf-8") == '{"rows": []}'
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baco.bench.trees import TREE_CHAINS, trees_page
+from baco.bench.trees import TREE_CHAINS, page
 from baco.compiler.mapping.chains import parse_chain
 from baco.exploration.samplers import tree_structures as compare
 from baco.main import run
@@ -28,7 +28,7 @@ def test_the_page_has_medians_ranges_and_means() -> None:
         {"machine": "edge", "chain": "A", "dataflows": flows([25.0, 50.0, 40.0]), "tree": ""},
         {"machine": "edge", "chain": "B", "dataflows": flows([10.0, 10.0, 10.0]), "tree": ""},
     ]
-    text = trees_page(rows)
+    text = page(rows)
     assert "| A | 1.00 | – | 2.50 (2.00 to 4.00) | 25.0% |" in text
     assert "| B | 1.00 | – | 10.00 (10.00 to 10.00) | 25.0% |" in text
     assert "| geometric mean | 1.00 | – | 5.00 |  |" in text

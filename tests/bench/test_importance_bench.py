@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,14 +37,14 @@ def test_intervals_hold_the_mean_and_shrink_to_it() -> None:
 
 
 def test_both_searches_begin_alike_and_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def rows() -> tuple[bench.ImportanceRow, ...]:
-        return bench.bench_importance(["deepbench_ocr"], ["reference"], 80, range(2), tmp_path).rows
+    def rows() -> list[dict[str, Any]]:
+        return bench.run(["deepbench_ocr"], ["reference"], 80, 2, tmp_path)["rows"]
 
     first = rows()
-    assert [row.network for row in first] == ["deepbench_ocr", ""]
-    assert first[0].ratios[0] == 1.0  # before the first local search
+    assert [row["network"] for row in first] == ["deepbench_ocr", ""]
+    assert first[0]["ratios"][0] == 1.0  # before the first local search
     kept = json.loads((tmp_path / "importance.json").read_text())
-    assert kept["rows"][0]["ratios"] == list(first[0].ratios)
+    assert kept["rows"][0]["ratios"] == first[0]["ratios"]
     assert "deepbench" in (tmp_path / "importance.md").read_text()
     monkeypatch.setattr(bench, "_make", lambda *_: pytest.fail("searched again"))
     assert rows() == first
@@ -51,5 +52,5 @@ def test_both_searches_begin_alike_and_runs_are_kept(tmp_path: Path, monkeypatch
 
 def test_unknown_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown cost model"):
-        bench.bench_importance(models=["exact"], out=tmp_path / "out")
+        bench.run(cost_models=["exact"], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

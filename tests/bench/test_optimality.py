@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from baco.bench import optimality
-from baco.bench.optimality import bench_optimality
 from baco.workloads.problem import Problem
 
 TABLE = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
@@ -26,8 +25,8 @@ def network(tmp_path: Path) -> str:
 
 def test_rows_are_ordered_bounds(network: str, tmp_path: Path) -> None:
     notes: list[str] = []
-    result = bench_optimality(
-        [network], samples=400, small=False, out=tmp_path / "out", note=notes.append, tolerance=1e-3
+    result = optimality.run(
+        [network], samples=400, small=False, out=tmp_path / "out", say=notes.append, tolerance=1e-3
     )
     free, limited = result["networks"]
     assert (free["area"], limited["area"]) == ("free", "gemmini-default")
@@ -50,7 +49,7 @@ def test_rows_are_ordered_bounds(network: str, tmp_path: Path) -> None:
 def test_small_layers_are_solved_exactly(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimality, "SMALL_PROBLEMS", (Problem(P=4, C=3, K=3), Problem(R=3, P=4, groups=3)))
     monkeypatch.setattr(optimality, "_SMALL_SAMPLES", 1500)
-    result = bench_optimality([network], samples=200)
+    result = optimality.run([network], samples=200)
     assert len(result["small_layers"]) == 2
     for row in result["small_layers"]:
         assert row["mappings"] > 1000
@@ -64,7 +63,7 @@ def test_ctrl_c_keeps_what_is_done(network: str, monkeypatch: pytest.MonkeyPatch
         if "as in the space: at most" in text:
             raise KeyboardInterrupt
 
-    result = bench_optimality([network], samples=200, note=note, out=tmp_path)
+    result = optimality.run([network], samples=200, say=note, out=tmp_path)
     assert result["interrupted"]
     assert [row["area"] for row in result["networks"]] == ["free"]
     assert (tmp_path / "optimality.csv").read_text().count("\n") == 2

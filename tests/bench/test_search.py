@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from baco.bench.model import bench_model, random_batch
+from baco.bench import model, search
+from baco.bench.harness.experiment import geometric_mean, plain
+from baco.bench.model import random_batch
 from baco.bench.runs import RunKey, RunTask, SearchRun
-from baco.bench.search import bench_search, compare, geometric_mean, log_points
+from baco.bench.search import compare, log_points
 from baco.common.errors import InputError
 from baco.compiler.mapping.batch import AXES
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
@@ -36,13 +38,13 @@ def run(searcher: str, seed: int, spent: int, *curve: tuple[int, float, float]) 
 
 def test_throughput_has_the_documented_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("baco.bench.model._SIZES", {"cpu": (64, 256)})
-    result = bench_model(seconds=0.05, device="cpu", seed=1)
+    result = model.run(seconds=0.05, device="cpu", seed=1)
     for name in ("forward", "gradient"):
         assert 0 < result[f"{name}_median_per_s"] <= result[f"{name}_per_s"] < 1e12
     assert result["dtype"] == "float64"
     json.dumps(result, allow_nan=False)
     with pytest.raises(InputError, match="unknown device"):
-        bench_model(device="tpu")
+        model.run(device="tpu")
 
 
 def test_throughput_is_measured_on_valid_mappings_of_mixed_orders() -> None:
@@ -79,10 +81,10 @@ def test_comparisons() -> None:
     assert by["random"].edp is None
     assert by["random"].ratio is None
     assert by["random"].main_evaluations is None
-    assert result.ratios["gemmini", "dosa"] == pytest.approx(2.0)
-    assert result.ratios["gemmini", "random"] is None
-    assert "2.00x" in result.text()
-    json.dumps(result.to_dict(), allow_nan=False)
+    assert result.mean_ratio["gemmini"]["dosa"] == pytest.approx(2.0)
+    assert result.mean_ratio["gemmini"]["random"] is None
+    assert "| ratio to gradient | 1.00 | 2.00 | - |" in search.page(result)
+    json.dumps(plain(result), allow_nan=False)
 
 
 def test_small_helpers() -> None:
@@ -112,7 +114,7 @@ def test_finished_runs_are_kept(
         "engine": ExecutorChoice(workers=jobs) if jobs > 1 else HERE,
     }
     searchers = ["gradient", "random", "two-loop"]
-    first = bench_search(searchers=searchers, seeds=[0, 1], progress=lines.append, **options)  # type: ignore[arg-type]
+    first = search.run(searchers=searchers, seeds=2, say=lines.append, **options)  # type: ignore[arg-type]
     assert len(lines) == 6
     assert len(list((out / "runs").glob("*.json"))) == 6
     for comparison in first.comparisons:
@@ -127,7 +129,7 @@ def test_finished_runs_are_kept(
                 if (row["searcher"], row["seed"], row["axis"]) == (searcher, seed, "samples")
             ]
             assert own == sorted(own, reverse=True)
-    assert json.loads((out / "search.json").read_text(encoding="utf-8")) == first.to_dict()
+    assert json.loads((out / "search.json").read_text(encoding="utf-8")) == plain(first)
     assert (out / "search.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (out / "search.svg").read_bytes()
 
@@ -136,11 +138,11 @@ def test_finished_runs_are_kept(
     make = RunTask.run.__globals__["make_searcher"]
     monkeypatch.setitem(RunTask.run.__globals__, "make_searcher", lambda *a: ran.append(a[0]) or make(*a))
     next((out / "runs").glob("*two-loop_1_*")).unlink()
-    second = bench_search(searchers=searchers, seeds=[0, 1], **{**options, "engine": HERE})  # type: ignore[arg-type]
+    second = search.run(searchers=searchers, seeds=2, **{**options, "engine": HERE})  # type: ignore[arg-type]
     assert ran == ["two-loop"]
     assert [c.edp for c in second.comparisons] == [c.edp for c in first.comparisons]
     # Another budget is another run.
-    bench_search(searchers=["random"], seeds=[0], **{**options, "engine": HERE, "samples": 61})  # type: ignore[arg-type]
+    search.run(searchers=["random"], seeds=1, **{**options, "engine": HERE, "samples": 61})  # type: ignore[arg-type]
     assert ran == ["two-loop", "random"]
 
 
@@ -149,7 +151,7 @@ def test_bad_names_are_refused_before_anything_runs(layers: str, tmp_path: Path)
     for wrong in ({"searchers": ["dosas"]}, {"networks": ["resnet51"]}, {"spaces": ["gemini"]}):
         options = {"networks": [layers], "spaces": ["gemmini"], "searchers": ["random"], **wrong}
         with pytest.raises(InputError, match="unknown"):
-            bench_search(samples=5, seeds=[0], out=out, **options)  # type: ignore[arg-type]
+            search.run(samples=5, seeds=1, out=out, **options)  # type: ignore[arg-type]
     assert not out.exists()
 
 
@@ -158,13 +160,13 @@ def test_a_damaged_run_is_named(layers: str, tmp_path: Path) -> None:
         "networks": [layers],
         "spaces": ["gemmini"],
         "searchers": ["random"],
-        "seeds": [0],
+        "seeds": 1,
         "samples": 5,
     }
-    bench_search(out=tmp_path / "bench", **options)  # type: ignore[arg-type]
+    search.run(out=tmp_path / "bench", **options)  # type: ignore[arg-type]
     (path,) = (tmp_path / "bench" / "runs").glob("*.json")
     path.write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match="not a finished run") as caught:
-        bench_search(out=tmp_path / "bench", **options)  # type: ignore[arg-type]
+        search.run(out=tmp_path / "bench", **options)  # type: ignore[arg-type]
     assert caught.value.location is not None
     assert caught.value.location.file == str(path)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from baco.accel.presets import load_accelerator
-from baco.bench.fusion import fusion_table
-from baco.bench.whole_programs import ProgramRow, program_cost, whole_programs_table
+from baco.bench import whole_programs
+from baco.bench.fusion import fusion_page
+from baco.bench.studies import ProgramRow, program_cost
 from baco.common.errors import BacoError
 from baco.exploration.cost.program import ProgramCost
 from baco.exploration.measure.design import Design, DesignProgram
@@ -57,7 +58,7 @@ def test_the_table_has_medians_and_ranges() -> None:
         "gain_mappings": 1.0,
         "gain_best": [default.edp / one.edp for one in best],
     }
-    text = whole_programs_table([row])
+    text = whole_programs.page([row])
     assert "| small | default | 3.50 M | 0.50 M | 4.00 M | 1.00 | 0.10 | 1 |  | 1.000 |" in text
     assert (
         "| small | best | 1.50 M | 0.50 M | 2.00 M | 0.50 | 0.05 | **4.00×** | 2.00 to 8.00 | 1.100 to 1.100 |"
@@ -80,7 +81,7 @@ def test_gains_of_fusion_are_of_the_same_seed() -> None:
     }
     assert row["gain"] == [2.0, 3.0, 2.5]
     less = {**row, "area_mm2": 0.5, "gain": [1.0, 1.5, 2.0]}
-    text = fusion_table([row, {**row, "network": "other", "gain": [10.0, 10.0, 10.0]}, less])
+    text = fusion_page([row, {**row, "network": "other", "gain": [10.0, 10.0, 10.0]}, less])
     assert "| 1.25 | small | without | c | 5,000 | 0.20 | 1.000e+06 |  |  | 1.000 to 1.000 |" in text
     assert (
         "| 1.25 | small | with groups | f | 4,000 | 0.10 | 4.000e+05 | **2.50×** | 2.00 to 3.00 | 0.900 to 0.900 |"

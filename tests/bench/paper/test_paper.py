@@ -10,16 +10,17 @@ import pytest
 from baco.bench.paper import networks as paper_networks
 from baco.bench.paper import operators as paper_operators
 from baco.bench.paper import report
+from baco.bench.paper import run as paper
 from baco.bench.paper.accuracy import log_correlation, predictions, score_table
 from baco.bench.paper.cache import RecordCache
 from baco.bench.paper.charts import accuracy_chart, networks_chart, operators_chart
 from baco.bench.paper.designs import NetworkLayers, make_design, predicted
-from baco.bench.paper.efficiency import ratio_at
+from baco.bench.paper.efficiency import efficiency_rows
 from baco.bench.paper.operators import Case, summarise
 from baco.bench.paper.published import OPERATOR_RATIOS
-from baco.bench.paper.run import PaperOptions, bench_paper
 from baco.bench.paper.shapes import Shape
 from baco.bench.paper.systems import SYSTEMS, SystemCost, evaluate_system
+from baco.bench.runs import RunKey, SearchRun
 from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer
@@ -85,8 +86,11 @@ def test_a_search_that_finds_nothing_better_keeps_the_design_before_it(tmp_path,
         "reference": 7.0,
     }
     monkeypatch.setattr(paper_networks, "cached_design", lambda *given: given[2])
-    monkeypatch.setattr(paper_networks, "predicted", lambda design, tasks: found(edps[design]))
-    monkeypatch.setattr(paper_networks, "machine_name", str)
+    monkeypatch.setattr(
+        paper_networks,
+        "predicted",
+        lambda design, tasks: dataclasses.replace(found(edps[design]), accelerator=design),
+    )
     rows = paper_networks.run_ablation(
         RecordCache(tmp_path / "x.jsonl"), network="deepbench_face", samples=(10,), seeds=1
     )
@@ -102,16 +106,26 @@ def test_a_search_that_finds_nothing_better_keeps_the_design_before_it(tmp_path,
 
 
 def test_efficiency_is_relative_to_where_ours_ends():
-    curves = {
-        ("a", "gradient"): {"0": [(1, 8.0), (10, 2.0)], "1": [(1, 8.0), (10, 2.0)]},
-        ("a", "random"): {"0": [(2, 16.0), (10, 4.0)], "1": [(2, 16.0), (10, 16.0)]},
-        ("b", "gradient"): {"0": [(1, 1.0)]},
-        ("b", "random"): {"0": [(1, 3.0)]},
-    }
-    assert ratio_at(curves, ["a"], "gradient", 5, 10) == pytest.approx(4.0)
-    assert ratio_at(curves, ["a"], "random", 10, 10) == pytest.approx(math.sqrt(4 * 16) / 2)
-    assert ratio_at(curves, ["a"], "random", 1, 10) is None
-    assert ratio_at(curves, ["a", "b"], "random", 10, 10) == pytest.approx(math.sqrt(4 * 3))
+    def runs(network, searcher, *curves):
+        return [
+            SearchRun(RunKey(network, "reference", searcher, seed, 100), 1, 100, 2.0, curve)
+            for seed, curve in enumerate(curves)
+        ]
+
+    found = [
+        *runs("a", "gradient", ((1, 0.1, 8.0), (90, 0.9, 2.0)), ((1, 0.1, 8.0), (90, 0.9, 2.0))),
+        *runs("a", "random", ((25, 0.2, 16.0), (90, 0.9, 4.0)), ((25, 0.2, 16.0),)),
+    ]
+    ours, other = efficiency_rows(found, ["a"], 100)
+    assert (ours.searcher, other.searcher, other.seconds) == ("gradient", "random", 2.0)
+    assert ours.ratios == pytest.approx((4.0, 1.0))  # after 20 samples, and 100
+    assert other.ratios == (None, pytest.approx(math.sqrt(4 * 16) / 2))
+    assert other.low[1] == pytest.approx(2.0)
+    assert other.high[1] == pytest.approx(8.0)
+    more = [
+        *found, *runs("b", "gradient", ((1, 0.1, 1.0),)), *runs("b", "random", ((1, 0.1, 3.0),)),
+    ]  # fmt: skip
+    assert efficiency_rows(more, ["a", "b"], 100)[1].ratios[1] == pytest.approx(math.sqrt(4 * 3))
 
 
 def test_accuracy_by_stratum():
@@ -209,9 +223,7 @@ def small(monkeypatch):
 
 
 def test_operators_part_writes_page_numbers_and_figure(tmp_path, small, monkeypatch):
-    options = PaperOptions(parts=("operators",), quick=True)
-    said: list[str] = []
-    result = bench_paper(tmp_path, options, said.append)
+    result = paper.run(only=["operators"], quick=True, out=tmp_path)
     rows = json.loads((tmp_path / "operators.json").read_text())["rows"]
     assert rows == json.loads(json.dumps(result["operators"]["rows"]))
     assert {row["system"] for row in rows} == set(SYSTEMS)
@@ -222,7 +234,8 @@ def test_operators_part_writes_page_numbers_and_figure(tmp_path, small, monkeypa
     assert (tmp_path / "operators.png").read_bytes().startswith(b"\x89PNG")
     # a second run takes all from what was kept
     monkeypatch.setattr(paper_operators, "evaluate_system", lambda *a, **k: pytest.fail("evaluated again"))
-    assert bench_paper(tmp_path, options, said.append)["operators"]["rows"] == result["operators"]["rows"]
+    again = paper.run(only=["operators"], quick=True, out=tmp_path)
+    assert again["operators"]["rows"] == result["operators"]["rows"]
 
 
 # ---------------------------------------------------------------------------------------------- pages
@@ -265,15 +278,15 @@ def test_published_ratios_are_those_of_the_specification():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (PaperOptions(parts=("operator",)), "no part 'operator'"),
-        (PaperOptions(models=("instructions",)), "unknown cost model 'instructions'"),  # type: ignore[arg-type]
-        (PaperOptions(networks=("resnet51",)), "unknown network 'resnet51'"),
-        (PaperOptions(measure=("nothing",)), "unknown network 'nothing'"),
+        ({"only": ["operator"]}, "no part of the evaluation 'operator'"),
+        ({"cost_models": ["instructions"]}, "no cost model 'instructions'"),
+        ({"networks": ["resnet51"]}, "unknown network 'resnet51'"),
+        ({"measure": ["nothing"]}, "unknown network 'nothing'"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
-        bench_paper(tmp_path / "out", options)
+        paper.run(out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 

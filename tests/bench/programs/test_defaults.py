@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from baco.bench import tilings
 from baco.bench.paper.shapes import read_shapes
 from baco.bench.programs import defaults
-from baco.bench.programs.defaults import bench_defaults
 
 
 def test_operators_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store.sqlite"
-    result = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, timed=600, every=40, out=tmp_path, store=store)
+    result = defaults.run(kinds=("GEMV", "GEMM"), limit=400, timed=600, every=40, out=tmp_path, store=store)
     assert result.total == {"GEMV": 174, "GEMM": 170}
     counts = {kind: sum(one.kind == kind for one in result.operators) for kind in ("GEMV", "GEMM")}
     assert min(counts.values()) > 0
@@ -35,6 +35,6 @@ def test_operators_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def none(*_: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(defaults, "measure_layer", none)
-    again = bench_defaults(kinds=("GEMV", "GEMM"), limit=400, timed=600, every=40, out=tmp_path, store=store)
+    monkeypatch.setattr(tilings, "measure_layer", none)
+    again = defaults.run(kinds=("GEMV", "GEMM"), limit=400, timed=600, every=40, out=tmp_path, store=store)
     assert again.operators == result.operators

@@ -7,16 +7,13 @@ import pytest
 from baco.accel.presets import load_accelerator
 from baco.accel.verilog.generate import verilog
 from baco.api.simulation import simulate
-from baco.bench.rtl.execute_facts import EXECUTE_FACTS
-from baco.bench.rtl.facts import Fact, MeasuredFact, measure
+from baco.bench.rtl import rtl
+from baco.bench.rtl.facts import FACTS, MeasuredFact, measure
 from baco.bench.rtl.hollow import hollow_verilog
 from baco.bench.rtl.layers import LayerStream, Matmul, PlainConvolution
-from baco.bench.rtl.load_facts import LOAD_FACTS
 from baco.bench.rtl.probe import FAST_MEMORY, Probe
 from baco.bench.rtl.program import matmul_program
-from baco.bench.rtl.rtl import bench_rtl, report_text, write_report
 from baco.bench.rtl.speed import shares, timed_layer
-from baco.bench.rtl.store_facts import STORE_FACTS
 from baco.bench.rtl.stream import StreamText
 from baco.common.errors import BacoError, InfeasibleError, InputError
 from baco.compiler.choice.gemmini import gemmini_matmul_tile
@@ -75,7 +72,6 @@ BOUNDS = {
     "store_first_acc": 10,
     "store_first_spad": 7,
 }
-FACTS = {fact.key: fact for fact in (*EXECUTE_FACTS, *LOAD_FACTS, *STORE_FACTS)}
 
 
 @pytest.fixture(scope="module")
@@ -89,27 +85,27 @@ def test_every_fact_has_a_bound() -> None:
 
 @pytest.mark.parametrize("key", sorted(BOUNDS))
 def test_timing(probe: Probe, key: str) -> None:
-    (found,) = measure([FACTS[key]], probe)
+    (found,) = measure([key], probe)
     assert found.ours <= BOUNDS[key]
 
 
 def test_latency_and_rate_of_the_array_are_what_its_structure_says(probe: Probe) -> None:
     keys = ("ws_row", "ws_block", "ws_pass", "load_full", "store_full")
-    found = {one.fact.key: one for one in measure([FACTS[key] for key in keys], probe)}
+    found = {one.key: one for one in measure(keys, probe)}
     assert {key: one.ours for key, one in found.items()} == {
         "ws_row": ROW, "ws_block": ROW + DIM - 1, "ws_pass": DIM, "load_full": DIM, "store_full": DIM,
     }  # fmt: skip
-    assert {one.verdict for one in found.values() if one.fact.key != "store_full"} == {"reproduced"}
+    assert {one.verdict for one in found.values() if one.key != "store_full"} == {"reproduced"}
+
+
+def fact(original: float, ours: float) -> MeasuredFact:
+    return MeasuredFact("f", "some pass", "3.2", "cycles", "because", original, ours)
 
 
 def test_verdicts() -> None:
-    fact = Fact("f", "what", "1", lambda d: 2.0 * d, "cycles", lambda _: 0.0)
-    assert [MeasuredFact(fact, 100.0, ours).verdict for ours in (100.4, 99.0, 101.0)] == [
-        "reproduced",
-        "beaten",
-        "worse",
-    ]
-    assert MeasuredFact(fact, 100.0, 101.0).to_dict()["verdict"] == "worse"
+    verdicts = [fact(100.0, ours).verdict for ours in (100.4, 99.0, 101.0)]
+    assert verdicts == ["reproduced", "beaten", "worse"]
+    assert fact(100.0, 101.0).to_dict()["verdict"] == "worse"
 
 
 PRODUCT = Matmul(64, 64, 64, (8, 8, 16))
@@ -189,8 +185,7 @@ def test_the_hollow_accelerator_only_counts(probe: Probe) -> None:
     assert result.counters["accelerator_evaluated_cycles"] == result.cycles
 
 
-def test_the_report_names_what_is_worse(tmp_path: Path) -> None:
-    fact = Fact("f", "some pass", "3.2", lambda d: d, "cycles", lambda _: 0.0, "because")
+def test_the_report_names_what_is_worse() -> None:
     costs = dict.fromkeys(("harness", "idle", "array", "loads", "stores"), 1.5)
     layer = {"layer": "matmul", "tile": "1x1x1", "what": "ours", "by": "stream", "memory_bytes_per_cycle": 8.0,
              "cycles": 1234, "utilisation": 0.5, "dram_bytes_per_cycle": 7.5}  # fmt: skip
@@ -204,17 +199,14 @@ def test_the_report_names_what_is_worse(tmp_path: Path) -> None:
         "processor": "x86_64",
         "tools": {"c++": "1"},
         "arrays": [array],
-        "facts": [MeasuredFact(fact, 16, 17).to_dict()],
+        "facts": [fact(16, 17).to_dict()],
     }
-    text = report_text(result)
+    text = rtl.page(result)
     assert "| some pass | 3.2 | 16 | 17 | cycles | **worse** | because |" in text
     assert "0 reproduced, 0 beaten, 1 worse" in text
     assert "50.00%" in text
-    write_report(result, tmp_path / "new")
-    assert text in (tmp_path / "new" / "rtl-timing.md").read_text()
-    assert (tmp_path / "new" / "rtl-bench.json").exists()
 
 
 def test_sides_without_a_benchmark() -> None:
     with pytest.raises(InputError, match="no benchmark for dim 5"):
-        bench_rtl([5])
+        rtl.run([5])

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
+from baco.bench import latency as bench
 from baco.bench.fit.explicit import fit, main, sample_of
-from baco.bench.latency import accuracy, bench_latency, report_text
+from baco.bench.latency import accuracy
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.compiler.choice.choose import choose
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
@@ -306,10 +307,11 @@ def test_accuracy_by_hand() -> None:
 
 
 def test_tables_of_a_set(tmp_path: Path) -> None:
-    result = bench_latency("micro", seconds=0, out=tmp_path)
+    result = bench.run("micro", seconds=0, out=tmp_path / "results")
     assert result["rows"] == len(read_dataset("micro"))
     assert sum(one["instruction"]["rows"] for one in result["by_stratum"].values()) == result["rows"]
     ours, trivial = result["models"]["instruction"], result["models"]["macs"]
     assert ours["mean_absolute_error"] < trivial["mean_absolute_error"]
-    assert (tmp_path / "latency-model.md").read_text() == report_text(result)
-    assert json.loads((tmp_path / "latency-model.json").read_text())["models"] == result["models"]
+    assert (tmp_path / "results" / "latency-model.md").read_text() == bench.page(result)
+    data = json.loads((tmp_path / "results" / "latency-model.json").read_text())
+    assert data["models"] == result["models"]

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +20,19 @@ from baco.common.files import atomic_write, output_folder, read_input_text
 from baco.common.text import markdown_table
 
 __all__ = [
-    "FOLDER", "ResultFiles", "Say", "check_names", "geometric_mean", "kept_rows", "median_place", "over_seeds", "page_of",
-    "plain", "silent", "table",
+    "FOLDER",
+    "ResultFiles",
+    "Say",
+    "check_names",
+    "each",
+    "geometric_mean",
+    "kept_rows",
+    "median_place",
+    "over_seeds",
+    "page_of",
+    "plain",
+    "silent",
+    "table",
 ]  # fmt: skip
 
 #: Told how far an experiment is, a line at a time.
@@ -29,6 +41,7 @@ Say = Callable[[str], None]
 FOLDER = Path("baco-bench")
 
 _Row = TypeVar("_Row")
+_Key = TypeVar("_Key")
 
 
 def silent(_: str) -> None:
@@ -40,22 +53,29 @@ class ResultFiles:
 
     Args:
         out: the folder, made if it is not there; None writes nothing.
-        page: what was found as Markdown; without it there is no page.
+        page: what was found as Markdown.
+        title: name of the page's file where it is another.
 
     Raises StorageError where that is not possible.
     """
 
-    def __init__(self, out: str | Path | None, name: str, page: Callable[[Any], str] | None = None) -> None:
+    def __init__(
+        self, out: str | Path | None, name: str, page: Callable[[Any], str], title: str = ""
+    ) -> None:
         self.folder = None if out is None else output_folder(out)
-        self.name, self.page = name, page
+        self.name, self.page, self.title = name, page, title or name
 
     def keep(self, found: Any) -> None:
         """Write it."""
         if self.folder is not None:
+            self.keep_as(found, self.page(found))
+
+    def keep_as(self, found: Any, page: str) -> None:
+        """Write it with a finished page."""
+        if self.folder is not None:
             text = json.dumps(plain(found), indent=1, allow_nan=False)
             atomic_write(self.folder / f"{self.name}.json", text + "\n")
-            if self.page is not None:
-                atomic_write(self.folder / f"{self.name}.md", self.page(found))
+            atomic_write(self.folder / f"{self.title}.md", page)
 
     def before(self) -> Any:
         """What was written earlier; None where nothing was. Raises InputError for a file of something else."""
@@ -103,6 +123,11 @@ def table(rows: Iterable[_Row], columns: Mapping[str, Callable[[_Row], Any]], *m
     """A table in Markdown: a line a row, each column's cell made by its function; then lines of finished cells."""
     cells = [[str(cell(row)) for cell in columns.values()] for row in rows]
     return markdown_table(list(columns), [*cells, *more])
+
+
+def each(keys: Mapping[str, _Key], cell: Callable[[_Key, Any], Any]) -> dict[str, Callable[[Any], Any]]:
+    """Columns of a table that differ in a key: `cell` makes those of a key, of a row."""
+    return {title: partial(cell, key) for title, key in keys.items()}
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:

@@ -1,0 +1,1 @@
+"""What every experiment is written on."""
