@@ -98,7 +98,7 @@ def run(
     accelerator: Accelerator,
     sets: Sequence[str] = ("resnet50", "gemm"),
     *,
-    only: str = "",
+    only: str | None = None,
     store: Path | None = None,
     out: Path | None = None,
     say: Say = silent,
@@ -115,7 +115,7 @@ def run(
     Raises InputError for an unknown set or when nothing is left to run, BacoError for a program whose result is not what numpy's
     integers give, and whatever compiling and simulating raise.
     """
-    layers = [one for one in layer_shapes(sets) if only in one.name]
+    layers = [one for one in layer_shapes(sets) if only is None or only in one.name]
     if not layers:
         raise InputError(f"no layer of {', '.join(sets)} is called like '{only}'")
     files, rows = ResultFiles(out, "compiler-quality", page), []
