@@ -1,11 +1,11 @@
 """Commands whose arguments are checked before they run, beyond what the parser knows of them.
 
 A command is a function; its docstring says what each parameter is, which becomes the help of an option of the parameter's name:
-`samples (-n, NUMBER): budget of the search` with short flags and the name of the value in brackets, where there are such. Parameters
+`samples (-n, NUMBER): budget of the search` with flags and the name of the value in brackets, where there are such. Parameters
 with a `typer.Option` or `typer.Argument` that has a help of its own are taken as they are.
 
 Options that several commands share, or that say one thing together, are the fields of a dataclass; a command's parameter of
-that type stands for them all.
+that type stands for them all. Its `Attributes:` are read likewise, and its `panel` is the part of the help that they are shown in.
 """
 
 from __future__ import annotations
@@ -69,11 +69,14 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
             more = [(one.name, one.default, own[one.name]) for one in fields(hints[name])]
-            meanings = told_arguments(hints[name])[1]
+            panel = getattr(hints[name], "panel", None)
+            meanings: dict[str, tuple[list[str], str]] = {}
+            for part in reversed(hints[name].__mro__[:-1]):  # what is inherited is said there
+                meanings |= told_arguments(part)[1]
         else:
-            more, meanings = [(name, parameter.default, hints[name])], {**_SHARED, **told}
+            more, meanings, panel = [(name, parameter.default, hints[name])], {**_SHARED, **told}, None
         for key, default, hint in more:
-            option = _option(key, hint, default, meanings[key]) if key in meanings else hint
+            option = _option(key, hint, default, meanings[key], panel) if key in meanings else hint
             options[key] = inspect.Parameter(key, parameter.KEYWORD_ONLY, default=default, annotation=option)
 
     def call(**arguments: Any) -> Any:
@@ -113,7 +116,7 @@ def told_arguments(thing: Any) -> tuple[str, dict[str, tuple[list[str], str]]]:
     return about.strip(), found
 
 
-def _option(name: str, hint: Any, default: Any, told: tuple[list[str], str]) -> Any:
+def _option(name: str, hint: Any, default: Any, told: tuple[list[str], str], panel: str | None) -> Any:
     """The annotation of a parameter as typer reads it."""
     marks, meaning = told
     kind, *given = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -123,12 +126,15 @@ def _option(name: str, hint: Any, default: Any, told: tuple[list[str], str]) -> 
     if given and given[0].help:
         return hint
     limits = {key: getattr(given[0], key) for key in ("min", "max")} if given else {}
-    flag = "--" + name.replace("_", "-")
+    flag = next((one for one in marks if one.startswith("--")), "--" + name.replace("_", "-"))
     switch = bool in (kind, *get_args(kind)) and default is not False
     written = f"{flag}/--no-{flag[2:]}" if switch else flag
     shown = next((one for one in marks if not one.startswith("-")), None)
-    flags = [one for one in marks if one.startswith("-")]
-    return Annotated[kind, typer.Option(written, *flags, help=meaning, metavar=shown, **limits)]
+    flags = [one for one in marks if one.startswith("-") and one != flag]
+    about = {"help": meaning, "metavar": shown, "rich_help_panel": panel, **limits}
+    if given and given[0].autocompletion:
+        about["autocompletion"] = given[0].autocompletion
+    return Annotated[kind, typer.Option(written, *flags, **about)]
 
 
 def _problem(value: Any) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -124,69 +124,30 @@ class ProgramOptions:
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """A whole network instead; see `baco compile --help`."""
+    """A whole network instead; see `baco compile --help`.
 
-    network: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            metavar="NAME|FILE",
-            autocompletion=network_completions,
-            help="A whole network in int8: built in (NAME[:OPTION=VALUE,...]: seq, phase=decode, cache..., as `baco networks` "
-            "lists them; of transformers also weights=FILE.safetensors), MODEL.onnx or CODE.py:FUNCTION; "
-            "or the plan of a validated design (best/plan.json), with its accelerator and mappings.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = None
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            metavar="FILE.npz",
-            help="Samples that the ranges of activations are taken from, arrays by input; otherwise those of --arg, or random ones.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = None
-    layers: Annotated[
-        int | None,
-        typer.Option(
-            "--layers",
-            metavar="N",
-            help="Run repeated blocks only so many times.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = None
-    scales: Annotated[
-        str,
-        typer.Option(
-            "--scales", help="Of the quantisation: float or power-of-two.", rich_help_panel=NETWORK_PANEL
-        ),
-    ] = "float"
-    mappings: Annotated[
-        str,
-        typer.Option(
-            "--mappings",
-            metavar="WHOSE",
-            help="On the design of a study's folder: 'study' takes its mappings where they are best, 'compiler' none.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = "study"
-    fusion: Annotated[
-        bool | None,
-        typer.Option(
-            "--fusion/--no-fusion",
-            help="Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run as one unit where that is predicted to pay, by moves that the original Gemmini lacks. By default for designs of a study and accelerators with units for functions of rows.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = None
-    check_layers: Annotated[
-        bool,
-        typer.Option(
-            "--check-layers",
-            help="The program compares what every operator wrote, and ends at the first difference.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = False
+    Attributes:
+        network (NAME|FILE): A whole network in int8: built in (NAME[:OPTION=VALUE,...]: seq, phase=decode, cache..., as `baco networks`
+            lists them; of transformers also weights=FILE.safetensors), MODEL.onnx or CODE.py:FUNCTION; or the plan of a validated
+            design (best/plan.json), with its accelerator and mappings.
+        data (FILE.npz): Samples that the ranges of activations are taken from, arrays by input; otherwise those of --arg, or random ones.
+        layers (N): Run repeated blocks only so many times.
+        scales: Of the quantisation: float or power-of-two.
+        mappings (WHOSE): On the design of a study's folder: 'study' takes its mappings where they are best, 'compiler' none.
+        fusion: Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run
+            as one unit where that is predicted to pay, by moves that the original Gemmini lacks. By default for designs of a study
+            and accelerators with units for functions of rows.
+        check_layers: The program compares what every operator wrote, and ends at the first difference.
+    """
+
+    panel: ClassVar[str] = NETWORK_PANEL
+    network: Annotated[str | None, typer.Option(autocompletion=network_completions)] = None
+    data: Path | None = None
+    layers: int | None = None
+    scales: str = "float"
+    mappings: str = "study"
+    fusion: bool | None = None
+    check_layers: bool = False
 
     def given_options(self) -> dict[str, bool]:
         """Whether each option but the network itself is given, by how it is written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -12,31 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["EngineOptions", "JobOptions", "WorkerOptions"]
 
-_PANEL = "Where tasks run"
-
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Processes of this machine, or a cluster; see docs/many-machines.md."""
+    """Processes of this machine, or a cluster; see docs/many-machines.md.
 
-    executor: Annotated[
-        str,
-        typer.Option(
-            "--executor",
-            metavar="local|ray|here",
-            help="Who runs it: processes of this machine, Ray (pip install 'baco[ray]'), or this process alone.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = "local"
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address",
-            metavar="HOST:PORT",
-            help="With --executor ray: a cluster that runs already, or `auto`; by default one is started on this machine.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    Attributes:
+        executor (local|ray|here): Who runs it: processes of this machine, Ray (pip install 'baco[ray]'), or this process alone.
+        address (HOST:PORT): With --executor ray: a cluster that runs already, or `auto`; by default one is started on this machine.
+    """
+
+    panel: ClassVar[str] = "Where tasks run"
+    executor: str = "local"
+    address: str | None = None
 
     def engine(self, workers: int | None) -> ExecutorChoice:
         """Raises InputError for what does not go together."""
@@ -47,18 +35,13 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class WorkerOptions(EngineOptions):
-    """And how many run side by side, where that is as many as there are processors."""
+    """And how many run side by side, where that is as many as there are processors.
 
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            max=1024,
-            metavar="N",
-            help="Tasks side by side; by default one a processor.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    Attributes:
+        workers (N): Tasks side by side; by default one a processor.
+    """
+
+    workers: Annotated[int | None, typer.Option(max=1024)] = None
 
     @property
     def chosen(self) -> ExecutorChoice:
@@ -68,19 +51,13 @@ class WorkerOptions(EngineOptions):
 
 @dataclass(frozen=True)
 class JobOptions(EngineOptions):
-    """And how many run side by side, where that is one."""
+    """And how many run side by side, where that is one.
 
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs",
-            min=1,
-            max=1024,
-            metavar="N",
-            help="Tasks at the same time, a process of one thread each.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = 1
+    Attributes:
+        jobs (N): Tasks at the same time, a process of one thread each.
+    """
+
+    jobs: Annotated[int, typer.Option(min=1, max=1024)] = 1
 
     @property
     def chosen(self) -> ExecutorChoice:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from baco.common.errors import InputError
 from baco.common.numbers import WHOLE
@@ -22,7 +20,6 @@ _CONV = re.compile(
     rf"(?:({WHOLE}),)?({WHOLE})x({WHOLE})x({WHOLE})(?::|->)({WHOLE})((?:,[a-z]{WHOLE}(?:x{WHOLE})?)*)"
 )
 _POOL = re.compile(rf"({WHOLE}),({WHOLE})(?:,({WHOLE}))?")
-_LAYER = "Layer"
 _PARTS = {"k": "kernel", "s": "stride", "p": "padding", "d": "dilation", "g": "groups"}
 _CONV_HINT = (
     "write [N,]HxWxC:K, then kernel, stride, padding, dilation and groups: 56x56x64:128,k3,s2,p1,d1,g1"
@@ -31,75 +28,36 @@ _CONV_HINT = (
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """Options that describe a layer and how it is to be carried out; see `baco compile --help`."""
+    """Options that describe a layer and how it is to be carried out; see `baco compile --help`.
 
-    gemm: Annotated[
-        str | None,
-        typer.Option(
-            "--gemm",
-            metavar="[G:]MxKxN",
-            help="Matrix product of M x K by K x N, G of them.",
-            rich_help_panel=_LAYER,
-        ),
-    ] = None
-    conv: Annotated[
-        str | None,
-        typer.Option(
-            "--conv",
-            metavar="SHAPE",
-            help="Convolution, as [N,]HxWxC:K,k3,s2,p1,d1,g1; k3x5: 3 high, 5 wide.",
-            rich_help_panel=_LAYER,
-        ),
-    ] = None
-    bias: Annotated[bool, typer.Option("--bias", help="Add an int32 bias.", rich_help_panel=_LAYER)] = False
-    relu: Annotated[
-        bool, typer.Option("--relu", help="ReLU before requantisation.", rich_help_panel=_LAYER)
-    ] = False
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            "--scale", help="Of the requantisation to int8; default: one that suits.", rich_help_panel=_LAYER
-        ),
-    ] = None
-    raw: Annotated[bool, typer.Option("--raw", help="Keep int32 results.", rich_help_panel=_LAYER)] = False
-    residual: Annotated[
-        float | None,
-        typer.Option(
-            "--residual", metavar="SCALE", help="Add an int8 tensor times a scale.", rich_help_panel=_LAYER
-        ),
-    ] = None
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            "--pool",
-            metavar="SIZE,STRIDE[,PADDING]",
-            help="Max pooling of the results.",
-            rich_help_panel=_LAYER,
-        ),
-    ] = None
-    transposed: Annotated[
-        bool,
-        typer.Option("--transposed", help="The weights of --gemm are stored N x K.", rich_help_panel=_LAYER),
-    ] = False
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            "--mapping",
-            metavar="TEXT",
-            help="Loops to carry the layer out by, as 'L3[WIO] K48 - L2[WI] ...'.",
-            rich_help_panel=_LAYER,
-        ),
-    ] = None
-    style: Annotated[
-        str,
-        typer.Option(
-            "--style", help="auto (by estimated cycles), explicit or macro.", rich_help_panel=_LAYER
-        ),
-    ] = "auto"
-    baseline: Annotated[
-        bool,
-        typer.Option("--baseline", help="Tiles of Gemmini's default heuristic.", rich_help_panel=_LAYER),
-    ] = False
+    Attributes:
+        gemm ([G:]MxKxN): Matrix product of M x K by K x N, G of them.
+        conv (SHAPE): Convolution, as [N,]HxWxC:K,k3,s2,p1,d1,g1; k3x5: 3 high, 5 wide.
+        bias: Add an int32 bias.
+        relu: ReLU before requantisation.
+        scale: Of the requantisation to int8; default: one that suits.
+        raw: Keep int32 results.
+        residual (SCALE): Add an int8 tensor times a scale.
+        pool (SIZE,STRIDE[,PADDING]): Max pooling of the results.
+        transposed: The weights of --gemm are stored N x K.
+        mapping (TEXT): Loops to carry the layer out by, as 'L3[WIO] K48 - L2[WI] ...'.
+        style: auto (by estimated cycles), explicit or macro.
+        baseline: Tiles of Gemmini's default heuristic.
+    """
+
+    panel: ClassVar[str] = "Layer"
+    gemm: str | None = None
+    conv: str | None = None
+    bias: bool = False
+    relu: bool = False
+    scale: float | None = None
+    raw: bool = False
+    residual: float | None = None
+    pool: str | None = None
+    transposed: bool = False
+    mapping: str | None = None
+    style: str = "auto"
+    baseline: bool = False
 
     @property
     def given(self) -> bool:
