@@ -6,8 +6,10 @@ Kernels are pieces of users' code: nothing here knows the compiler.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 import baco
@@ -405,3 +407,13 @@ CASES: dict[str, Callable[[np.random.Generator], Case]] = {
     "permuted": permuted,
     "maximum": maximum,
 }
+#: Kernels that other cases show with other numbers.
+_ALIKE = (
+    "add uint8", "add int16", "max pool 3", "convolution ", "requantise n", "requantise t", "uint8 by uint8", "A by",
+    "B by", "fused without bias",
+)  # fmt: skip
+
+
+def kinds() -> list[Any]:
+    """Names of all cases, as parameters; of kernels that another case shows too, slow."""
+    return [pytest.param(one, marks=pytest.mark.slow) if one.startswith(_ALIKE) else one for one in CASES]

@@ -17,7 +17,7 @@ from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.passes.linalg_to_instgem import LinalgToInstGem
 from tests.compiler.blocks.block_run import machine
 from tests.compiler.ir.ir_helpers import parsed
-from tests.compiler.kernels import CASES
+from tests.compiler.kernels import CASES, kinds
 from tests.compiler.product_kernels import gemm
 
 
@@ -28,21 +28,7 @@ def _structured(name: str) -> ModuleOp:
     return module
 
 
-#: Kernels that other cases show with other numbers.
-ALIKE = (
-    "add uint8",
-    "add int16",
-    "max pool 3",
-    "convolution ",
-    "requantise n",
-    "requantise t",
-    "uint8 by",
-    "A by",
-    "B by",
-)
-
-
-@pytest.mark.parametrize("name", [one for one in CASES if not one.startswith(ALIKE)])
+@pytest.mark.parametrize("name", kinds())
 def test_text_of_the_structured_level_reads_back(name: str) -> None:
     module = _structured(name)
     check_level(module, "linalg")

@@ -154,7 +154,13 @@ def test_loops_whose_end_is_computed(stages: int) -> None:
     assert result.dram_read_bytes == rounds * (4 * 4 + 4 * 6)
 
 
-@pytest.mark.parametrize("name", ["chained", "all by columns", "attention", "batched", "two products"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("chained", "batched", "two products"),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("all by columns", "attention")),
+    ],
+)
 def test_kernels_with_three_stages(name: str) -> None:
     execute(CASES[name](np.random.default_rng(17)), machine(4), stages=3)
 

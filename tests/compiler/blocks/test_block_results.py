@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.blocks.block_run import execute, machine
-from tests.compiler.kernels import CASES, requantise
+from tests.compiler.kernels import CASES, kinds, requantise
 from tests.compiler.product_kernels import gemm
 from tests.machines import SMALL
 from tests.seeds import seeds
@@ -52,14 +52,18 @@ def test_matmul_of_the_method(index: int) -> None:
     execute(gemm(np.random.default_rng(index), shape, blocks), machine((4, 8, 16)[index % 3]))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", kinds())
 def test_kernels(name: str) -> None:
     dim = (4, 8, 16)[list(CASES).index(name) % 3]
     execute(CASES[name](np.random.default_rng(7)), machine(dim))
 
 
 @pytest.mark.parametrize(
-    "name", ["both transposed", "B transposed", "A by columns", "chained", "two products", "gemv"]
+    "name",
+    [
+        *("both transposed", "B transposed", "chained", "gemv"),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("A by columns", "two products")),
+    ],
 )
 def test_output_stationary(name: str) -> None:
     execute(CASES[name](np.random.default_rng(8)), machine(4, dataflow="OS"))
