@@ -167,7 +167,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         rtl, model = np.array(row["rtl"], float), np.array(row["model"], float)
         errors += list(np.abs(model / rtl - 1))
-        for i, j in itertools.combinations(range(len(STAGES)), 2):
+        for j, i in itertools.combinations(range(len(STAGES)), 2):
             if abs(rtl[i] / rtl[j] - 1) > _DIFFERENT:
                 pairs += 1
                 ordered += bool(np.sign(rtl[i] - rtl[j]) == np.sign(model[i] - model[j]))
