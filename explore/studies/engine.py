@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 from baco.common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
 from baco.compiler.layers.layer import Layer
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
-from baco.exploration.cost.choice import check_cost_model, default_cost_model
 from baco.exploration.cost.infeasible import (
     Impossible,
     Patience,
@@ -45,7 +44,14 @@ from baco.exploration.search.searcher import (
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.shortfall import Shortfall, shortfall
 from baco.exploration.studies.interruption import StopRequest
-from baco.exploration.studies.preparation import describe_setup, made_now, opened_study, programs_beside
+from baco.exploration.studies.preparation import (
+    describe_setup,
+    made_now,
+    opened_study,
+    programs_beside,
+    settled,
+    studied_model,
+)
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.workloads.network import Workload
@@ -156,8 +162,8 @@ def run_exploration(
         asked = getattr(progress, "stopped", None)
         stop = stack.enter_context(StopRequest(progress.note if progress is not None else None, asked))
         told = Told(out, progress, lambda: stop.requested)
-        model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
-        space, whole, fusion = _settled(space, model_name, told.note, whole=whole, fusion=fusion)
+        model_name = studied_model(cost_model, space, out / FILE_NAME if resume else None)
+        space, whole, fusion = settled(space, model_name, told.note, whole=whole, fusion=fusion)
         record = describe_setup(
             workload, space, objective, searcher, seed, model_name, whole=whole, fusion=fusion, blocks=blocks
         )
@@ -174,38 +180,17 @@ def run_exploration(
         ready = _prepared(study, workload, space, budget, blocks, told)
         setup = ready.setup
         proof = proof and setup.cost_model.exact and provable(setup.space, objective)
+        stopped: Stopped | None
         if finished:
-            proven = not proof or _prove(study, setup.space, stop, budget, progress)
-            ended: Stopped = (
-                _completed(study.summaries()[-1].evaluations, budget) if proven else "interrupted"
-            )
-            return _outcome(study, ready, ended, stop, resumed=True, notes=told.notes)
-        engine = make_searcher(searcher, setup)
-        stopped = _search(study, engine, ready, budget, stop, progress, start)
+            stopped = _completed(study.summaries()[-1].evaluations, budget)
+        else:
+            engine = make_searcher(searcher, setup)
+            stopped = _search(study, engine, ready, budget, stop, progress, start)
         if stopped is None:
             raise _infeasible(study, ready, stop)
         if proof and stopped != "interrupted" and not _prove(study, setup.space, stop, budget, progress):
             stopped = "interrupted"
         return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
-
-
-def _settled(
-    space: DesignSpace, model: CostModelName, note: Callable[[str], None], *, whole: bool, fusion: bool
-) -> tuple[DesignSpace, bool, bool]:
-    """Space, `whole` and `fusion` of `run_exploration` as far as a cost model and a timing have them."""
-    whole = whole and model == "instruction"
-    if space.search_units and space.base.timing == "gemmini":
-        note("the original Gemmini has no row functions: only accelerators without them are searched")
-        space = space.without_units()
-    if not whole:  # what row functions are for does not count
-        space = space.without_units()
-    fusion = fusion and whole and space.base.timing == "baco"
-    if fusion and space.settings:
-        fusion = False
-        note(
-            "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
-        )
-    return space, whole, fusion
 
 
 @dataclass
@@ -317,16 +302,6 @@ def _fused(
         grouping = Grouping(rest, programs, without, told.say)
         return rest, False, grouping if grouping.needed else None
     return *Grouping(rest, programs, without, told.doing).decide_first(), None
-
-
-def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
-    """The model asked for, else that of the study to resume, else the space's default."""
-    if name is not None:
-        return check_cost_model(name, space)
-    if study is None or not study.exists():
-        return default_cost_model(space)
-    with StudyRecord.open(study, read_only=True) as earlier:
-        return earlier.cost_model
 
 
 def _budget(

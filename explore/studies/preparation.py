@@ -13,6 +13,7 @@ from baco.common.errors import InfeasibleError, InputError, Location, StorageErr
 from baco.common.files import output_folder
 from baco.common.provenance import Provenance, stable_hash, versions
 from baco.exploration.candidate import CostModelName
+from baco.exploration.cost.choice import check_cost_model, default_cost_model
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Doing
 from baco.exploration.records import ProvenanceRecord, SetupRecord, provenance_record
@@ -25,7 +26,16 @@ from baco.workloads.network import Task, Workload
 if TYPE_CHECKING:
     from baco.exploration.cost.program_rest import ProgramsBeside
 
-__all__ = ["already_there", "describe_setup", "made_now", "opened_study", "programs_beside", "units_may_pay"]
+__all__ = [
+    "already_there",
+    "describe_setup",
+    "made_now",
+    "opened_study",
+    "programs_beside",
+    "settled",
+    "studied_model",
+    "units_may_pay",
+]
 
 
 def describe_setup(
@@ -206,3 +216,32 @@ def units_may_pay(space: DesignSpace, rest: RestOfPrograms) -> bool:
     """Whether row functions are worth searching in a space with that choice: false where it is proven that they would cost
     area and static energy for nothing, since they are of use only in what programs do beside the tasks."""
     return rest.units_may_pay(power_bounded=space.constraints.power_mw is not None)
+
+
+def settled(
+    space: DesignSpace, model: CostModelName, note: Callable[[str], None], *, whole: bool, fusion: bool
+) -> tuple[DesignSpace, bool, bool]:
+    """Space, `whole` and `fusion` of `baco.exploration.studies.engine.run_exploration` as far as a cost model and a timing have them."""
+    whole = whole and model == "instruction"
+    if space.search_units and space.base.timing == "gemmini":
+        note("the original Gemmini has no row functions: only accelerators without them are searched")
+        space = space.without_units()
+    if not whole:  # what row functions are for does not count
+        space = space.without_units()
+    fusion = fusion and whole and space.base.timing == "baco"
+    if fusion and space.settings:
+        fusion = False
+        note(
+            "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
+        )
+    return space, whole, fusion
+
+
+def studied_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
+    """The model asked for, else that of the study to resume, else the space's default."""
+    if name is not None:
+        return check_cost_model(name, space)
+    if study is None or not study.exists():
+        return default_cost_model(space)
+    with StudyRecord.open(study, read_only=True) as earlier:
+        return earlier.cost_model
