@@ -16,7 +16,7 @@ from baco.common.numbers import cycles_number
 from baco.common.provenance import versions
 from baco.common.text import markdown_text
 from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.measured_study import Watch, measure_study
 
 __all__ = ["NETWORKS", "LoopRow", "page", "run"]

@@ -9,7 +9,7 @@ from typing import Any
 from baco.accel.presets import load_accelerator
 from baco.common.errors import BacoError
 from baco.common.files import output_folder
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.session import ValidationOptions, ValidationProgress, validate_file
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace, load_space

@@ -15,8 +15,8 @@ from baco.common.text import one_line
 from baco.display.console import amount, duration, rounded, stderr, stdout
 
 if TYPE_CHECKING:
-    from baco.exploration.measure.design import Design
     from baco.exploration.measure.job import Measurable
+    from baco.exploration.measure.measured_design import Design
     from baco.exploration.measure.measurement import Measurement
 
 

@@ -36,7 +36,7 @@ from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.exploration.executors.tasks import gather
 from baco.exploration.layers import layers_of_tasks
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.planning import baseline_design, design_of_candidate, design_of_schedules
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective

@@ -33,7 +33,7 @@ from baco.common.errors import BacoError, InputError, Location
 from baco.exploration.candidate import CostModelName
 from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.exploration.measure.compare import best_measured
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.session import measured_designs
 from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.studies.study import FILE_NAME, StudyRecord

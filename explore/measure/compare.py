@@ -10,7 +10,7 @@ import numpy as np
 
 from baco.common import portable
 from baco.compiler.schedules.text import parse_layer, schedule_text
-from baco.exploration.measure.design import Design, DesignLayer, DesignProgram
+from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram
 from baco.exploration.objective import Objective, metric_word
 from baco.workloads.problem import Problem
 
@@ -30,7 +30,7 @@ class BaselineComparison:
 
     Attributes:
         design: its name.
-        role: of the design, see `baco.exploration.measure.design.Role`.
+        role: of the design, see `baco.exploration.measure.measured_design.Role`.
         objective_factor: objective of the baseline over that of the design.
         edp_factor, latency_factor, energy_factor: the same for these.
         area_mm2, baseline_area_mm2: of both.

@@ -31,8 +31,8 @@ from baco.exploration.cost.learned.selection import MeasurementChoice, select
 from baco.exploration.importance import ImportanceEstimator
 from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
 from baco.exploration.measure.belief import Belief, PredictionSubject
-from baco.exploration.measure.design import Design, DesignLayer
 from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measured_design import Design, DesignLayer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.objective import Objective
 from baco.exploration.rest import RestOfPrograms

@@ -18,9 +18,9 @@ from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
 from baco.exploration.measure.choose import by_accelerator
-from baco.exploration.measure.design import Design
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.loop import Allowed, Expected, MeasuredSearch, Prior, Round
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.session import (
     STORE_NAME,

@@ -9,7 +9,7 @@ import numpy as np
 
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.front import nondominated
-from baco.exploration.measure.design import Design, candidate_identity
+from baco.exploration.measure.measured_design import Design, candidate_identity
 from baco.exploration.objective import Objective, metric
 
 __all__ = ["Merged", "merge"]

@@ -26,8 +26,8 @@ from baco.exploration.candidate import Candidate, Cost, LayerCost
 from baco.exploration.cost.model import CostModel
 from baco.exploration.cost.program import program_cost
 from baco.exploration.cost.schedules import schedule_costs
-from baco.exploration.measure.design import Design, DesignLayer, DesignProgram, Role
 from baco.exploration.measure.layer import schedule_for
+from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram, Role
 from baco.exploration.measure.program_job import ProgramJob
 from baco.exploration.measure.store import measurement_key
 from baco.exploration.objective import Objective

@@ -22,8 +22,8 @@ from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.choose import choose_candidates
-from baco.exploration.measure.design import Design
 from baco.exploration.measure.job import Measurable
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.planning import (
     MOST_CYCLES,

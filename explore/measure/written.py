@@ -13,7 +13,7 @@ from baco.compiler.codegen.layer_program import layer_program
 from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.schedules.text import layer_text, schedule_text
 from baco.exploration.measure.compare import best_measured
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.program_job import compile_plan
 from baco.exploration.objective import Objective
 

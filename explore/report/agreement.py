@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baco.compiler.network.agreement import Agreement
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 
 __all__ = ["agreement_sentences"]
 

@@ -17,7 +17,7 @@ from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelN
 from baco.exploration.cost.detail import LayerDetail
 from baco.exploration.explain.steps import Neighbours
 from baco.exploration.known_errors import KnownError, known_errors
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.objective import Objective
 from baco.exploration.report.units import milliseconds, watts
 from baco.workloads.network import Task, Workload

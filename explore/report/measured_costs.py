@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baco.exploration.breakdown import CostEntry, DesignCosts, MeasuredPart, Where, plain_name
 from baco.exploration.candidate import Cost
-from baco.exploration.measure.design import Design, DesignProgram
+from baco.exploration.measure.measured_design import Design, DesignProgram
 
 __all__ = ["START_AND_END", "with_measurements"]
 

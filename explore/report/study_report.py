@@ -25,7 +25,7 @@ from baco.exploration.cost.schedules import schedule_costs, standing_mappings
 from baco.exploration.explain.remap import Known
 from baco.exploration.explain.steps import Tried, neighbours, size_neighbours
 from baco.exploration.layers import layers_of_tasks
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.merge import Merged, merge
 from baco.exploration.measure.planning import baseline_schedules
 from baco.exploration.measure.session import measured_designs

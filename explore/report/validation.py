@@ -10,7 +10,7 @@ from typing import Any
 from baco.compiler.schedules.text import layer_text, schedule_text
 from baco.exploration.cost.program import ProgramCost
 from baco.exploration.measure.compare import comparisons, model_error, prediction_change
-from baco.exploration.measure.design import Design, DesignLayer, DesignProgram, DesignStatus
+from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram, DesignStatus
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.report.agreement import agreement_sentences
 from baco.exploration.report.data import ReportData, cost_block

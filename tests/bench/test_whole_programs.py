@@ -13,7 +13,7 @@ from baco.bench.fusion import fusion_page
 from baco.bench.studies import ProgramRow, program_cost
 from baco.common.errors import BacoError
 from baco.exploration.cost.program import ProgramCost
-from baco.exploration.measure.design import Design, DesignProgram
+from baco.exploration.measure.measured_design import Design, DesignProgram
 from baco.exploration.measure.measurement import Measurement, OperatorMeasurement, Status
 from baco.main import run
 

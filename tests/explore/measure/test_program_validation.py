@@ -14,7 +14,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.reference import reference
 from baco.exploration.measure.compare import model_error
-from baco.exploration.measure.design import Design
+from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.program_job import ProgramJob, compile_plan
 from baco.exploration.measure.session import ValidationOptions, measured_designs, validate_file
 from baco.exploration.objective import Objective

@@ -21,8 +21,8 @@ from baco.compiler.layers.layer import Layer
 from baco.exploration.candidate import Candidate
 from baco.exploration.measure.choose import MOST_LATENCY, choose_candidates
 from baco.exploration.measure.compare import model_error
-from baco.exploration.measure.design import Design, DesignLayer
 from baco.exploration.measure.job import MeasurementJob
+from baco.exploration.measure.measured_design import Design, DesignLayer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.session import STORE_NAME, ValidationOptions, measured_designs, validate_file
 from baco.exploration.objective import Objective
