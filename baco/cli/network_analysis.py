@@ -129,16 +129,14 @@ def _kib(nbytes: int) -> str:
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
+    from baco.display.console import table
 
-    table = Table(box=None, pad_edge=False)
-    for at, title in enumerate(titles):
-        numeric = at > 0 and all(row[at].replace(",", "").isdigit() for row in rows)
-        table.add_column(title, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+    words = [
+        title
+        for at, title in enumerate(titles)
+        if not at or not all(row[at].replace(",", "").isdigit() for row in rows)
+    ]
+    return table(titles, rows, left=words)
 
 
 def _sum(name: str, report: dict[str, Any]) -> str:

@@ -46,24 +46,14 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rendered(table: pd.DataFrame) -> Any:
-    from rich.table import Table
-    from rich.text import Text
+def _rendered(found: pd.DataFrame) -> Any:
+    from baco.display.console import amount, table
 
-    from baco.common.text import one_line
-    from baco.display.console import amount
-
-    shown = Table(box=None, pad_edge=False)
     left = ("study", "networks", "objective", "cost model", "costs are")
     numbers = ("samples", "array", "KiB", "cycles", "µJ", "EDP, µJ·cycles", "mm²", "objective / least")
-    for title in (*left, *numbers):
-        shown.add_column(title, justify="left" if title in left else "right", overflow="fold")
-    for row in table.itertuples():
-        shown.add_row(
-            *(
-                Text(one_line(str(text)))
-                for text in (row.study, row.networks, row.objective, row.cost_model, row.source)
-            ),
+    rows = (
+        (
+            *(row.study, row.networks, row.objective, row.cost_model, row.source),
             f"{row.samples:,.0f}",
             f"{row.dim}x{row.dim}",
             f"{row.scratchpad_kib}+{row.accumulator_kib}",
@@ -73,4 +63,6 @@ def _rendered(table: pd.DataFrame) -> Any:
             f"{row.area_mm2:.4g}",
             f"{row.ratio:.3f}",
         )
-    return shown
+        for row in found.itertuples()
+    )
+    return table((*left, *numbers), rows, left=left)

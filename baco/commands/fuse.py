@@ -178,25 +178,22 @@ def _row(one: Considered, fused: bool) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
+    from baco.display.console import table
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("operators", overflow="fold")
-    for title in ("cycles", "one by one", "DRAM KiB", "one by one"):
-        table.add_column(title, justify="right")
-    table.add_column("how, or why not", overflow="fold")
-    for row in rows:
+    def cells(row: dict[str, Any]) -> tuple[str, ...]:
         known = row["cycles"] is not None
-        table.add_row(
-            Text((" + " if row["merged"] else " > ").join(row["operators"])),
+        return (
+            (" + " if row["merged"] else " > ").join(row["operators"]),
             f"{row['cycles']:,.0f}" if known else "",
             f"{row['cycles_alone']:,.0f}",
             f"{row['dram_bytes'] / 1024:,.0f}" if known else "",
             f"{row['dram_bytes_alone'] / 1024:,.0f}",
-            Text(row["schedule"] if row["fused"] else row["reason"]),
+            row["schedule"] if row["fused"] else row["reason"],
         )
-    return table
+
+    words = ("operators", "how, or why not")
+    titles = (words[0], "cycles", "one by one", "DRAM KiB", "one by one", words[1])
+    return table(titles, map(cells, rows), left=words)
 
 
 def _sum(name: str, fused: list[dict[str, Any]], looked_at: int) -> str:

@@ -50,49 +50,33 @@ def networks(
 
 
 def _overview(rows: list[dict[str, Any]]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
     from baco.common.units import significant
+    from baco.display.console import table
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("network")
-    for title in ("GMACs", "weights (M)", "operators", "tensor", "fused", "host", "unique problems"):
-        table.add_column(title, justify="right")
-    for row in rows:
-        table.add_row(
-            Text(row["name"]),
+    titles = ("network", "GMACs", "weights (M)", "operators", "tensor", "fused", "host", "unique problems")
+    counts = ("operators", "tensor_operators", "fused_operators", "host_operators", "problems")
+    cells = (
+        (
+            row["name"],
             significant(row["macs"] / 1e9),
             significant(row["weights"] / 1e6),
-            str(row["operators"]),
-            str(row["tensor_operators"]),
-            str(row["fused_operators"]),
-            str(row["host_operators"]),
-            str(row["problems"]),
+            *(row[name] for name in counts),
         )
-    return table
+        for row in rows
+    )
+    return table(titles, cells, left=("network",))
 
 
 def _layers(network: Any) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
     from baco.common.units import significant
+    from baco.display.console import table
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("count", justify="right")
-    table.add_column("MMACs", justify="right")
-    for title in ("kind", "problem", "operators"):
-        table.add_column(title)
-    for task in network.tasks:
-        table.add_row(
-            f"{task.count:g}",
-            significant(task.problem.macs / 1e6),
-            task.problem.kind,
-            str(task.problem),
-            Text(task.name),
-        )
-    return table
+    words = ("kind", "problem", "operators")
+    cells = (
+        (f"{one.count:g}", significant(one.problem.macs / 1e6), one.problem.kind, one.problem, one.name)
+        for one in network.tasks
+    )
+    return table(("count", "MMACs", *words), cells, left=words)
 
 
 def _options() -> str:

@@ -32,7 +32,7 @@ def rtl(
     from baco.accel.verilog.generate import verilog
     from baco.common.files import atomic_write
     from baco.common.text import one_line
-    from baco.display.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout, table
 
     configuration = load_accelerator(accelerator)
     text = verilog(configuration)
@@ -55,7 +55,7 @@ def rtl(
         lines.append(
             f"checked: {len(counts)} modules, {sum(counts.values()):,} instances, all as the configuration says"
         )
-    table = None
+    counted = None
     if structure is not None:
         from baco.accel.verilog.structure import structure as count
 
@@ -63,15 +63,15 @@ def rtl(
         summary["structure"] = report.to_dict()
         atomic_write(structure, _document(configuration, summary["structure"]))
         lines.append(f"{one_line(str(structure))}: structure, by {report.yosys}")
-        table = report.table()
+        counted = report.table()
     if json:
         print_json(summary)
         return
     console = stdout()
     for line in lines:
         console.print(line)
-    if table is not None:
-        console.print(_rich_table(*table))
+    if counted is not None:
+        console.print(table(*counted, left=counted[0][:1]))
 
 
 def _check(configuration: Accelerator, text: str) -> dict[str, int]:
@@ -106,14 +106,3 @@ def _document(configuration: Accelerator, structure: dict[str, Any]) -> str:
         "versions": versions(),
     }
     return json.dumps({**head, **structure}, indent=2) + "\n"
-
-
-def _rich_table(titles: list[str], rows: list[list[str]]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for index, title in enumerate(titles):
-        table.add_column(title, justify="left" if index == 0 else "right")
-    for row in rows:
-        table.add_row(*row)
-    return table

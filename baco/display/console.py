@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
-from baco.common.text import several_lines
+from baco.common.text import one_line, several_lines
 from baco.common.viewer import is_watched
 
 if TYPE_CHECKING:
@@ -69,6 +70,16 @@ def _console(stream: TextIO) -> Console:
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]], *, left: Collection[str] = ()) -> Table:
+    """Cells side by side, without lines: figures, at the right of their columns, but for the columns `left`."""
+    made = Table(box=None, pad_edge=False)
+    for title in titles:
+        made.add_column(title, justify="left" if title in left else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(one_line(str(cell), 10_000)) for cell in row))
+    return made
 
 
 def amount(value: float) -> str:

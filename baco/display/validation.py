@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baco.common.text import one_line
-from baco.display.console import amount, duration, rounded, stderr, stdout
+from baco.display.console import amount, duration, rounded, stderr, stdout, table
 
 if TYPE_CHECKING:
     from baco.exploration.measure.job import Measurable
@@ -108,27 +108,13 @@ class ValidationDisplay:
 
 def _programs(designs: Sequence[Design]) -> Table:
     """Cycles of every program: the accelerator's part, the host's, the whole, and what was predicted of it."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("design", "network"):
-        table.add_column(title)
-    for title in (
-        "accelerator",
-        "host",
-        "whole",
-        "predicted",
-        "predicted/measured",
-        "energy µJ",
-        "predicted",
-    ):
-        table.add_column(title, justify="right")
+    rows = []
     for one in designs:
         for program in one.programs:
             found, guess = program.measured, program.predicted
             if found is None or program.status != "measured":
                 continue
-            table.add_row(
-                one_line(one.name),
-                one_line(program.network),
+            cells = (
                 f"{found.cycles - found.host_cycles:,}",
                 f"{found.host_cycles:,}",
                 f"{found.cycles:,}",
@@ -137,7 +123,10 @@ def _programs(designs: Sequence[Design]) -> Table:
                 f"{found.energy_pj * 1e-6:,.0f}",
                 f"{guess.energy_pj * 1e-6:,.0f}" if guess else "",
             )
-    return table
+            rows.append((one.name, program.network, *cells))
+    words = ("design", "network")
+    cycles = ("accelerator", "host", "whole", "predicted", "predicted/measured")
+    return table((*words, *cycles, "energy µJ", "predicted"), rows, left=words)
 
 
 def _agreements(designs: Sequence[Design]) -> list[str]:
@@ -161,18 +150,7 @@ def print_validation(study: Path) -> None:
     with StudyRecord.open(study, read_only=True) as opened:
         designs, objective = measured_designs(opened), opened.objective
     console = stdout()
-    table = Table(box=None, pad_edge=False)
-    for title in (
-        "design",
-        "array",
-        "KiB",
-        "mm²",
-        "status",
-        "predicted EDP",
-        "measured EDP",
-        "predicted/measured",
-    ):
-        table.add_column(title, justify="left" if title in ("design", "array", "status") else "right")
+    rows = []
     for one in designs:
         machine, cost, guess = one.accelerator, one.measured, one.predicted
         estimate = one.estimate
@@ -182,17 +160,29 @@ def print_validation(study: Path) -> None:
             measured = (
                 f"about {amount(estimate.cost.edp)} ± {within}, from {estimate.share:.0%} of the cycles"
             )
-        table.add_row(
-            one_line(one.name),
-            f"{machine.dim}x{machine.dim}",
-            f"{machine.scratchpad_kib}+{machine.accumulator_kib}",
-            f"{machine.area_mm2:.4g}",
-            one.status,
-            amount(guess.edp) if guess else "",
-            measured,
-            f"{guess.edp / cost.edp:.3f}" if cost and guess else "",
+        rows.append(
+            (
+                one.name,
+                f"{machine.dim}x{machine.dim}",
+                f"{machine.scratchpad_kib}+{machine.accumulator_kib}",
+                f"{machine.area_mm2:.4g}",
+                one.status,
+                amount(guess.edp) if guess else "",
+                measured,
+                f"{guess.edp / cost.edp:.3f}" if cost and guess else "",
+            )
         )
-    console.print(table)
+    titles = (
+        "design",
+        "array",
+        "KiB",
+        "mm²",
+        "status",
+        "predicted EDP",
+        "measured EDP",
+        "predicted/measured",
+    )
+    console.print(table(titles, rows, left=("design", "array", "status")))
     for one in designs:
         if one.status in ("failed", "infeasible"):
             console.print(Text(one_line(f"{one.status.upper()} {one.name}: {one.failure}")))
