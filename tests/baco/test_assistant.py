@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -196,15 +195,10 @@ def test_a_client_of_the_sdk_talks_to_the_command(assistant: Assistant) -> None:
     assert "leads out of the folder" in wrong.content[0].text
 
 
-def test_nothing_is_written_beside_the_protocol(assistant: Assistant) -> None:
+def test_nothing_is_written_beside_the_protocol(
+    assistant: Assistant, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Standard output belongs to the protocol."""
-    code = (
-        "import sys; from baco.api.assistant import Assistant; a = Assistant(sys.argv[1]); "
-        "a.explore('table.yaml', 'quiet', space={'dim': [4], 'units': ['none']}, samples=5); a.cost(layer={'gemm': [8, 8, 8]})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(assistant.folder)],
-        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
+    assistant.explore("table.yaml", "quiet", space={"dim": [4], "units": ["none"]}, samples=5)
+    assistant.cost(layer={"gemm": [8, 8, 8]})
+    assert capfd.readouterr().out == ""
