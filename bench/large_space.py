@@ -27,13 +27,13 @@ from baco.bench.runs import RunKey, RunShelf, SearchRun, load
 from baco.common.files import atomic_write, output_folder
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.program_rest import rest_by_settings
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.search.settings import SettingsSearch
 from baco.exploration.space import load_space
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 

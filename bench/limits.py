@@ -15,11 +15,11 @@ import numpy as np
 
 from baco.exploration.cost.fitting_limits import least_edp
 from baco.exploration.cost.limits import limits_of
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 

@@ -22,11 +22,11 @@ from baco.exploration.candidate import CostModelName
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.executors.executor_choice import HERE
 from baco.exploration.executors.tasks import Need, gather
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.space import load_space
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 

@@ -16,7 +16,7 @@ from baco.accel.config import Accelerator
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration._json import Count, Json, from_json, reader, to_json
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.layers import layer_facts
+from baco.exploration.task_layers import layer_facts
 from baco.workloads.network import LayerFacts, Operator, Task, Workload
 from baco.workloads.problem import Problem
 

@@ -53,7 +53,7 @@ class Operator:
         repeat: how many times the node is executed (e.g. 12 identical transformer blocks are kept as
             one block repeated 12 times).
         semantics: what it computes, None where that is not recorded; neither compared nor stored with a study.
-        facts: the part of the semantics that is stored (`baco.exploration.layers.layer_facts`); None unless read from a study.
+        facts: the part of the semantics that is stored (`baco.exploration.task_layers.layer_facts`); None unless read from a study.
     """
 
     name: str

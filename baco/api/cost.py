@@ -247,7 +247,7 @@ def _layer_cost(
     """Of one run, and the text of how it is carried out."""
     from baco.compiler.schedules.text import schedule_text
     from baco.compiler.styles import check_schedule
-    from baco.exploration.cost.layers import layer_costs
+    from baco.exploration.cost.layer_costs import layer_costs
     from baco.exploration.cost.schedules import schedule_costs
 
     if model == "reference" and mapping is not None and not _is_schedule(mapping):
@@ -325,7 +325,7 @@ def _network_tree(
 ) -> CostTree:
     from baco.exploration.breakdown import DesignCosts, layer_entries, operator_entries
     from baco.exploration.cost.program_rest import rest_of_programs
-    from baco.exploration.layers import layers_of_tasks
+    from baco.exploration.task_layers import layers_of_tasks
     from baco.workloads.network import Workload
 
     if mapping is not None and not isinstance(mapping, Mapping):

@@ -12,7 +12,7 @@ from baco.bench.harness.experiment import Say, silent
 from baco.bench.learned.scores import scores
 from baco.bench.sets.dataset import Dataset
 from baco.common.portable import Floats
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.predicted import by_instructions
 
 ALL = "all"

@@ -35,7 +35,6 @@ from baco.exploration.cost.certificate import certify
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.exploration.executors.tasks import gather
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.planning import baseline_design, design_of_candidate, design_of_schedules
 from baco.exploration.measure.store import MeasurementStore
@@ -45,6 +44,7 @@ from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.space.reference_machine import reference_machine, reference_space
 from baco.exploration.studies.plan import SearchedSchedules
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Task, Workload
 

@@ -9,7 +9,7 @@ from baco.accel.config import Accelerator
 from baco.accel.dataflows import Dataflow
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.exploration.layers import result_scale
+from baco.exploration.task_layers import result_scale
 from baco.workloads.problem import DIMS, Problem
 
 __all__ = ["MicroProgram", "probes"]

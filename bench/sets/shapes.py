@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from baco.compiler.layers.layer import Layer
-from baco.exploration.layers import result_scale
+from baco.exploration.task_layers import result_scale
 from baco.workloads.problem import Problem
 
 __all__ = ["KINDS", "draw_layer"]

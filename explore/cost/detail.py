@@ -16,7 +16,7 @@ from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles.occupancy import HeldTensor, lanes, occupancy
 from baco.compiler.styles.realise import realise
 from baco.exploration.candidate import CostModelName, LayerCost
-from baco.exploration.cost.layers import layer_words
+from baco.exploration.cost.layer_costs import layer_words
 from baco.exploration.cost.predicted import RESOURCES, rows_by_machine
 from baco.exploration.cost.schedules import standing_mappings
 

@@ -228,7 +228,7 @@ def count(
     """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row.
 
     Args:
-        padded: as `baco.exploration.cost.layers.layer_costs` has it. Without, needs of capacity are not those of the rows.
+        padded: as `baco.exploration.cost.layer_costs.layer_costs` has it. Without, needs of capacity are not those of the rows.
     """
     shape = problems.batch.take(torch.from_numpy(task))
     packed = problems.packed(task, genomes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco.common.errors import InfeasibleError
-from baco.exploration.candidate import BatchSummary
+from baco.exploration.candidate import BatchSummary, Cost
 from baco.exploration.cost.limits import LeastCosts
 from baco.exploration.space.constraints import UNITS, Constraints
 from baco.exploration.space.shortfall import Shortfall
@@ -80,28 +80,22 @@ def impossible(limits: LeastCosts) -> Impossible | None:
         return None
     points = limits.points()
     energy, cycles = limits.at(points)
-    least = {
-        "latency_cycles": (limits.workload(cycles), c.latency_cycles),
-        "energy_uj": (limits.workload(energy) * 1e-6, c.energy_uj),
-    }
-    own = [c.networks.get(name) for name in limits.networks]
-    for n, (name, bound) in enumerate(zip(limits.networks, own, strict=True)):
-        if bound is not None:
-            least[f"networks.{name}.latency_cycles"] = (cycles[n], bound.latency_cycles)
-            least[f"networks.{name}.energy_uj"] = (energy[n] * 1e-6, bound.energy_uj)
+    cost = Cost(limits.workload(cycles), limits.workload(energy), points.area_mm2)  # type: ignore[arg-type]
+    each = {name: Cost(cycles[n], energy[n], points.area_mm2) for n, name in enumerate(limits.networks)}  # type: ignore[arg-type]
+    bounds = c.on_mappings.model_copy(update={"power_mw": None})
+    least = bounds.values(cost, sram_kib=None, clock_mhz=limits.space.base.clock_mhz, networks=each)
     slowest = c.latency_cycles or math.inf
-    each = [None if bound is None else bound.latency_cycles for bound in own]
-    if all(bound is not None for bound in each):
-        pairs = zip(limits.weights.tolist(), each, strict=True)
+    longest = [c.bounds.get(f"networks.{name}.latency_cycles") for name in limits.networks]
+    if None not in longest:
+        pairs = zip(limits.weights.tolist(), longest, strict=True)
         slowest = min(slowest, math.fsum(weight * (bound or 0.0) for weight, bound in pairs))
     # what silicon takes in every cycle is taken in those beyond the least, too
-    idle = limits.space.static_pj_of(
-        np.ones(len(points)), points.dim, points.accumulator_kib, points.scratchpad_kib, points.units
-    )
+    idle = points.static_pj
     beside = np.maximum(limits.workload(energy) - idle * limits.workload(cycles), 0.0) / slowest
     power = (beside + idle) * limits.space.base.clock_mhz * 1e-3 * (1 - 1e-9)
-    least["power_mw"] = (power, c.power_mw)
-    ratios = {path: value / bound for path, (value, bound) in least.items() if bound is not None}
+    if c.power_mw is not None:
+        least["power_mw"] = power, c.power_mw
+    ratios = {path: value / bound for path, (value, bound) in least.items()}
     if not ratios or (np.maximum.reduce(list(ratios.values())) <= 1).any():
         return None
     alone = {path: float(least[path][0].min()) for path, ratio in ratios.items() if not (ratio <= 1).any()}

@@ -19,7 +19,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.candidate import CostModelName, LayerCost
-from baco.exploration.cost import layers as reference_layers
+from baco.exploration.cost import layer_costs as reference_layers
 from baco.exploration.cost.genome import Genomes
 from baco.exploration.cost.reference import Counts, latency_terms
 from baco.exploration.rest import RestOfPrograms

@@ -62,7 +62,7 @@ from baco.exploration.cost.genome import (
     macro_side,
     needs,
 )
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.reference import Counts
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace

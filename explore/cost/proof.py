@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.certificate import Certificate, certify
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace
 

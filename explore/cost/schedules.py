@@ -11,7 +11,7 @@ from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
 from baco.compiler.styles.packed import packed_layer
 from baco.compiler.styles.realise import flat_layer, mapping_of
 from baco.exploration.candidate import CostModelName, LayerCost
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.predicted import by_instructions
 from baco.workloads.problem import Problem
 

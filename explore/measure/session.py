@@ -20,7 +20,6 @@ from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.choose import choose_candidates
 from baco.exploration.measure.job import Measurable
 from baco.exploration.measure.measured_design import Design
@@ -39,6 +38,7 @@ from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.interruption import Ended, Stop, stop_on_signals
 from baco.exploration.studies.samples import WorkloadData, check_samples, keep_samples, kept_samples
 from baco.exploration.studies.study import StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_again
 from baco.workloads.network import Workload
 

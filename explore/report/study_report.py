@@ -24,7 +24,6 @@ from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
 from baco.exploration.explain.remap import Known
 from baco.exploration.explain.steps import Tried, neighbours, size_neighbours
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.merge import Merged, merge
 from baco.exploration.measure.planning import baseline_schedules
@@ -37,6 +36,7 @@ from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.reference_machine import reference_machine
 from baco.exploration.studies.study import StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Task, Workload
 
 #: Most layers shown in detail, of all designs together: half a millisecond each.

@@ -1,6 +1,6 @@
 """Design spaces: what a space is, what its file may say, and how it is read."""
 
-from baco.exploration.space.design import MAX_POINTS, Choice, DesignSpace
+from baco.exploration.space.design_space import MAX_POINTS, Choice, DesignSpace
 from baco.exploration.space.reading import SPACES_FOLDER, load_space, read_space, space_names, space_of
 
 __all__ = [

@@ -17,7 +17,7 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import InfeasibleError, InputError, Location, did_you_mean
 from baco.common.portable import Bools, Ints
 from baco.common.yaml import YamlDoc, load_yaml, parse_model, parse_yaml
-from baco.exploration.space.design import DesignSpace
+from baco.exploration.space.design_space import DesignSpace
 from baco.exploration.space.file import MAX_KIB, SEARCHED, SearchRange, SpaceFile
 from baco.exploration.space.points import with_units
 

@@ -28,7 +28,6 @@ from baco.exploration.cost.infeasible import (
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.proof import BOUND, PHASE, provable, prove
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget, Progress, Told, interrupted
 from baco.exploration.records import DecidedPrograms, SessionRecord
@@ -54,6 +53,7 @@ from baco.exploration.studies.preparation import (
 )
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Workload
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import baco
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.mapping.nest import Mapping
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 
 LAYER = baco.gemm(128, 96, 64)
 TEXT = "L3[WIO] K4 - L2[WI] N1 K16X - L1[O] P8 C6 C16X - L0[W] P16"

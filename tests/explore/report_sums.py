@@ -21,9 +21,9 @@ import baco
 from baco.accel.config import Accelerator
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import make_cost_model
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.report.study_report import write_study_report
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from tests.explore.report.test_report_page import Engine, Page, size_of_unit
 
 

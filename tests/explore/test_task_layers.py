@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from baco.exploration.layers import layer_of_task, layers_of_tasks, result_scale
 from baco.exploration.serialize import workload_from_json, workload_to_json
+from baco.exploration.task_layers import layer_of_task, layers_of_tasks, result_scale
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network, Operator, Task, Tensor, Workload

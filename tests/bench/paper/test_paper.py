@@ -24,7 +24,7 @@ from baco.bench.runs import RunKey, SearchRun
 from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.schedules import schedule_costs
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem

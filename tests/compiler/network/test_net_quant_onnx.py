@@ -12,7 +12,7 @@ from baco.compiler.network.groups import groups_of
 from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference
 from baco.exploration.cost.program_rest import rest_costs, sketches
-from baco.exploration.layers import layers_of_tasks
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.compiler.network.net_quant_networks import agrees, floats, run_both

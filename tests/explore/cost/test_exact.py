@@ -15,7 +15,7 @@ from baco.exploration.cost.bound import capacity_bound, compulsory_bound
 from baco.exploration.cost.certificate import certify, least_product
 from baco.exploration.cost.exact import LayerSolver, minimal_splits
 from baco.exploration.cost.genome import to_mapping
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.tiles import Point, Region, TileGrid, least_counts
 from baco.exploration.space import DesignSpace, load_space
 from baco.workloads.network import Task

@@ -18,13 +18,13 @@ from baco.exploration.cost.fitting_limits import Fitting, Prices, least_edp
 from baco.exploration.cost.genome import COLUMNS, MACRO_ORDERS, ONCE, ORDER, ORDERS, ROWS, plain_copies
 from baco.exploration.cost.limits import LeastCosts, limits_of
 from baco.exploration.cost.model import make_cost_model
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import METRICS, Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.space.points import HardwarePoints
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 from tests.explore.cost.random_layers import random_layer

@@ -15,7 +15,6 @@ from baco.exploration.cost.infeasible import impossible
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.program_rest import rest_in_space
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.report.summary import summary
@@ -27,6 +26,7 @@ from baco.exploration.space.shortfall import check_feasible
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.preparation import units_may_pay
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.study_helpers import small_workload

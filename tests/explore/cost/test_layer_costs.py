@@ -5,7 +5,7 @@ import pytest
 from baco.accel.presets import load_accelerator
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import parse_mapping
-from baco.exploration.cost.layers import even_tiles, layer_costs
+from baco.exploration.cost.layer_costs import even_tiles, layer_costs
 from baco.workloads.problem import Problem
 
 

@@ -18,7 +18,7 @@ from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule,
 from baco.compiler.styles.occupancy import lanes, occupancy
 from baco.compiler.styles.realise import mapping_of, realise
 from baco.exploration.cost.detail import LayerDetail, layer_details, schedule_details
-from baco.exploration.cost.layers import layer_costs, layer_words
+from baco.exploration.cost.layer_costs import layer_costs, layer_words
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.cost.reference import access_counts, latency_terms, tensor_accesses
 from baco.exploration.cost.schedules import schedule_costs

@@ -25,7 +25,6 @@ from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.proof import BOUND, PHASE
 from baco.exploration.cost.reference import energy_terms, latency_terms
 from baco.exploration.cost.tiles import Point
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import METRICS, Objective, metric
 from baco.exploration.report.study_report import _bounds as shown_bounds
 from baco.exploration.samplers.searchers import make_searcher
@@ -33,6 +32,7 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.space.constraints import Constraints
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network, network_names
 from baco.workloads.network import Task, Workload
 from baco.workloads.problem import Problem

@@ -9,7 +9,7 @@ from baco.accel.presets import load_accelerator
 from baco.bench.exhaustive import enumerate_all
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.bound import capacity_bound
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.proof import BOUND, PHASE, TOLERANCE
 from baco.exploration.cost.tiles import Point
 from baco.exploration.objective import Objective

@@ -19,13 +19,12 @@ from baco.accel.config import Accelerator
 from baco.api.result import Result
 from baco.common.errors import InfeasibleError, InputError
 from baco.exploration.breakdown import MeasuredPart
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.cost.program_rest import rest_of_programs
 from baco.exploration.explain import beside
 from baco.exploration.explain.remap import Remapped
 from baco.exploration.explain.steps import Neighbour, Neighbours
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.report.page import page_html
 from baco.exploration.report.study_report import report_data
@@ -35,6 +34,7 @@ from baco.exploration.report.why_text import step_words
 from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore import study_helpers

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from baco.exploration.cost.genome import DRAM_ORDERS, to_mapping
-from baco.exploration.cost.layers import layer_costs
+from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.dosa import START_STEPS, STARTS, DosaSampler, PublishedDosaSampler
 from baco.exploration.samplers.sampler import Answer, Asked, SampledSearch

@@ -30,12 +30,12 @@ from baco.exploration.cost.genome import (
 )
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import InstructionModel
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.samplers.relaxed import RelaxedStarts, Weights
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.moves import copies_around
 from baco.exploration.search.proposals import Proposals
 from baco.exploration.space import DesignSpace
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.problem import Problem
 from tests.explore.genome_helpers import random_rows
 from tests.explore.study_helpers import small_workload

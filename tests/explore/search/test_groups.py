@@ -19,7 +19,6 @@ from baco.exploration._json import Json
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.program import program_cost
 from baco.exploration.fused import FusedPrograms, Fusion
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.operators import OperatorCost
 from baco.exploration.report.study_report import report_data
@@ -31,6 +30,7 @@ from baco.exploration.space.constraints import Constraints
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.exploration.studies.study import StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.seeds import seeds

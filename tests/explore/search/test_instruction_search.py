@@ -38,7 +38,6 @@ from baco.exploration.cost.genome import (
 )
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import InstructionModel
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.report.study_report import report_data
 from baco.exploration.samplers.searchers import make_searcher
@@ -48,6 +47,7 @@ from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Network, Operator, Task, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.genome_helpers import random_rows

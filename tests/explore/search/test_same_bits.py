@@ -17,7 +17,6 @@ from baco.common import portable, tensors
 from baco.exploration.cost.genome import Genomes
 from baco.exploration.cost.model import CostModel, ReferenceModel
 from baco.exploration.cost.predicted import InstructionModel
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import SEARCHERS
 from baco.exploration.search.archive import Archive
@@ -25,6 +24,7 @@ from baco.exploration.search.exact_factors import ExactMappings
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.studies.engine import run_exploration
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.study_helpers import content, early_phases, small_space, small_workload

@@ -17,7 +17,6 @@ from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.cost.program_rest import rest_by_settings, rest_of_programs
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.rest import RestBySettings
 from baco.exploration.samplers.searchers import make_searcher
@@ -27,6 +26,7 @@ from baco.exploration.space import DesignSpace, load_space, read_space
 from baco.exploration.space.constraints import Constraints
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.search.test_instruction_search import every_row

@@ -17,7 +17,6 @@ from baco.compiler.network.steps import StepCost
 from baco.exploration.candidate import BatchSummary, Candidate, Cost
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective, metric
 from baco.exploration.operators import OperatorCost
 from baco.exploration.progress import Budget
@@ -34,6 +33,7 @@ from baco.exploration.space.constraints import Constraints
 from baco.exploration.space.points import units_of
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import StudyRecord
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 from tests.explore.search.test_instruction_search import every_row

@@ -283,8 +283,8 @@ def store(tmp_path: Path) -> Path:
 
 def made_up_measurement():  # type: ignore[no-untyped-def]
     from baco.accel.presets import load_accelerator
-    from baco.exploration.layers import layers_of_tasks
     from baco.exploration.measure.job import MeasurementJob
+    from baco.exploration.task_layers import layers_of_tasks
 
     layer = layers_of_tasks(WORKLOAD.tasks, WORKLOAD)[0]
     return made_up(MeasurementJob(layer, None, load_accelerator("gemmini-default")))  # type: ignore[arg-type]

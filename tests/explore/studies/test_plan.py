@@ -12,11 +12,11 @@ from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer, Pooling
 from baco.compiler.styles.realise import realise
 from baco.exploration.candidate import Candidate
-from baco.exploration.layers import layers_of_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.plan import SearchedSchedules
+from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
