@@ -1,6 +1,11 @@
 """Constraints on mapped designs: what they compare, and in which units."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
+import torch
 
 from baco.common.errors import InputError, Location
 from baco.exploration.candidate import Cost
@@ -55,3 +60,41 @@ def test_constraints_on_networks_that_are_not_explored() -> None:
         c.check_networks(["resnet50"], Location("s.yaml", 3, 1))
     assert "did you mean 'resnet50'?" in (caught.value.hint or "")
     assert str(caught.value.location) == "s.yaml:3:1"
+
+
+def test_arrays_and_tensors_reach_what_each_of_their_designs_does() -> None:
+    """One design by hand, many at once, and with gradients: the same values by path; a design that does not fit has no power."""
+    bounds = Constraints(
+        area_mm2=3.0,
+        sram_kib=100,
+        power_mw=400,
+        energy_uj=2,
+        networks={"a": NetworkConstraints(latency_cycles=5.0, energy_uj=1.0)},
+    )
+    latency, energy = np.array([2e6, 4e6, np.inf]), np.array([1e9, 5e8, np.inf])
+    area, sram = np.array([1.0, 2.0, 3.0]), np.array([64.0, 96.0, 320.0])
+
+    def reached(of: Callable[[np.ndarray], Any]) -> dict[str, tuple[Any, float]]:
+        cost, one = Cost(of(latency), of(energy), of(area)), Cost(of(latency) / 4, of(energy) / 2, of(area))
+        return bounds.values(cost, sram_kib=of(sram), clock_mhz=500.0, networks={"a": one})
+
+    many, differentiable = reached(lambda column: column), reached(torch.from_numpy)
+    assert list(many) == list(bounds.bounds) == list(differentiable)
+    for n in range(2):
+        by_hand = {
+            "area_mm2": area[n],
+            "sram_kib": sram[n],
+            "power_mw": energy[n] * 1e-12 / (latency[n] / 500e6) * 1e3,
+            "energy_uj": energy[n] / 1e6,
+            "networks.a.latency_cycles": latency[n] / 4,
+            "networks.a.energy_uj": energy[n] / 2e6,
+        }
+        single = reached(lambda column, n=n: float(column[n]))  # type: ignore[misc]
+        for found in (
+            many,
+            differentiable,
+            {path: ([value] * 2, bound) for path, (value, bound) in single.items()},
+        ):
+            assert {path: float(value[n]) for path, (value, _) in found.items()} == pytest.approx(by_hand)
+    assert many["power_mw"][0][2] == np.inf
+    assert bounds.on_mappings.bounds.keys() == bounds.bounds.keys() - bounds.hardware_only.keys()
