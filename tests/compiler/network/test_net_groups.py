@@ -43,6 +43,8 @@ from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.machines import UNITS
 
 TEMPLATE = IntegerOperator("", (), View("x", (1,), (1,)))
+#: One program for both, whose compilation takes the time.
+ENGINES = pytest.mark.parametrize("engine", ["rtl", pytest.param("functional", marks=pytest.mark.slow)])
 UNITS16 = UNITS.replace(dim=16, scratchpad_kib=64, accumulator_kib=64)
 
 
@@ -91,7 +93,7 @@ def sketch(seed: int = 0) -> Sketch:
     return Sketch(np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@ENGINES
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_one_unit(engine: str, causal: bool) -> None:
     s = attention(sketch(), causal=causal)
@@ -183,7 +185,7 @@ def bottleneck(
     return s
 
 
-@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@ENGINES
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_bottleneck_is_one_unit(engine: str, stride: int) -> None:
     s = bottleneck(sketch(), stride)
@@ -226,7 +228,7 @@ def gated(s: Sketch, rows: int = 20, depth: int = 24, columns: int = 28) -> Sket
     return s
 
 
-@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@ENGINES
 @pytest.mark.parametrize("units", [False, True])
 def test_products_of_one_input_are_one_unit(engine: str, units: bool) -> None:
     accelerator = UNITS if units else DIM4
@@ -285,7 +287,7 @@ def test_queries_keys_and_values_of_networks_are_found(name: str, found: list[tu
     assert merged[:1] == found
 
 
-@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@ENGINES
 def test_a_bottleneck_with_its_residual_is_one_unit(engine: str) -> None:
     s = bottleneck(sketch(), residual=True)
     program = check(s, UNITS, engine, schedule=scheduler(UNITS), groups=always)
