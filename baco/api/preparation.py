@@ -33,7 +33,6 @@ __all__ = [
     "OUTPUT_ROOT",
     "PreparedSearch",
     "SearchOptions",
-    "call_of",
     "default_folder",
     "search_of_study",
 ]
@@ -498,64 +497,3 @@ def _study(folder: Path) -> Path:
     from baco.exploration.studies.study import FILE_NAME
 
     return folder / FILE_NAME
-
-
-def call_of(made: PreparedSearch) -> str:
-    """The call that reproduces a search, as Python."""
-    kernel = made.kernel
-    names = [_metric(one) for one in made.objective.metrics]
-    given = {
-        "space": _written_space(made.space),
-        "samples": made.samples,
-        "time_limit": made.time_limit,
-        "seed": made.seed,
-        "search": made.search if kernel is None and ":" not in made.search else None,
-        "cost_model": made.cost_model,
-        "whole": None if made.whole or kernel is not None else False,
-    }
-    plain = not any(made.objective.functions)
-    objective = (
-        repr(str(made.objective)) if plain else names[0] if len(names) == 1 else f"[{', '.join(names)}]"
-    )
-    options = ", ".join(
-        [
-            f"objective={objective}",
-            *(f"{name}={value!r}" for name, value in given.items() if value is not None),
-        ]
-    )
-    if ":" in made.search:
-        options += f", sampler={made.search.partition(':')[2]}"
-    return f"baco.explore({_networks(made.workload) if kernel is None else kernel.call()}, {options})"
-
-
-def _written_space(space: DesignSpace) -> str | dict[str, Any]:
-    """A space as an argument: a name or a file, or what differs from `gemmini`."""
-    from baco.common.yaml import parse_yaml
-    from baco.exploration.space import load_space
-
-    name = space.name if space.doc is None else space.doc.name
-    for source in (space.name, name):
-        try:
-            if load_space(source).space_hash == space.space_hash:
-                return source
-        except (InputError, InfeasibleError):
-            continue
-    own, usual = (parse_yaml(one.to_yaml(), "space").data for one in (space, load_space("gemmini")))
-    return {key: value for key, value in own.items() if usual.get(key) != value and key != "name"}
-
-
-def _metric(name: str) -> str:
-    """A metric as an argument: a function by its name."""
-    from baco.exploration.objective import FunctionMetric
-
-    return name.removesuffix("()") if isinstance(name, FunctionMetric) else repr(name)
-
-
-def _networks(mix: Workload) -> str:
-    """One network, or several with their weights, as Python."""
-    names = [one.source if one.source != "built-in" else _spec(one.name, one.options) for one in mix.networks]
-    return repr(names[0] if len(names) == 1 else dict(zip(names, mix.weights, strict=True)))
-
-
-def _spec(name: str, options: Mapping[str, int | str]) -> str:
-    return name + (":" + ",".join(f"{key}={value}" for key, value in options.items()) if options else "")

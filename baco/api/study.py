@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from baco.api.argument_types import checked
-from baco.api.preparation import PreparedSearch, SearchOptions, call_of, search_of_study
+from baco.api.preparation import PreparedSearch, SearchOptions, search_of_study
 from baco.api.result import Result, study_file
+from baco.api.search_call import call_of
 from baco.api.space import Space
 from baco.common.errors import InputError, Location
 from baco.exploration.candidate import BatchSummary

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import baco
-from baco.api.preparation import SearchOptions, call_of
+from baco.api.preparation import SearchOptions
+from baco.api.search_call import call_of
 from baco.api.space import design_space
 from baco.common.errors import InfeasibleError, InputError, StorageError
 from baco.exploration.candidate import BatchSummary, Cost
