@@ -38,6 +38,7 @@ COMMANDS = {
     "report": "baco.commands.report:report",
     "init": "baco.commands.init:init",
     "rtl": "baco.commands.rtl:rtl",
+    "synth": "baco.commands.synth:synth",
     "isa": "baco.commands.isa:isa",
     "export-chipyard": "baco.commands.export_chipyard:export_chipyard",
     "compile": "baco.commands.compile:compile_",

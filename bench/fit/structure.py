@@ -26,7 +26,8 @@ import yaml
 from baco.accel.config import Accelerator, Features
 from baco.accel.structure_law import QUANTITIES, StructureLaw, terms
 from baco.accel.verilog.generate import rtl_problems, verilog
-from baco.accel.verilog.structure import ModuleStructure, Structure, check_yosys, structure
+from baco.accel.verilog.structure import ModuleStructure, Structure, structure
+from baco.accel.verilog.yosys import yosys_command
 from baco.bench.fit.fitting import percent_errors
 from baco.common.errors import BacoError, InputError
 from baco.common.files import atomic_write
@@ -283,7 +284,7 @@ def _count(accelerator: Accelerator) -> tuple[ModuleCounts, str]:
 
 def _count_all(accelerators: list[Accelerator], jobs: int) -> tuple[list[ModuleCounts], str]:
     """Quantities of each accelerator, and the version of Yosys."""
-    check_yosys()
+    yosys_command()
     tasks = [Call(str(number), _count, (one,)) for number, one in enumerate(accelerators)]
     with ExecutorChoice(workers=jobs).executor() as executor:
         found: list[tuple[ModuleCounts, str]] = gather(

@@ -67,6 +67,7 @@ def test_verilog_that_is_none() -> None:
 
 def test_without_yosys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(InputError, match="needs Yosys") as error:
         structure(DESIGN, "top")
     assert "baco[rtl]" in str(error.value.hint)

@@ -1,0 +1,318 @@
+"""From Verilog to gates of a library: each module mapped once by Yosys, side by side, and kept by content.
+
+The flow is Yosys' own `synth` up to its fine-grained part, then ABC on each module for a given delay. Modules keep their
+borders: an array of 256 elements is one row mapped and counted sixteen times. Memories stay apart (`MEMORY`): they are
+macros in silicon. What a module maps to depends on its own text alone, so that designs which share modules share the work,
+and a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from baco.accel.synthesis.liberty import Library
+from baco.accel.verilog.generate import TOP
+from baco.accel.verilog.yosys import run_yosys, yosys_command
+from baco.common.cache import Cache
+from baco.common.errors import InputError
+from baco.common.processes import processors
+from baco.common.scratch import scratch_folder
+
+__all__ = ["MEMORY", "BankShape", "CellInstance", "Mapped", "NetlistModule", "map_design"]
+
+#: The module that is a bank of memory, and stays apart.
+MEMORY = "baco_sram"
+#: Modules as they are before they are mapped, one file each.
+_FRONT = """\
+read_verilog -sv design.v
+hierarchy -check -top {top}
+blackbox *{memory}*
+synth -run begin:fine
+"""
+_MAP = """\
+read_rtlil module.il
+memory_map
+opt -fast
+techmap
+opt -fast
+dfflibmap {liberty}
+opt
+abc {liberty} -D {period_ps:.0f}
+opt_clean
+write_json mapped.json
+"""
+_TASK = "synthesis"
+_HINT = "try a smaller array"
+#: Names that Yosys makes up hold numbers that count over the whole design.
+_MADE_UP = re.compile(r"\$[\w./:$\\-]*\$\d+[\w$.]*")
+_SOURCE = re.compile(r"^\s*attribute \\src .*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CellInstance:
+    """A cell, memory or module inside a module.
+
+    Attributes:
+        name: unique in its module.
+        kind: name of the cell or module.
+        nets: by pin the net of each of its bits, the lowest first; -1 where it is constant or open.
+    """
+
+    name: str
+    kind: str
+    nets: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class NetlistModule:
+    """A mapped module.
+
+    Attributes:
+        name: in the source, without what Yosys adds for parameters.
+        ports: by name, direction and the net of each bit.
+        instances: cells of the library, memories and modules.
+        net_names: of nets that the source names, `register[3]`.
+        nets: how many there are; nets are 0 ... nets - 1.
+    """
+
+    name: str
+    ports: dict[str, tuple[str, list[int]]]
+    instances: tuple[CellInstance, ...]
+    net_names: dict[int, str]
+    nets: int
+
+
+@dataclass(frozen=True)
+class BankShape:
+    """What a bank is: `rows` of `lanes` of `lane_bits`, one port that reads and one that writes lanes."""
+
+    rows: int
+    lanes: int
+    lane_bits: int
+
+    @property
+    def bits(self) -> int:
+        """In all."""
+        return self.rows * self.lanes * self.lane_bits
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A design in cells.
+
+    Attributes:
+        top: key of the outermost module.
+        modules: by the name that instances use.
+        memories: kinds of banks, by the name that instances use.
+        yosys: what mapped it.
+        period_ps: delay that ABC was asked for.
+    """
+
+    top: str
+    modules: dict[str, NetlistModule]
+    memories: dict[str, BankShape]
+    yosys: str
+    period_ps: float
+
+
+def map_design(
+    verilog: str,
+    library: Library,
+    period_ps: float,
+    *,
+    top: str = TOP,
+    progress: Callable[[int, int, str], None] | None = None,
+    cache: Cache | None = None,
+    limit_s: float = 7200.0,
+) -> Mapped:
+    """Map a design.
+
+    Args:
+        verilog: the whole text.
+        period_ps: delay that logic between registers should have, ps.
+        progress: told how many modules are mapped, of how many, and the last one's name.
+        cache: keeps mapped modules; default: the user's.
+        limit_s: time after which one step of Yosys is stopped.
+
+    Raises InputError when Yosys is not installed or the library has no flip-flop or no gates, BacoError when Yosys
+    fails or takes too long.
+    """
+    _check(library)
+    kept = cache or Cache()
+    told = progress or (lambda done, of, name: None)
+    yosys_command()
+    told(0, 0, "reading the design")
+    front = kept.entry(
+        _key("front", verilog, top, _FRONT), lambda folder: _front(verilog, top, folder, limit_s)
+    )
+    names: dict[str, str] = json.loads((front / "modules.json").read_text(encoding="utf-8"))
+    digest = _library_digest(library)
+    jobs: dict[str, tuple[str, str]] = {}
+    for name, file in names.items():
+        text = gzip.decompress((front / file).read_bytes()).decode()
+        jobs[name] = _key("gates", _without_numbers(text), digest, f"{period_ps:.0f}", _MAP), text
+    mapped: dict[str, dict[str, Any]] = {}
+    with scratch_folder() as scratch, ThreadPoolExecutor(processors()) as pool:
+        liberty = _unpacked(library, scratch)
+
+        def gates(name: str) -> Path:
+            key, text = jobs[name]
+            return kept.entry(key, lambda folder: _map(name, text, liberty, period_ps, folder, limit_s))
+
+        # large modules first, or the last one would run alone
+        order = sorted(jobs, key=lambda name: -len(jobs[name][1]))
+        running = {pool.submit(gates, name): name for name in order}
+        try:
+            for done, future in enumerate(as_completed(running), 1):
+                name = running[future]
+                mapped[name] = json.loads(gzip.decompress((future.result() / "mapped.json.gz").read_bytes()))
+                told(done, len(jobs), base_name(name))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    found = json.loads((front / "design.json").read_text(encoding="utf-8"))
+    modules = {name: _module(name, content) for name, content in mapped.items()}
+    creator = next(iter(mapped.values()))["creator"].split(" (")[0]
+    return Mapped(
+        found["top"], modules, {k: BankShape(**v) for k, v in found["memories"].items()}, creator, period_ps
+    )
+
+
+def base_name(name: str) -> str:
+    """A module's name in the source, of the name that Yosys gives it for one choice of its parameters."""
+    match = re.search(r"\\(\w+)", name)
+    return match[1] if match else name
+
+
+def _check(library: Library) -> None:
+    """Raises InputError where the library cannot hold a design."""
+    for kind, wanted in (("flip-flop", "flip-flops"), ("gate", "gates")):
+        if not library.kinds(kind):
+            raise InputError(
+                f"the library has no {wanted}: {', '.join(library.names)}",
+                hint="give all of its Liberty files",
+            )
+
+
+def _key(word: str, *parts: str) -> str:
+    """Key of the cache for content made of some texts."""
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return f"{word}-{digest[:16]}"
+
+
+def _library_digest(library: Library) -> str:
+    digest = hashlib.sha256()
+    for path in library.files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _without_numbers(text: str) -> str:
+    """A module's text without what depends on other modules: places in the file, and numbers of made-up names."""
+    numbers: dict[str, str] = {}
+    return _MADE_UP.sub(
+        lambda match: numbers.setdefault(match[0], f"$made{len(numbers)}"), _SOURCE.sub("", text)
+    )
+
+
+def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
+    """Fill an entry with the design's modules before they are mapped."""
+    with scratch_folder() as work:
+        (work / "design.v").write_text(verilog, encoding="utf-8")
+        script = _FRONT.format(top=top, memory=MEMORY) + "write_json design.json\nwrite_rtlil design.il\n"
+        run_yosys(script, work, limit_s=limit_s, task=_TASK, hint=_HINT)
+        design = json.loads((work / "design.json").read_text(encoding="utf-8"))
+        texts = _split((work / "design.il").read_text(encoding="utf-8"))
+    memories: dict[str, dict[str, int]] = {}
+    names: dict[str, str] = {}
+    for name, content in design["modules"].items():
+        if base_name(name) == MEMORY or name == MEMORY:
+            ports = {port: len(one["bits"]) for port, one in content["ports"].items()}
+            lanes = ports["write_mask"]
+            given = content.get("parameter_default_values", {})
+            rows = given.get("ROWS")
+            memories[name] = {
+                "rows": int(rows, 2) if rows else 1 << ports["read_row"],
+                "lanes": lanes,
+                "lane_bits": ports["write_data"] // lanes,
+            }
+        else:
+            names[name] = f"m{len(names)}.il.gz"
+            (folder / names[name]).write_bytes(gzip.compress(texts[name].encode(), mtime=0))
+    tops = [name for name in names if name == top or base_name(name) == top]
+    (folder / "modules.json").write_text(json.dumps(names), encoding="utf-8")
+    (folder / "design.json").write_text(json.dumps({"top": tops[0], "memories": memories}), encoding="utf-8")
+
+
+def _split(text: str) -> dict[str, str]:
+    """The text of each module of a design in Yosys' own form, by name."""
+    found = {}
+    for match in re.finditer(r"^module (\S+)\n.*?^end\n", text, re.MULTILINE | re.DOTALL):
+        found[match[1].removeprefix("\\")] = match[0]
+    return found
+
+
+def _unpacked(library: Library, folder: Path) -> list[Path]:
+    """The library's files as Yosys reads them, without compression."""
+    found = []
+    for number, path in enumerate(library.files):
+        copy = folder / f"{number}.lib"
+        data = path.read_bytes()
+        copy.write_bytes(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        found.append(copy)
+    return found
+
+
+def _map(
+    name: str, text: str, liberty: Sequence[Path], period_ps: float, folder: Path, limit_s: float
+) -> None:
+    """Fill an entry with a mapped module."""
+    with scratch_folder() as work:
+        (work / "module.il").write_text(text, encoding="utf-8")
+        options = " ".join(f"-liberty {path}" for path in liberty)
+        run_yosys(
+            _MAP.format(liberty=options, period_ps=period_ps),
+            work,
+            limit_s=limit_s,
+            task=f"{_TASK} of {base_name(name)}",
+            hint=_HINT,
+        )
+        packed = gzip.compress((work / "mapped.json").read_bytes(), 3, mtime=0)
+    (folder / "mapped.json.gz").write_bytes(packed)
+    shutil.rmtree(folder / "scratch", ignore_errors=True)
+
+
+def _module(name: str, content: dict[str, Any]) -> NetlistModule:
+    """A module of Yosys' JSON."""
+    (module,) = content["modules"].values()
+    numbers: dict[int, int] = {}
+
+    def nets(bits: list[int | str]) -> list[int]:
+        return [-1 if isinstance(bit, str) else numbers.setdefault(bit, len(numbers)) for bit in bits]
+
+    ports = {port: (one["direction"], nets(one["bits"])) for port, one in module["ports"].items()}
+    instances = tuple(
+        CellInstance(cell, one["type"], {pin: nets(bits) for pin, bits in one["connections"].items()})
+        for cell, one in module["cells"].items()
+    )
+    named: dict[int, str] = {}
+    for net, one in module["netnames"].items():
+        if one.get("hide_name"):
+            continue
+        bits = nets(one["bits"])
+        for place, number in enumerate(bits):
+            if number >= 0:
+                text = net if len(bits) == 1 else f"{net}[{place}]"
+                # of several names the one with the fewest levels, as the source gives it
+                if number not in named or (len(text), text) < (len(named[number]), named[number]):
+                    named[number] = text
+    return NetlistModule(base_name(name), ports, instances, named, len(numbers))

@@ -1,0 +1,229 @@
+"""What banks of memory are in silicon: composed of the user's macros, or of a law where he has none.
+
+A bank reads a row and writes lanes of another in one cycle. Macros with two ports do that; a library that has none with two
+ports is used as it is, which is said. A bank takes the macros that need least area: as many beside each other as its rows
+are wide, as many below each other as it has rows, each of those with a multiplexer of the library behind it.
+
+Without macros a bank costs a law fitted to the two-port memories of IHP's 130 nm library (Apache-2.0,
+IHP-GmbH/IHP-Open-PDK at 5cccb16): area = a + b sqrt(bits) + c width + d bits, in areas of the library's smallest two-input
+NAND, so that it follows a technology's cells; access and setup times in delays of an inverter that drives four.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
+from baco.accel.synthesis.mapping import BankShape
+
+__all__ = ["Bank", "bank_cell", "banks"]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """One kind of bank in silicon.
+
+    Attributes:
+        memory: what it holds.
+        area_um2, leakage_w: of one bank.
+        access_s: from the clock to the data.
+        setup_s: of its inputs before the clock.
+        macro: what it is made of; empty where the law speaks.
+        across, down: macros beside and below each other.
+    """
+
+    memory: BankShape
+    area_um2: float
+    leakage_w: float
+    access_s: float
+    setup_s: float
+    macro: str = ""
+    across: int = 1
+    down: int = 1
+
+    @property
+    def text(self) -> str:
+        """In a few words."""
+        size = f"{self.memory.rows:,} x {self.memory.lanes * self.memory.lane_bits}"
+        return f"{size}: {self.across} x {self.down} {self.macro}" if self.macro else f"{size}: by law"
+
+
+#: Fitted by `python -m baco.bench.fit.memories FILES`: terms as in this module's docstring, smallest NAND2s.
+LAW = {"bank": 1606.2, "sqrt bits": 32.75, "width": 69.24, "bits": 0.8167}  # off by at most 5 % of an area
+#: Delays of an inverter that drives four: access = first + second x log2(bits); setup.
+ACCESS_FO4, SETUP_FO4 = (-6.89, 4.45), 4.14
+#: Leakage of a bit, in that of the smallest NAND2.
+BIT_LEAKAGE = 0.24
+
+
+def banks(
+    memories: Iterable[BankShape], cells: Library, macros: Library | None
+) -> tuple[dict[BankShape, Bank], list[str]]:
+    """Each kind of bank in silicon, and remarks on what was missing.
+
+    Args:
+        cells: the standard cells.
+        macros: memories of the user's; None: by law.
+    """
+    remarks = []
+    usable = [_Macro.of(cell) for cell in macros.kinds("memory")] if macros is not None else []
+    usable = [macro for macro in usable if macro.words and macro.bits]
+    if macros is not None and not usable:
+        remarks.append("the files of memories hold no memory with a size: banks are counted by law")
+    two_ports = [macro for macro in usable if macro.ports > 1]
+    if usable and not two_ports:
+        remarks.append(
+            "no memory with two ports: banks are made of memories with one, which cannot read and write in a cycle"
+        )
+    found = {}
+    for memory in memories:
+        chosen = two_ports or usable
+        found[memory] = (
+            min((_composed(memory, macro, cells) for macro in chosen), key=lambda bank: bank.area_um2)
+            if chosen
+            else _by_law(memory, cells)
+        )
+    return found, remarks
+
+
+@dataclass(frozen=True)
+class _Macro:
+    cell: LibraryCell
+    words: int
+    bits: int
+    ports: int
+    access_s: float
+    setup_s: float
+
+    @classmethod
+    def of(cls, cell: LibraryCell) -> _Macro:
+        """Its ports are counted by its outputs: a macro has a word of them a port that reads."""
+        outputs = len(cell.pins_of("output"))
+        access = _largest(cell.arcs, ("rising_edge", "falling_edge"))
+        setup = _largest(cell.arcs, ("setup_rising", "setup_falling"))
+        ports = max(1, outputs // cell.word_bits) if cell.word_bits else 1
+        return cls(cell, cell.words, cell.word_bits, ports, access, setup)
+
+
+def _largest(arcs: Sequence[Arc], kinds: tuple[str, ...]) -> float:
+    """The largest value at the steepest slew and the middle load, s."""
+    found = [0.0]
+    for arc in arcs:
+        if arc.kind in kinds:
+            tables = [table for table in (arc.rise, arc.fall) if table is not None]
+            found += [float(table.values[0, table.values.shape[1] // 2]) for table in tables]
+    return max(found)
+
+
+def _composed(memory: BankShape, macro: _Macro, cells: Library) -> Bank:
+    width = memory.lanes * memory.lane_bits
+    across, down = math.ceil(width / macro.bits), math.ceil(memory.rows / macro.words)
+    number = across * down
+    levels = math.ceil(math.log2(down)) if down > 1 else 0
+    select = nand2_um2(cells) * 3 * width * (down - 1)  # a multiplexer is about three NANDs
+    return Bank(
+        memory,
+        number * macro.cell.area_um2 + select,
+        number * macro.cell.leakage_w,
+        macro.access_s + 2 * levels * fo4_s(cells),
+        macro.setup_s,
+        macro.cell.name,
+        across,
+        down,
+    )
+
+
+def _by_law(memory: BankShape, cells: Library) -> Bank:
+    width = memory.lanes * memory.lane_bits
+    area = (
+        LAW["bank"]
+        + LAW["sqrt bits"] * math.sqrt(memory.bits)
+        + LAW["width"] * width
+        + LAW["bits"] * memory.bits
+    )
+    fo4 = fo4_s(cells)
+    nand = _nand2(cells)
+    access = (ACCESS_FO4[0] + ACCESS_FO4[1] * math.log2(memory.bits)) * fo4
+    return Bank(
+        memory, area * nand.area_um2, BIT_LEAKAGE * memory.bits * nand.leakage_w, access, SETUP_FO4 * fo4
+    )
+
+
+def _nand2(cells: Library) -> LibraryCell:
+    """The smallest gate of two inputs that inverts: what a library's density is measured by."""
+    for cell in cells.kinds("gate"):
+        outputs = cell.pins_of("output")
+        if len(cell.pins_of("input")) == 2 and len(outputs) == 1 and _inverts(cell):
+            return cell
+    return cells.kinds("gate")[0]
+
+
+def nand2_um2(cells: Library) -> float:
+    """Area of the library's smallest NAND or NOR of two inputs."""
+    return _nand2(cells).area_um2
+
+
+def _inverts(cell: LibraryCell) -> bool:
+    arcs = [arc for arc in cell.arcs if arc.kind == "combinational"]
+    return bool(arcs) and all(arc.sense == "negative_unate" for arc in arcs)
+
+
+def fo4_s(cells: Library) -> float:
+    """Delay of the library's smallest inverter that drives four like it, at the slew that it makes itself, s."""
+    for cell in cells.kinds("gate"):
+        inputs = cell.pins_of("input")
+        if len(inputs) == 1 and len(cell.pins_of("output")) == 1 and _inverts(cell):
+            return _loaded(cell, 4 * max(cell.pins[inputs[0]].rise_f, cell.pins[inputs[0]].fall_f))
+    return 0.0
+
+
+def _loaded(cell: LibraryCell, load: float) -> float:
+    arc = next(arc for arc in cell.arcs if arc.kind == "combinational" and arc.rise and arc.fall)
+    slew = 0.0
+    delays = [0.0]
+    for _ in range(4):
+        delays = [read_table(table, slew, load) for table in (arc.rise, arc.fall) if table]
+        slews = [read_table(table, slew, load) for table in (arc.rise_slew, arc.fall_slew) if table]
+        slew = max(slews, default=slew)
+    return sum(delays) / len(delays)
+
+
+def read_table(table: Table, x: float, y: float) -> float:
+    """One value, linear between and beyond the points."""
+    rows = [np.interp(y, table.second, row) if table.second.size > 1 else row[0] for row in table.values]
+    if table.first.size == 1:
+        return float(rows[0])
+    return float(np.interp(x, table.first, rows))
+
+
+def bank_cell(name: str, bank: Bank) -> LibraryCell:
+    """A bank as timing sees it: a register of its inputs, and data that come a while after the clock."""
+    memory = bank.memory
+    row_bits = max(1, math.ceil(math.log2(memory.rows)))
+    widths = {
+        "read_enable": 1, "read_row": row_bits, "write_enable": 1, "write_row": row_bits,
+        "write_mask": memory.lanes, "write_data": memory.lanes * memory.lane_bits,
+    }  # fmt: skip
+    pins = {"clock": Pin("input", is_clock=True)}
+    arcs = []
+    setup, access, slew = _constant(bank.setup_s), _constant(bank.access_s), _constant(0.0)
+    for pin, width in widths.items():
+        for bit in range(width):
+            one = pin if width == 1 else f"{pin}[{bit}]"
+            pins[one] = Pin("input")
+            arcs.append(Arc("clock", one, "setup_rising", "non_unate", setup, setup))
+    for bit in range(memory.lanes * memory.lane_bits):
+        one = f"read_data[{bit}]"
+        pins[one] = Pin("output")
+        arcs.append(Arc("clock", one, "rising_edge", "non_unate", access, access, slew, slew))
+    return LibraryCell(
+        name, bank.area_um2, bank.leakage_w, pins, tuple(arcs), kind="memory", words=memory.rows
+    )
+
+
+def _constant(value: float) -> Table:
+    return Table(np.zeros(1), np.zeros(1), np.array([[value]]))

@@ -1,0 +1,242 @@
+"""An accelerator in a technology: its area by module, its clock with the paths that limit it, and its leakage."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from baco.accel.config import Accelerator
+from baco.accel.synthesis.flat import Flat, flatten
+from baco.accel.synthesis.liberty import Library, read_library
+from baco.accel.synthesis.mapping import Mapped, map_design
+from baco.accel.synthesis.memories import Bank, bank_cell, banks, fo4_s, nand2_um2
+from baco.accel.synthesis.timing import Assumptions, Timing, analyse
+from baco.accel.synthesis.timing import Path as TimingPath
+from baco.accel.verilog.generate import verilog
+from baco.common.cache import Cache
+
+__all__ = ["MappedModule", "Synthesis", "WorstPath", "synthesise"]
+
+#: Delays of an inverter that drives four which logic between registers is mapped for, unless told otherwise.
+PERIOD_FO4 = 65
+#: Capacitance of wires, F a um: 0.15 to 0.25 fF in technologies from 180 to 7 nm (Ho, Mai, Horowitz, "The Future of Wires",
+#: Proc. IEEE 2001, fig. 3; it hardly scales).
+WIRE_F_A_UM = 0.2e-15
+#: Wire to one pin, in sides of an average cell: two cells away at a density of 70 %.
+WIRE_CELLS = 2 / 0.7**0.5
+
+
+@dataclass(frozen=True)
+class MappedModule:
+    """All instances of one module: their own cells, without the modules and memories inside."""
+
+    name: str
+    instances: int
+    mm2: float
+    leakage_mw: float
+
+
+@dataclass(frozen=True)
+class WorstPath:
+    """A path from register to register (or from or to a port).
+
+    Attributes:
+        need_ns: period that it needs, without margin.
+        start, end: registers, as the source names them.
+        through: module instances passed, in order, and how many cells of each.
+        cells: how many in all.
+    """
+
+    need_ns: float
+    start: str
+    end: str
+    through: tuple[tuple[str, int], ...]
+    cells: int
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        passed = ", ".join(f"{scope or 'the top'} ({cells})" for scope, cells in self.through)
+        return f"{self.need_ns:.2f} ns, {self.cells} cells: {self.start} to {self.end} through {passed}"
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What a design is in a technology.
+
+    Attributes:
+        logic_mm2, memories_mm2: cells, and macros of banks.
+        clock_mhz: that it closes at before layout, `margin` of the period left for it.
+        leakage_mw: of both.
+        modules: largest first.
+        cell_classes: area by class of cells, mm2.
+        banks: kinds of banks and how many of each.
+        worst_paths: worst first, one a module.
+        library: names of the libraries; volts and celsius: their corner.
+        period_ps, wire_ff, margin: what was asked of the mapper, and assumed.
+        yosys: what mapped it.
+        remarks: what was missing and what was done about it.
+    """
+
+    logic_mm2: float
+    memories_mm2: float
+    clock_mhz: float
+    leakage_mw: float
+    modules: tuple[MappedModule, ...]
+    cell_classes: dict[str, float]
+    banks: tuple[tuple[str, int], ...]
+    worst_paths: tuple[WorstPath, ...]
+    library: tuple[str, ...]
+    volts: float
+    celsius: float
+    period_ps: float
+    wire_ff: float
+    margin: float
+    yosys: str
+    remarks: tuple[str, ...]
+
+    @property
+    def area_mm2(self) -> float:
+        """Logic and memories, before layout."""
+        return self.logic_mm2 + self.memories_mm2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"area_mm2": self.area_mm2, **asdict(self)}
+
+    def text(self) -> str:
+        """What it is, with what is assumed; modules and paths below."""
+        corner = f"{self.volts:g} V, {self.celsius:g} °C" if self.volts else "no corner given"
+        lines = [
+            f"technology  {', '.join(self.library)} ({corner}), mapped by {self.yosys}",
+            f"area        {self.area_mm2:.4g} mm² before layout: logic {self.logic_mm2:.4g}, memories {self.memories_mm2:.4g}",
+            f"clock       {self.clock_mhz:.4g} MHz before layout, {self.margin:.0%} of the period kept for it;"
+            f" {self.wire_ff:.3g} fF of wire to each pin assumed",
+            f"leakage     {self.leakage_mw:.4g} mW",
+        ]
+        lines += [f"memories    {number} banks of {text}" for text, number in self.banks]
+        width = max(len(module.name) for module in self.modules)
+        lines += ["", f"{'module':{width}}  instances        mm²  of the logic"]
+        for module in self.modules:
+            share = module.mm2 / self.logic_mm2
+            lines.append(f"{module.name:{width}}  {module.instances:9,}  {module.mm2:9.5f}  {share:12.1%}")
+        lines += ["", *(f"path        {path.text}" for path in self.worst_paths)]
+        lines += [f"note: {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+
+def synthesise(
+    accelerator: Accelerator,
+    liberty: Sequence[Path],
+    memories: Sequence[Path] = (),
+    *,
+    period_ns: float | None = None,
+    margin: float = 0.2,
+    progress: Callable[[int, int, str], None] | None = None,
+    cache: Cache | None = None,
+) -> Synthesis:
+    """Map an accelerator to a library and tell what it is there.
+
+    Args:
+        liberty: files of one library of standard cells, Liberty, gzip or not.
+        memories: files of memory macros; none: banks cost a law.
+        period_ns: delay that logic between registers is mapped for; default: 65 delays of an inverter that drives four.
+        margin: part of the period kept for layout, clock tree and variation.
+        progress: told how many modules are mapped, of how many, and the last one's name.
+        cache: keeps mapped modules; default: the user's.
+
+    Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
+    BacoError where it fails.
+    """
+    library = read_library(liberty)
+    macros = read_library(memories) if memories else None
+    period_ps = period_ns * 1e3 if period_ns is not None else PERIOD_FO4 * fo4_s(library) * 1e12
+    mapped = map_design(verilog(accelerator), library, period_ps, progress=progress, cache=cache)
+    found, remarks = banks(mapped.memories.values(), library, macros)
+    cells = {
+        **library.cells,
+        **{name: bank_cell(name, found[memory]) for name, memory in mapped.memories.items()},
+    }
+    flat = flatten(mapped, cells)
+    assumed = Assumptions(_wire_f(mapped, library), 2 * fo4_s(library), margin=margin)
+    timing = analyse(flat, library, assumed)
+    if timing.loops:
+        remarks.append(f"{timing.loops} nets lie in combinational loops, which timing leaves out")
+    return _summary(mapped, flat, library, found, timing, [*library.remarks, *remarks])
+
+
+def _wire_f(mapped: Mapped, library: Library) -> float:
+    """Capacitance of the wire to one pin, F."""
+    areas = [
+        library.cells[instance.kind].area_um2
+        for module in mapped.modules.values()
+        for instance in module.instances
+        if instance.kind in library.cells
+    ]
+    mean = sum(areas) / len(areas) if areas else nand2_um2(library)
+    return float(WIRE_F_A_UM * WIRE_CELLS * mean**0.5)
+
+
+def _summary(
+    mapped: Mapped, flat: Flat, library: Library, found: dict[Any, Bank], timing: Timing, remarks: list[str]
+) -> Synthesis:
+    area: defaultdict[str, float] = defaultdict(float)
+    leakage: defaultdict[str, float] = defaultdict(float)
+    classes: defaultdict[str, float] = defaultdict(float)
+    for instances in flat.instances.values():
+        cell = instances.cell
+        if cell.kind == "memory":
+            continue
+        classes[cell.kind] += cell.area_um2 * len(instances.nets)
+        for scope, count in Counter(instances.scopes.tolist()).items():
+            name = flat.modules[scope].name
+            area[name] += cell.area_um2 * count
+            leakage[name] += cell.leakage_w * count
+    number = Counter(module.name for module in flat.modules)
+    kinds: Counter[str] = Counter()
+    memories_um2 = memories_w = 0.0
+    for name, memory in mapped.memories.items():
+        count = len(flat.instances[name].nets) if name in flat.instances else 0
+        bank = found[memory]
+        kinds[bank.text] += count
+        memories_um2 += bank.area_um2 * count
+        memories_w += bank.leakage_w * count
+    modules = [MappedModule(name, number[name], area[name] / 1e6, leakage[name] * 1e3) for name in number]
+    return Synthesis(
+        sum(area.values()) / 1e6,
+        memories_um2 / 1e6,
+        timing.clock_mhz,
+        (sum(leakage.values()) + memories_w) * 1e3,
+        tuple(sorted(modules, key=lambda module: (-module.mm2, module.name))),
+        {kind: um2 / 1e6 for kind, um2 in classes.items()},
+        tuple(kinds.items()),
+        tuple(_in_words(path, flat) for path in timing.paths),
+        tuple(library.names),
+        library.volts,
+        library.celsius,
+        mapped.period_ps,
+        timing.assumptions.wire_f * 1e15,
+        timing.assumptions.margin,
+        mapped.yosys,
+        tuple(remarks),
+    )
+
+
+def _in_words(path: TimingPath, flat: Flat) -> WorstPath:
+    through: list[tuple[str, int]] = []
+    for step in path.steps[1:]:
+        scope = flat.scopes[step.scope] if step.scope >= 0 else ""
+        if through and through[-1][0] == scope:
+            through[-1] = scope, through[-1][1] + 1
+        else:
+            through.append((scope, 1))
+    names = [flat.name(step.net) for step in path.steps]
+    named = [name for name in names if name]
+    start = names[0] or (named[0] if named else "a register")
+    end = next((name for name in reversed(names[1:]) if name), "a register")
+    where = flat.scopes[path.end_scope] if path.end else ""
+    told = f"a register of {where or 'the top'}, behind {end}" if path.end else f"the port {end}"
+    return WorstPath(path.need_s * 1e9, start, told, tuple(through), len(path.steps) - 1)

@@ -1,0 +1,459 @@
+"""Static timing of a flat netlist on a library's tables: the longest path from register to register, and the clock it allows.
+
+Delays and slews are the library's non-linear delay tables, linear between points. Arrivals and slews at a net are the worst of
+those that lead there, apart for rising and falling edges, as OpenSTA's are (`tests/accel/synthesis` compares). The clock is
+ideal. What layout adds is stated, not known: each pin that a net reaches adds a length of wire (`Assumptions.wire_f`), nets
+that reach many are taken to be driven through a tree of the library's buffers, and the clock keeps a margin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco.accel.synthesis.flat import Flat, Instances
+from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Table
+
+__all__ = ["Assumptions", "Path", "Timing", "analyse"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+RISE, FALL = 0, 1
+#: Edges of the input that lead to an edge of the output, by sense.
+_CAUSES = {"positive_unate": ((0,), (1,)), "negative_unate": ((1,), (0,))}
+_EITHER = ((0, 1), (0, 1))
+#: Transitions evaluated at once.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What is not in the netlist.
+
+    Attributes:
+        wire_f: capacitance of the wire to one pin, F.
+        clock_slew_s: at registers; and at the design's inputs.
+        most_sinks: pins that a net reaches without a tree of buffers; 0: all.
+        margin: part of the period that layout, clock tree and variation take.
+    """
+
+    wire_f: float
+    clock_slew_s: float
+    most_sinks: int = 16
+    margin: float = 0.2
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A net on a path: when the signal arrives there, s, through which cell, in which module instance."""
+
+    net: int
+    arrival_s: float
+    cell: str
+    scope: int
+
+
+@dataclass(frozen=True)
+class Path:
+    """From a register, memory or input to the next.
+
+    Attributes:
+        need_s: period that it needs, setup time included.
+        steps: nets passed, the first behind the register.
+        end: name of the cell that it ends in; empty at an output.
+        end_scope: module instance that this lies in.
+    """
+
+    need_s: float
+    steps: tuple[PathStep, ...]
+    end: str
+    end_scope: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the analysis found.
+
+    Attributes:
+        need_s: period without margin.
+        clock_mhz: that the design closes at, margin included.
+        paths: worst first, one an endpoint's module.
+        loops: nets in combinational loops, which are left out; there should be none.
+        assumptions: those made.
+    """
+
+    need_s: float
+    clock_mhz: float
+    paths: tuple[Path, ...]
+    loops: int
+    assumptions: Assumptions
+
+
+class _Tables:
+    """Many tables of any size, read by one call."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._tables: list[Table] = []
+        self._stacked: tuple[Array, Array, Array, Integers, Integers] | None = None
+
+    def number(self, table: Table) -> int:
+        """Of a table."""
+        found = self._numbers.get(id(table))
+        if found is None:
+            found = self._numbers[id(table)] = len(self._tables)
+            self._tables.append(table)
+            self._stacked = None
+        return found
+
+    def _stack(self) -> tuple[Array, Array, Array, Integers, Integers]:
+        if self._stacked is None:
+            wide = [_widened(table) for table in self._tables]
+            rows, columns = (max(shape) for shape in zip(*(v.shape for _, _, v in wide), strict=True))
+            first = np.full((len(wide), rows), np.inf)
+            second = np.full((len(wide), columns), np.inf)
+            values = np.zeros((len(wide), rows, columns))
+            for place, (one, other, value) in enumerate(wide):
+                first[place, : one.size], second[place, : other.size] = one, other
+                values[place, : one.size, : other.size] = value
+            sizes = np.array([v.shape for _, _, v in wide], np.int64)
+            self._stacked = first, second, values, sizes[:, 0], sizes[:, 1]
+        return self._stacked
+
+    def read(self, which: Integers, x: Array, y: Array) -> Array:
+        """Values of tables `which` at slews `x` and loads `y`, shape (n,): linear between and beyond the points."""
+        first, second, values, rows, columns = self._stack()
+        i, fx = _place(first[which], rows[which], x)
+        j, fy = _place(second[which], columns[which], y)
+        low = values[which, i, j] * (1 - fy) + values[which, i, j + 1] * fy
+        high = values[which, i + 1, j] * (1 - fy) + values[which, i + 1, j + 1] * fy
+        found: Array = low * (1 - fx) + high * fx
+        return found
+
+
+def _widened(table: Table) -> tuple[Array, Array, Array]:
+    """At least two points along each axis."""
+    first, second, values = table.first, table.second, table.values
+    if first.size == 1:
+        first, values = np.array([first[0], first[0] + 1.0]), np.repeat(values, 2, 0)
+    if second.size == 1:
+        second, values = np.array([second[0], second[0] + 1.0]), np.repeat(values, 2, 1)
+    return first, second, values
+
+
+def _place(axes: Array, sizes: Integers, x: Array) -> tuple[Integers, Array]:
+    """The interval that x lies in, and where in it, 0 ... 1 inside; shape (n,)."""
+    index = np.clip((x[:, None] >= axes).sum(1) - 1, 0, sizes - 2)
+    rows = np.arange(index.size)
+    low, high = axes[rows, index], axes[rows, index + 1]
+    return index, (x - low) / (high - low)
+
+
+class _Graph:
+    """Transitions between edges of nets; edge e of net n is n * 2 + e."""
+
+    def __init__(self, flat: Flat, load: Array) -> None:
+        self.flat, self.load, self.tables = flat, load, _Tables()
+        self.source: Integers
+        self.target: Integers
+        self.delay: Integers
+        self.slew: Integers
+        self._collect()
+        self.level, self.loops = _levels(flat.nets, self.source >> 1, self.target >> 1)
+        order = np.lexsort((self.target, self.level[self.target >> 1]))
+        for name in ("source", "target", "delay", "slew"):
+            setattr(self, name, getattr(self, name)[order])
+
+    def _collect(self) -> None:
+        parts: list[tuple[Integers, Integers, Integers, Integers]] = []
+        for instances in self.flat.instances.values():
+            for arc in instances.cell.arcs:
+                if arc.kind not in ("combinational", "combinational_rise", "combinational_fall"):
+                    continue
+                parts += self._transitions(instances, arc)
+        empty = np.zeros(0, np.int64)
+        joined = (
+            [np.concatenate([empty, *column]) for column in zip(*parts, strict=True)]
+            if parts
+            else [empty] * 4
+        )
+        self.source, self.target, self.delay, self.slew = joined
+
+    def _transitions(
+        self, instances: Instances, arc: Arc
+    ) -> Iterable[tuple[Integers, Integers, Integers, Integers]]:
+        if arc.source not in instances.pins or arc.target not in instances.pins:
+            return
+        source, target = instances.column(arc.source), instances.column(arc.target)
+        real = (source >= 0) & (target >= 0)
+        source, target = source[real], target[real]
+        for edge, delay, slew in ((RISE, arc.rise, arc.rise_slew), (FALL, arc.fall, arc.fall_slew)):
+            if delay is None or slew is None or not source.size:
+                continue
+            for before in _CAUSES.get(arc.sense, _EITHER)[edge]:
+                delays = np.full(source.size, self.tables.number(delay), np.int64)
+                slews = np.full(source.size, self.tables.number(slew), np.int64)
+                yield source * 2 + before, target * 2 + edge, delays, slews
+
+    def timed(self, at: Array, slew: Array, late: Array) -> None:
+        """Fill arrivals and slews, s, by edges of nets, level by level. `late`: added at each net behind its driver."""
+        levels = self.level[self.target >> 1]
+        starts = np.searchsorted(levels, np.arange(levels[-1] + 2)) if levels.size else np.zeros(1, np.int64)
+        for begin, end in pairwise(starts.tolist()):
+            while begin < end:
+                stop = min(begin + _CHUNK, end)
+                if stop < end:  # a target's transitions stay together
+                    stop = int(np.searchsorted(self.target[begin:end], self.target[stop])) + begin or end
+                    stop = end if stop == begin else stop
+                self._step(slice(begin, stop), at, slew, late)
+                begin = stop
+
+    def _step(self, part: slice, at: Array, slew: Array, late: Array) -> None:
+        target = self.target[part]
+        arrival, transition = self.read(part, at, slew)
+        firsts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
+        nets = target[firsts]
+        at[nets] = np.maximum(at[nets], np.maximum.reduceat(arrival, firsts) + late[nets >> 1])
+        slew[nets] = np.maximum(slew[nets], np.maximum.reduceat(transition, firsts))
+
+    def read(self, part: slice | Integers, at: Array, slew: Array) -> tuple[Array, Array]:
+        """When transitions would arrive, and how steep, s."""
+        source, target = self.source[part], self.target[part]
+        load = self.load[target]
+        reached = np.isfinite(at[source])
+        given = np.where(reached, slew[source], 0.0)
+        arrival = at[source] + self.tables.read(self.delay[part], given, load)
+        transition = np.where(reached, self.tables.read(self.slew[part], given, load), 0.0)
+        return arrival, transition
+
+
+def _levels(nets: int, source: Integers, target: Integers) -> tuple[Integers, int]:
+    """Longest distance of each net from a net that no gate drives, shape (nets,), and how many are in loops."""
+    pairs = np.unique(source * nets + target) if source.size else source
+    source, target = pairs // max(nets, 1), pairs % max(nets, 1)
+    waiting = np.bincount(target, minlength=nets)
+    starts = np.searchsorted(source, np.arange(nets + 1))
+    level = np.zeros(nets, np.int64)
+    front = np.flatnonzero(waiting == 0)
+    depth, seen = 0, front.size
+    while front.size:
+        depth += 1
+        counts = starts[front + 1] - starts[front]
+        offsets = np.repeat(starts[front] - np.r_[0, np.cumsum(counts)[:-1]], counts) + np.arange(
+            counts.sum()
+        )
+        reached, times = np.unique(target[offsets], return_counts=True)
+        waiting[reached] -= times
+        front = reached[waiting[reached] == 0]
+        level[front] = depth
+        seen += front.size
+    level[waiting > 0] = 0
+    return level, int(nets - seen)
+
+
+def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int = 10) -> Timing:
+    """The longest paths of a design.
+
+    Args:
+        library: gives the buffers of trees.
+        paths: how many to tell, the worst of each module that paths end in.
+    """
+    load, sinks = _loads(flat, assumptions.wire_f)
+    late = np.zeros(flat.nets)
+    buffers = library.buffers()
+    if assumptions.most_sinks and buffers:
+        _buffered(load, sinks, late, buffers, assumptions)
+    graph = _Graph(flat, load)
+    at, slew = np.full(flat.nets * 2, -np.inf), np.zeros(flat.nets * 2)
+    outside = np.r_[flat.inputs * 2, flat.inputs * 2 + 1]
+    at[outside], slew[outside] = 0.0, assumptions.clock_slew_s
+    for instances in flat.instances.values():
+        _launch(graph, instances, at, slew, late, assumptions.clock_slew_s)
+    graph.timed(at, slew, late)
+    ends = _endpoints(graph, at, slew, assumptions.clock_slew_s)
+    need = np.r_[*(end[0] for end in ends), 0.0]
+    worst = float(need.max())
+    found = _worst_paths(graph, at, slew, late, ends, paths)
+    mhz = 1e-6 / (worst * (1 + assumptions.margin)) if worst > 0 else 0.0
+    return Timing(worst, mhz, tuple(found), graph.loops, assumptions)
+
+
+def _loads(flat: Flat, wire_f: float) -> tuple[Array, Integers]:
+    """Capacitance by edges of nets, F, and reached pins of each net."""
+    load, sinks = np.zeros(flat.nets * 2), np.zeros(flat.nets, np.int64)
+    for instances in flat.instances.values():
+        for column, name in enumerate(instances.pins):
+            pin = instances.cell.pins[name]
+            if pin.direction != "input":
+                continue
+            nets = instances.nets[:, column]
+            count = np.bincount(nets[nets >= 0], minlength=flat.nets)
+            load[RISE::2] += count * (pin.rise_f + wire_f)
+            load[FALL::2] += count * (pin.fall_f + wire_f)
+            sinks += count
+    return load, sinks
+
+
+def _buffered(
+    load: Array, sinks: Integers, late: Array, buffers: list[LibraryCell], assumed: Assumptions
+) -> None:
+    """Give nets that reach many pins a tree of buffers, in place: less load, and its delay.
+
+    Each buffer of the tree drives `most_sinks` pins like the net's own; the delay of a stage is that of the library's
+    fastest buffer for that load at the slew that this stage itself makes.
+    """
+    many = np.flatnonzero(sinks > assumed.most_sinks)
+    if not many.size:
+        return
+    stage_of: dict[float, tuple[float, float]] = {}
+    for net in many:
+        pin_f = max(load[net * 2], load[net * 2 + 1]) / sinks[net]
+        key = float(f"{pin_f:.2e}")
+        if key not in stage_of:
+            stage_of[key] = min(
+                _stage(buffer, key * assumed.most_sinks, assumed.clock_slew_s) for buffer in buffers
+            )
+        delay, input_f = stage_of[key]
+        stages = int(np.ceil(np.log(sinks[net]) / np.log(assumed.most_sinks) - 1e-9)) - 1
+        late[net] = max(stages, 1) * delay
+        load[net * 2 : net * 2 + 2] = assumed.most_sinks * (input_f + assumed.wire_f)
+
+
+def _stage(buffer: LibraryCell, load: float, slew: float) -> tuple[float, float]:
+    """Delay of a buffer that drives a load, s, and the capacitance of its input, F."""
+    tables = _Tables()
+    (given,) = buffer.pins_of("input")
+    arc = next(arc for arc in buffer.arcs if arc.rise is not None and arc.fall is not None)
+    delays = []
+    for _ in range(3):  # the slew that follows from itself
+        at = np.array([slew]), np.array([load])
+        delays = [
+            float(tables.read(np.array([tables.number(table)]), *at)[0])
+            for table in (arc.rise, arc.fall)
+            if table
+        ]
+        slews = [
+            float(tables.read(np.array([tables.number(table)]), *at)[0])
+            for table in (arc.rise_slew, arc.fall_slew)
+            if table
+        ]
+        slew = max(slews, default=slew)
+    return max(delays), max(buffer.pins[given].rise_f, buffer.pins[given].fall_f)
+
+
+def _launch(
+    graph: _Graph, instances: Instances, at: Array, slew: Array, late: Array, clock_slew: float
+) -> None:
+    """Arrivals behind registers and memories, in place."""
+    for arc in instances.cell.arcs:
+        if arc.kind not in ("rising_edge", "falling_edge") or arc.target not in instances.pins:
+            continue
+        nets = instances.column(arc.target)
+        nets = nets[nets >= 0]
+        for edge, delay, transition in ((RISE, arc.rise, arc.rise_slew), (FALL, arc.fall, arc.fall_slew)):
+            if delay is None or transition is None or not nets.size:
+                continue
+            places = nets * 2 + edge
+            given = np.full(nets.size, clock_slew), graph.load[places]
+            numbers = [
+                np.full(nets.size, graph.tables.number(table), np.int64) for table in (delay, transition)
+            ]
+            arrival = graph.tables.read(numbers[0], *given) + late[nets]
+            at[places] = np.maximum(at[places], arrival)
+            slew[places] = np.maximum(slew[places], graph.tables.read(numbers[1], *given))
+
+
+_Ends = list[tuple[Array, Integers, str, Integers]]
+
+
+def _endpoints(graph: _Graph, at: Array, slew: Array, clock_slew: float) -> _Ends:
+    """Period needed, edge of a net, cell and module instance of each input of registers and memories, and of outputs."""
+    found: _Ends = []
+    for name, instances in graph.flat.instances.items():
+        for arc in instances.cell.arcs:
+            if not arc.kind.startswith("setup_") or arc.target not in instances.pins:
+                continue
+            nets = instances.column(arc.target)
+            real = nets >= 0
+            nets, scopes = nets[real], instances.scopes[real]
+            for edge, table in ((RISE, arc.rise), (FALL, arc.fall)):
+                if table is None or not nets.size:
+                    continue
+                places = nets * 2 + edge
+                number = np.full(nets.size, graph.tables.number(table), np.int64)
+                setup = graph.tables.read(number, np.full(nets.size, clock_slew), slew[places])
+                found.append((at[places] + setup, places, name, scopes))
+    outputs = np.r_[graph.flat.outputs * 2, graph.flat.outputs * 2 + 1]
+    if outputs.size:
+        found.append((at[outputs], outputs, "", np.zeros(outputs.size, np.int64)))
+    return found
+
+
+def _worst_paths(graph: _Graph, at: Array, slew: Array, late: Array, ends: _Ends, count: int) -> list[Path]:
+    """The worst path into each module, worst first."""
+    best: dict[str, tuple[float, int, str, int]] = {}
+    for need, places, cell, scopes in ends:
+        order = np.argsort(-need, kind="stable")
+        names: set[str] = set()
+        for place in order:
+            if not np.isfinite(need[place]):
+                break
+            module = graph.flat.modules[scopes[place]].name if cell else ""
+            if module in names:
+                continue
+            names.add(module)
+            entry = float(need[place]), int(places[place]), cell, int(scopes[place])
+            best[module] = max(best.get(module, entry), entry)
+            if len(names) > count:
+                break
+    worst = sorted(best.values(), reverse=True)[:count]
+    drivers = _drivers(graph.flat)
+    return [
+        Path(need, tuple(_trace(graph, at, slew, late, place, drivers)), cell, scope)
+        for need, place, cell, scope in worst
+    ]
+
+
+def _drivers(flat: Flat) -> tuple[Integers, Integers, list[str]]:
+    """By net the number of the cell that drives it, the module instance it lies in (-1 without), and cells' names."""
+    cell, scope = np.full(flat.nets, -1, np.int64), np.full(flat.nets, -1, np.int64)
+    names = list(flat.instances)
+    for number, name in enumerate(names):
+        instances = flat.instances[name]
+        for pin in instances.cell.pins_of("output"):
+            nets = instances.column(pin)
+            real = nets >= 0
+            cell[nets[real]], scope[nets[real]] = number, instances.scopes[real]
+    return cell, scope, names
+
+
+def _trace(
+    graph: _Graph,
+    at: Array,
+    slew: Array,
+    late: Array,
+    place: int,
+    drivers: tuple[Integers, Integers, list[str]],
+) -> list[PathStep]:
+    """Nets of the path to an edge of a net, the first one first."""
+    cell, scope, names = drivers
+    steps = []
+    levels = graph.level[graph.target >> 1]
+    while True:
+        net = place >> 1
+        name = names[cell[net]] if cell[net] >= 0 else ""
+        steps.append(PathStep(net, float(at[place]), name, int(scope[net])))
+        low, high = np.searchsorted(levels, [graph.level[net], graph.level[net] + 1])
+        begin, end = np.searchsorted(graph.target[low:high], [place, place + 1]) + low
+        if begin == end:
+            break
+        arrival, _ = graph.read(slice(int(begin), int(end)), at, slew)
+        best = int(np.argmax(arrival))
+        if not np.isfinite(arrival[best]) or arrival[best] + late[net] < at[place] - 1e-15:
+            break
+        place = int(graph.source[begin + best])
+    return steps[::-1]

@@ -1,0 +1,94 @@
+"""Liberty files: what is read equals what stands there, whatever its units; what is damaged is said with its line."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from baco.accel.synthesis.liberty import read_library
+from baco.common.errors import InputError
+from tests.accel.synthesis.tiny_library import AREA, INPUT_FF, OWN, tiny_file, tiny_library
+
+
+@pytest.mark.parametrize("time", ["ps", "ns"])
+@pytest.mark.parametrize("load", ["ff", "pf"])
+def test_units_are_those_of_the_file(tmp_path: Path, time: str, load: str) -> None:
+    library = read_library([tiny_file(tmp_path, time=time, load=load)])
+    assert {name: cell.area_um2 for name, cell in library.cells.items()} == AREA
+    for name, cell in library.cells.items():
+        pins = [pin for pin in cell.pins_of("input") if not cell.pins[pin].is_clock]
+        assert [cell.pins[pin].rise_f for pin in pins] == pytest.approx([INPUT_FF[name] * 1e-15] * len(pins))
+        assert cell.leakage_w == pytest.approx(AREA[name] * 1e-9)
+        arcs = [arc for arc in cell.arcs if arc.rise_slew is not None]
+        assert arcs
+        for arc in arcs:
+            assert arc.rise is not None
+            assert arc.rise.values[0, 0] == pytest.approx(OWN[name] * 1e-12)
+            assert arc.rise.second[-1] == pytest.approx(100e-15)
+    assert [cell.name for cell in library.kinds("flip-flop")] == ["DFF"]
+    assert [cell.name for cell in library.buffers()] == ["BUF"]
+    assert library.volts == 1.0
+
+
+def test_compressed_files_and_several(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.lib.gz", tmp_path / "b.lib"
+    first.write_bytes(gzip.compress(tiny_library(without=("DFF",)).encode()))
+    second.write_text(tiny_library(without=("INV", "BUF", "NAND2", "NOR2", "XOR2")))
+    assert set(read_library([first, second]).cells) == set(AREA)
+
+
+def test_axes_in_the_other_order_and_templates_without_them(tmp_path: Path) -> None:
+    text = """library (t) { time_unit : "1ns"; capacitive_load_unit (1, pf);
+    lu_table_template (swapped) { variable_1 : total_output_net_capacitance; variable_2 : input_net_transition;
+      index_1 ("1, 2, 3"); index_2 ("4, 5"); }
+    lu_table_template (loads) { variable_1 : total_output_net_capacitance; index_1 ("1, 2"); }
+    cell (X) { area : 1 ; pin (A) { direction : input } pin (Y) { direction : output
+      timing () { related_pin : "A" timing_sense : positive_unate
+        cell_rise (swapped) { values ("1, 2", "3, 4", \\
+                                      "5, 6"); }
+        cell_fall (loads) { index_1 ("7, 8"); values ("9, 10"); }
+        rise_transition (scalar) { values ("11"); } fall_transition (scalar) { values ("12"); } } } } }"""
+    path = tmp_path / "t.lib"
+    path.write_text(text)
+    (arc,) = read_library([path]).cells["X"].arcs
+    assert arc.rise is not None
+    assert arc.fall is not None
+    assert (arc.rise.values * 1e9).round(6).tolist() == [[1, 3, 5], [2, 4, 6]]
+    assert (arc.rise.first * 1e9).round(6).tolist() == [4, 5]
+    assert (arc.rise.second * 1e12).round(6).tolist() == [1, 2, 3]
+    assert (arc.fall.second * 1e12).round(6).tolist() == [7, 8]
+    assert arc.fall.values.shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [
+        ("", "the file holds no library", None),
+        ("cell (X) { }", "the file holds no library", None),
+        ("library (t) { }", "no cells in this library", None),
+        (tiny_library()[:2000], "the file ends inside library (tiny)", None),
+        ("library (t) {\n cell (X) { area 1; } }", "neither an attribute nor a group", 2),
+        ("library (t) { }\n}", "a brace too many", 2),
+        ("library (t) {\n cell (X; { } }", "a parenthesis that is not closed", 2),
+        ('library (t) { time_unit : "1 fortnight"; }', "no unit of time_unit", 1),
+        ("library (t) {\ncell (X) { pin (Y) {\ntiming () { related_pin : A; cell_rise (x) { index_1 (\"1, 2\"); values (\"1, 2, 3\"); }}}}}", "as many values as its axes", 3),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_one_message(tmp_path: Path, text: str, said: str, line: int | None) -> None:
+    path = tmp_path / "bad.lib"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")) as caught:
+        read_library([path])
+    assert caught.value.location is not None
+    assert caught.value.location.file == str(path)
+    if line is not None:
+        assert caught.value.location.line == line
+
+
+def test_a_cut_compressed_file(tmp_path: Path) -> None:
+    path = tmp_path / "cut.lib.gz"
+    path.write_bytes(gzip.compress(tiny_library().encode())[:-30])
+    with pytest.raises(InputError, match="cut"):
+        read_library([path])
