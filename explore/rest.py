@@ -267,6 +267,8 @@ class RestBySettings(RestOfPrograms):
             return self
         choice = self.space.choice_of(space.base)
         if choice not in self.known:
+            if space.has_settings_of(self.space.base):  # which no design of a study need have
+                return RestOfPrograms(self.weights, self.operators, self.reasons, self.with_units, self.fused)
             if self.find is None:
                 raise InputError(f"the study has no rest of programs for the settings {space.base.name}")
             self.known[choice] = self.find(space)

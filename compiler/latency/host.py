@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from baco.common import tensors
+from baco.common.portable import power
 from baco.compiler.latency.commands import Commands
 from baco.compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
 from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
@@ -111,7 +112,7 @@ _BLOCK_EDGES = {R: 1.0, S: 1.0, C: 2.0, K: 1.0, N: 1.0}
 _TILE_EDGES = {K: 2.0, P: 3.0, Q: 1.0, N: 2.0}
 _LOOP, _JOB, _ALWAYS, _POWER = 0.5, 1.5, 0.6, 0.35
 #: What all counts are multiplied by at least.
-LEAST_SCALE = _ALWAYS**_POWER
+LEAST_SCALE = power(_ALWAYS, _POWER)
 
 
 def by_blocks(c: Commands) -> Tensor:

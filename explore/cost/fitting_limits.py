@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import MACRO_DATAFLOW
+from baco.common.portable import dot, power
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.latency.host import LEAST_SCALE
 from baco.compiler.latency.model import constants
@@ -166,10 +167,10 @@ class _Ways:
         """What two things at once take: as the model has it of explicit code, the longer one for macros."""
         if not self.explicit:
             return np.maximum(one, other)
-        power = constants(self.accelerator.timing).timing["overlap"]
+        overlap = constants(self.accelerator.timing).timing["overlap"]
         most = np.maximum(np.maximum(one, other), 1e-9)
         share = np.minimum(one, other) / most
-        return np.asarray(most * (1 + share**power) ** (1 / power))
+        return np.asarray(most * power(1 + power(share, overlap), 1 / overlap))
 
 
 def _explicit(work: LayerWork, accelerator: Accelerator) -> _Ways:
@@ -336,7 +337,7 @@ def _edp_at(limits: LeastCosts, fitting: Fitting, point: HardwarePoints, enough:
     """Least EDP on one accelerator, µJ·cycles; some lower bound above `enough` will do."""
     space = limits.space
     runs, (energy, cycles), (beside_energy, beside_cycles) = limits.parts(point)
-    slope = float((runs @ cycles + beside_cycles) / (runs @ energy + beside_energy))
+    slope = float((dot(cycles, runs) + beside_cycles) / (dot(energy, runs) + beside_energy))
     # the product is least where energy and latency, so weighed, are as much
     weighings = np.array([0.0, slope, np.inf])
     lines = np.stack([cycles, slope * energy + cycles, energy], axis=1)

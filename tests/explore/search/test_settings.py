@@ -24,6 +24,7 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space, read_space
 from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.reference_machine import reference_machine
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import StudyRecord
 from baco.exploration.task_layers import layers_of_tasks
@@ -194,6 +195,17 @@ def test_programs_beside_layers_cost_what_they_do_on_the_accelerator() -> None:
         alone = rest_of_programs(workload, [machine])
         assert rest.whole(machine) == alone.whole(machine)
         assert rest.operators_of("resnet18", machine) == alone.operators_of("resnet18", machine)
+
+
+def test_the_machine_that_reports_compare_with_is_known_whatever_designs_a_study_holds() -> None:
+    workload = Workload.of([load_network("resnet18")])
+    kept = RestBySettings.kept(rest_by_settings(workload, LARGE), LARGE, {})
+    machine = reference_machine(LARGE)
+    alone = rest_of_programs(workload, [machine])
+    assert kept.operators_of("resnet18", machine) == alone.operators_of("resnet18", machine)
+    others = LARGE.at(tuple(len(values) - 1 for _, values in LARGE.settings))
+    with pytest.raises(InputError, match="no rest of programs"):
+        kept.operators_of("resnet18", reference_machine(others))
 
 
 def test_a_study_keeps_what_its_designs_need(tmp_path: Path) -> None:
