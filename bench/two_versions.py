@@ -24,7 +24,7 @@ from baco.common.files import atomic_write, output_folder
 
 __all__ = ["NETWORKS", "VersionRun", "page", "run_version"]
 
-#: A search by itself, as versions from issue 33 on know it: network, seed, samples, folder.
+#: A search by itself, as versions with `baco.exploration` know it: network, seed, samples, folder.
 _SEARCH = """
 import json, pathlib, resource, sys
 from baco.exploration.objective import Objective
