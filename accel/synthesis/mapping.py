@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import Any
 
 from baco.accel.synthesis.liberty import Library
 from baco.accel.verilog.generate import TOP
-from baco.accel.verilog.yosys import run_yosys, yosys_command
+from baco.accel.verilog.yosys import run_yosys, yosys_identity
 from baco.common.cache import Cache
 from baco.common.errors import InputError
 from baco.common.processes import processors
@@ -149,17 +148,17 @@ def map_design(
     _check(library)
     kept = cache or Cache()
     told = progress or (lambda done, of, name: None)
-    yosys_command()
+    yosys = yosys_identity()
     told(0, 0, "reading the design")
     front = kept.entry(
-        _key("front", verilog, top, _FRONT), lambda folder: _front(verilog, top, folder, limit_s)
+        _key("front", yosys, verilog, top, _FRONT), lambda folder: _front(verilog, top, folder, limit_s)
     )
     names: dict[str, str] = json.loads((front / "modules.json").read_text(encoding="utf-8"))
     digest = _library_digest(library)
     jobs: dict[str, tuple[str, str]] = {}
     for name, file in names.items():
         text = gzip.decompress((front / file).read_bytes()).decode()
-        jobs[name] = _key("gates", _without_numbers(text), digest, f"{period_ps:.0f}", _MAP), text
+        jobs[name] = _key("gates", yosys, _without_numbers(text), digest, f"{period_ps:.0f}", _MAP), text
     mapped: dict[str, dict[str, Any]] = {}
     with scratch_folder() as scratch, ThreadPoolExecutor(processors()) as pool:
         liberty = _unpacked(library, scratch)
@@ -288,7 +287,6 @@ def _map(
         )
         packed = gzip.compress((work / "mapped.json").read_bytes(), 3, mtime=0)
     (folder / "mapped.json.gz").write_bytes(packed)
-    shutil.rmtree(folder / "scratch", ignore_errors=True)
 
 
 def _module(name: str, content: dict[str, Any]) -> NetlistModule:

