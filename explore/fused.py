@@ -139,7 +139,9 @@ class FusedPrograms:
         """Rows of `_tables`, of any shape."""
         keys, chosen = self._known
         asked = _key(*np.broadcast_arrays(dim, accumulator, scratchpad, units))
-        place = np.searchsorted(keys, asked).clip(0, max(0, len(keys) - 1))
+        if not keys.size:
+            return np.zeros(np.shape(asked), dtype=np.int64)
+        place = np.searchsorted(keys, asked).clip(0, len(keys) - 1)
         return np.where(keys[place] == asked, chosen[network][place] + 1, 0)
 
 

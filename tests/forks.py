@@ -26,7 +26,7 @@ from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
 _IMPORTS = (
-    *("baco.main", "baco.cli.network_input", "baco.cli.compile_input", "baco.commands.explore"),
+    *("baco.main", "baco.cli.program_input", "baco.commands.explore"),
     *("baco.commands.report", "baco.commands.validate", "baco.compiler.network.program"),
     *("baco.exploration.studies.engine", "baco.exploration.measure.session", "baco.exploration.report.study_report"),
     *("baco.exploration.samplers.searchers", "baco.workloads.inputs.load", "baco.workloads.onnx.load", "onnx", "torch"),

@@ -2,7 +2,7 @@
 
 The blocks of a page run in order, in one folder that holds `model.onnx` and `image.npy`, the files that pages take from
 their reader. A block behind the comment `<!-- minutes -->` is left to the slow test, one behind `<!-- command N -->` to
-those of the installation, one behind `<!-- changed -->` runs on a copy of the product with the changes of the page's
+those of the installation, one behind `<!-- changed -->` runs (here or in a test of its own) on a copy of the product with the changes of the page's
 block `diff`. Output that a page shows below a block must appear, but for numbers, hashes and spacing.
 """
 

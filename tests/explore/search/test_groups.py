@@ -274,6 +274,9 @@ def test_what_a_group_replaces_leaves_the_rest() -> None:
         {"net": ()},
     )
     assert fused.at("net", (8, 8, 64, False)) is None
+    sides = np.array([8.0, 16.0])
+    assert fused.grouped("net", sides, sides, sides, False).tolist() == [[0, 0], [0, 0]]
+    assert not fused.added("net", sides, sides, sides, False).any()
     group = OperatorCost("a > softmax > b", "group", True, 2.0, StepCost(8.0, 4.0, 2.0, 1.0))
     part = OperatorCost("softmax", "softmax", True, 2.0, StepCost(20.0, 40.0, 6.0, 2.0))
     fusion = Fusion((group,), (part,), (2.0, 2.0))
