@@ -153,11 +153,7 @@ def run_exploration(
         InfeasibleError: no feasible candidate was found; names the binding constraint.
         StorageError: a study is in `out` and `resume` is False, or it is damaged, locked, or cannot be written.
     """
-    if not workload.tasks:
-        raise InputError("the networks have no operator that the accelerator could run")
-    check_budget(samples, time_limit)
-    if not blocks:
-        check_searcher(searcher)
+    _check(workload, samples, time_limit, None if blocks else searcher)
     with contextlib.ExitStack() as stack:
         asked = getattr(progress, "stopped", None)
         stop = stack.enter_context(StopRequest(progress.note if progress is not None else None, asked))
@@ -178,19 +174,25 @@ def run_exploration(
             study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         start = time.monotonic()
         ready = _prepared(study, workload, space, budget, blocks, told)
-        setup = ready.setup
-        proof = proof and setup.cost_model.exact and provable(setup.space, objective)
-        stopped: Stopped | None
-        if finished:
-            stopped = _completed(study.summaries()[-1].evaluations, budget)
-        else:
-            engine = make_searcher(searcher, setup)
+        if not finished:
+            engine = make_searcher(searcher, ready.setup)
             stopped = _search(study, engine, ready, budget, stop, progress, start)
+        else:
+            stopped = _completed(study.summaries()[-1].evaluations, budget)
         if stopped is None:
             raise _infeasible(study, ready, stop)
-        if proof and stopped != "interrupted" and not _prove(study, setup.space, stop, budget, progress):
+        if proof and stopped != "interrupted" and not _prove(study, ready.setup, stop, budget, progress):
             stopped = "interrupted"
         return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
+
+
+def _check(workload: Workload, samples: int | None, time_limit: float | None, searcher: str | None) -> None:
+    """Raises InputError for what no search can be made of; `searcher`: its name, None where a kernel's blocks are searched."""
+    if not workload.tasks:
+        raise InputError("the networks have no operator that the accelerator could run")
+    check_budget(samples, time_limit)
+    if searcher is not None:
+        check_searcher(searcher)
 
 
 @dataclass
@@ -406,21 +408,23 @@ def _from_snapshot(study: StudyRecord, restored: bool) -> Iterator[None]:
 
 def _prove(
     study: StudyRecord,
-    space: DesignSpace,
+    setup: SearchSetup,
     stop: StopRequest,
     budget: Budget,
     progress: Progress | None,
 ) -> bool:
-    """Record a proof as the study's last batch, unless it is there. False if a signal ended it before: it is done again
+    """Record a proof as the study's last batch, unless it is there or nothing can be proven. False if a signal ended it before: it is done again
     when the study is resumed, so that what it finds does not depend on when that was."""
     best, state = study.best(), study.state()
     if best is None or state is None:
+        return True
+    if not setup.cost_model.exact or not provable(setup.space, study.objective):
         return True
     last = study.summaries()[-1]
     if last.phase == PHASE:
         return True
     begun = time.monotonic()
-    found = prove(best, space, study.objective, lambda: stop.requested)
+    found = prove(best, setup.space, study.objective, lambda: stop.requested)
     if found is None:
         return False
     better = [] if found.better is None else [found.better]

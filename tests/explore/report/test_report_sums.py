@@ -149,7 +149,7 @@ def measured(job: Measurable) -> Measurement:
     return made_up(job)
 
 
-@pytest.mark.parametrize("network", [IMAGE, ""])
+@pytest.mark.parametrize("network", [pytest.param(IMAGE, marks=pytest.mark.slow), ""])
 def test_measured_programs_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studies: Callable[[str], Path], network: str
 ) -> None:
