@@ -1,7 +1,7 @@
 """Cells and memories of a technology, from Liberty files, in SI units.
 
-What is read is what area, timing and power need (Liberty User Guide, 2017.06): areas, leakage, capacitances of pins,
-non-linear delay tables with their slews and constraints, and tables of internal energy. Several files are one library
+What is read is what area, timing and leakage need (Liberty User Guide, 2017.06): areas, leakage, capacitances of pins,
+non-linear delay tables with their slews and constraints. Several files are one library
 (ASAP7 comes as five). Tables may give their axes themselves or by a template, in either order.
 """
 
@@ -80,23 +80,13 @@ class Pin:
 
 
 @dataclass(frozen=True)
-class Energy:
-    """Energy inside a cell when a pin changes, J, above that of its load; `related` is the input that causes it."""
-
-    pin: str
-    related: str
-    rise: Table | None
-    fall: Table | None
-
-
-@dataclass(frozen=True)
 class LibraryCell:
     """A cell, or a memory.
 
     Attributes:
         area_um2, leakage_w: of one instance.
         pins: by name; of buses one a bit, `A[3]`.
-        arcs, energies: as the file gives them, those under conditions among them.
+        arcs: as the file gives them, those under conditions among them.
         kind: `gate`, `flip-flop`, `latch`, `clock gate` or `memory`.
         words, word_bits: of a memory.
         unusable: the library says that tools should not use it.
@@ -107,7 +97,6 @@ class LibraryCell:
     leakage_w: float
     pins: dict[str, Pin]
     arcs: tuple[Arc, ...]
-    energies: tuple[Energy, ...] = ()
     kind: str = "gate"
     words: int = 0
     word_bits: int = 0
@@ -126,18 +115,14 @@ class Library:
         names: of the libraries in the files.
         volts, celsius: nominal; of the first file that says.
         cells: by name.
-        default_slew_s: largest slew that the library allows, 0 where it does not say.
         files: where they came from.
-        remarks: what was missing and what was done about it, sentences.
     """
 
     names: list[str] = field(default_factory=list)
     volts: float = 0.0
     celsius: float = 0.0
     cells: dict[str, LibraryCell] = field(default_factory=dict)
-    default_slew_s: float = 0.0
     files: list[Path] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
 
     def kinds(self, kind: str) -> list[LibraryCell]:
         """The usable cells of a kind, smallest first."""
@@ -203,8 +188,6 @@ class _Reader:
         library.names.append(group.name)
         library.volts = library.volts or (group.number("nom_voltage") or 0.0) * self._volt
         library.celsius = library.celsius or group.number("nom_temperature") or 0.0
-        slew = group.number("default_max_transition") or 0.0
-        library.default_slew_s = library.default_slew_s or slew * self._second
         for cell in group.all("cell"):
             library.cells[cell.name] = self._cell(cell)
 
@@ -225,7 +208,6 @@ class _Reader:
     def _cell(self, group: Group) -> LibraryCell:
         pins: dict[str, Pin] = {}
         arcs: list[Arc] = []
-        energies: list[Energy] = []
         for pin, names in self._pins(group):
             direction = pin.text("direction", "input")
             for name in names:
@@ -235,7 +217,6 @@ class _Reader:
                 pins[name] = Pin(direction, rise, fall, pin.text("function"), pin.text("clock") == "true")
             for name in names:
                 arcs += [arc for timing in pin.all("timing") for arc in self._arcs(timing, name)]
-                energies += self._energies(pin, name)
         area = group.number("area")
         memory = next(group.all("memory"), None)
         return LibraryCell(
@@ -244,7 +225,6 @@ class _Reader:
             self._cell_leakage(group),
             pins,
             tuple(arcs),
-            tuple(energies),
             _kind(group),
             1 << int(memory.number("address_width") or 0) if memory else 0,
             int(memory.number("word_width") or 0) if memory else 0,
@@ -315,21 +295,7 @@ class _Reader:
             if found[:2] != [None, None]:
                 yield Arc(source, target, kind, timing.text("timing_sense", "non_unate"), *found)
 
-    def _energies(self, pin: Group, name: str) -> Iterable[Energy]:
-        """Tables of internal energy: units are those of capacitance times voltage squared."""
-        joule = self._farad * self._volt**2
-        for power in pin.all("internal_power"):
-            both = next(power.all("power"), None)
-            tables = [
-                self._table(next(power.all(edge), both), self._second, self._farad, joule)
-                for edge in ("rise_power", "fall_power")
-            ]
-            if tables != [None, None]:
-                yield Energy(name, power.text("related_pin"), *tables)
-
-    def _table(
-        self, group: Group | None, first: float, second: float, value: float | None = None
-    ) -> Table | None:
+    def _table(self, group: Group | None, first: float, second: float) -> Table | None:
         """Shape (first, second) in SI units; constants and tables over one variable are widened."""
         if group is None or "values" not in group.attributes:
             return None
@@ -355,7 +321,7 @@ class _Reader:
                 axes, values = axes[::-1], values.T
         assert axes[0] is not None
         assert axes[1] is not None
-        return Table(axes[0] * first, axes[1] * second, values * (self._second if value is None else value))
+        return Table(axes[0] * first, axes[1] * second, values * self._second)
 
     def _axis(self, group: Group, template: Group | None, number: int) -> Array | None:
         for source in (group, template):

@@ -20,7 +20,7 @@ from typing import Any
 
 from baco.accel.synthesis.liberty import Library
 from baco.accel.verilog.generate import TOP
-from baco.accel.verilog.yosys import run_yosys, yosys_identity
+from baco.accel.verilog.yosys import run_yosys, source_name, yosys_identity
 from baco.common.cache import Cache
 from baco.common.errors import InputError
 from baco.common.processes import processors
@@ -174,7 +174,7 @@ def map_design(
             for done, future in enumerate(as_completed(running), 1):
                 name = running[future]
                 mapped[name] = json.loads(gzip.decompress((future.result() / "mapped.json.gz").read_bytes()))
-                told(done, len(jobs), base_name(name))
+                told(done, len(jobs), source_name(name))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -184,12 +184,6 @@ def map_design(
     return Mapped(
         found["top"], modules, {k: BankShape(**v) for k, v in found["memories"].items()}, creator, period_ps
     )
-
-
-def base_name(name: str) -> str:
-    """A module's name in the source, of the name that Yosys gives it for one choice of its parameters."""
-    match = re.search(r"\\(\w+)", name)
-    return match[1] if match else name
 
 
 def _check(library: Library) -> None:
@@ -234,7 +228,7 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
     memories: dict[str, dict[str, int]] = {}
     names: dict[str, str] = {}
     for name, content in design["modules"].items():
-        if base_name(name) == MEMORY or name == MEMORY:
+        if source_name(name) == MEMORY or name == MEMORY:
             ports = {port: len(one["bits"]) for port, one in content["ports"].items()}
             lanes = ports["write_mask"]
             given = content.get("parameter_default_values", {})
@@ -247,7 +241,7 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
         else:
             names[name] = f"m{len(names)}.il.gz"
             (folder / names[name]).write_bytes(gzip.compress(texts[name].encode(), mtime=0))
-    tops = [name for name in names if name == top or base_name(name) == top]
+    tops = [name for name in names if name == top or source_name(name) == top]
     (folder / "modules.json").write_text(json.dumps(names), encoding="utf-8")
     (folder / "design.json").write_text(json.dumps({"top": tops[0], "memories": memories}), encoding="utf-8")
 
@@ -282,7 +276,7 @@ def _map(
             _MAP.format(liberty=options, period_ps=period_ps),
             work,
             limit_s=limit_s,
-            task=f"{_TASK} of {base_name(name)}",
+            task=f"{_TASK} of {source_name(name)}",
             hint=_HINT,
         )
         packed = gzip.compress((work / "mapped.json").read_bytes(), 3, mtime=0)
@@ -313,4 +307,4 @@ def _module(name: str, content: dict[str, Any]) -> NetlistModule:
                 # of several names the one with the fewest levels, as the source gives it
                 if number not in named or (len(text), text) < (len(named[number]), named[number]):
                     named[number] = text
-    return NetlistModule(base_name(name), ports, instances, named, len(numbers))
+    return NetlistModule(source_name(name), ports, instances, named, len(numbers))

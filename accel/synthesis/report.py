@@ -165,7 +165,7 @@ def synthesise(
     timing = analyse(flat, library, assumed)
     if timing.loops:
         remarks.append(f"{timing.loops} nets lie in combinational loops, which timing leaves out")
-    return _summary(mapped, flat, library, found, timing, [*library.remarks, *remarks])
+    return _summary(mapped, flat, library, found, timing, remarks)
 
 
 def _wire_f(mapped: Mapped, library: Library) -> float:

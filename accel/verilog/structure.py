@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from baco.accel.verilog.generate import TOP
-from baco.accel.verilog.yosys import run_yosys
+from baco.accel.verilog.yosys import run_yosys, source_name
 from baco.common.scratch import scratch_folder
 
 __all__ = ["ModuleStructure", "Structure", "structure"]
@@ -88,7 +88,6 @@ _SHIFTERS = {"shl", "shr", "sshl", "sshr", "shift"}
 _MULTIPLEXERS = {"mux", "pmux", "bmux", "shiftx"}
 
 _CELL = re.compile(r"\$(\w+?)(?:_(\d+))?$")
-_MODULE = re.compile(r"\\(\w+)")
 
 
 @dataclass
@@ -237,7 +236,7 @@ def _summary(report: dict[str, Any], top: str) -> Structure:
 
     def visit(name: str, instances: int) -> None:
         content = modules[name]
-        base = _base_name(name)
+        base = source_name(name)
         own = ModuleStructure(base, instances, memory_bits=instances * content["num_memory_bits"])
         for cell, count in content["num_cells_by_type"].items():
             if cell in modules or f"\\{cell}" in modules:
@@ -252,9 +251,3 @@ def _summary(report: dict[str, Any], top: str) -> Structure:
         total._add(one)
     ordered = tuple(found[name] for name in sorted(found))
     return Structure(ordered, total, str(report["creator"]).split(" (")[0])
-
-
-def _base_name(name: str) -> str:
-    """The module's name in the source, of a name that Yosys made for one choice of its parameters."""
-    match = _MODULE.search(name)
-    return match[1] if match else name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from baco.common.errors import BacoError, InputError
 
-__all__ = ["run_yosys", "yosys_command", "yosys_identity"]
+__all__ = ["run_yosys", "source_name", "yosys_command", "yosys_identity"]
 
 #: Started without what lies in the folder it is started in being modules.
 _PYTHON = [sys.executable, "-P", "-c"]
@@ -82,3 +83,9 @@ def run_yosys(script: str, folder: Path, *, limit_s: float, task: str, hint: str
             raise BacoError(f"Yosys refuses the Verilog: {refused[0].removeprefix('ERROR: ')}")
         raise BacoError(f"{task}: Yosys failed: {lines[-1].strip()}", hint=hint or None)
     return done.stdout
+
+
+def source_name(name: str) -> str:
+    """A module's name in the source, of the name that Yosys gives it for one choice of its parameters."""
+    match = re.search(r"\\(\w+)", name)
+    return match[1] if match else name
