@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from baco.api.comparison import compare
     from baco.api.cost import CostTree, cost
     from baco.api.expressions import expression
-    from baco.api.hardware import synthesise, verilog
+    from baco.api.hardware import hand_over, synthesise, verilog
     from baco.api.kernels import KernelVerdict
     from baco.api.layers import conv, gemm
     from baco.api.measure import measure, validate
@@ -68,6 +68,7 @@ _HOMES = {
     "cost": "baco.api.cost",
     "explore": "baco.api.study",
     "expression": "baco.api.expressions",
+    "hand_over": "baco.api.hardware",
     "synthesise": "baco.api.hardware",
     "verilog": "baco.api.hardware",
     "KernelVerdict": "baco.api.kernels",
@@ -142,6 +143,7 @@ __all__ = [
     "explore",
     "expression",
     "gemm",
+    "hand_over",
     "jit",
     "load_study",
     "measure",

@@ -18,6 +18,7 @@ from baco.common.provenance import versions
 
 __all__ = [
     "ADDRESS_BITS",
+    "CONFIG_FILE",
     "TOP",
     "check_rtl",
     "config_lines",
@@ -25,10 +26,13 @@ __all__ = [
     "rtl_parameters",
     "rtl_problems",
     "verilog",
+    "verilog_files",
 ]
 
 #: Name of the top module.
 TOP = "baco_accelerator"
+#: The file of macros where each module has a file of its own.
+CONFIG_FILE = "baco_config.vh"
 #: Width of a main-memory address at the accelerator's memory ports.
 ADDRESS_BITS = 40
 #: Width of a command's number inside the accelerator: at most 64 entries of each class.
@@ -123,14 +127,38 @@ def verilog(accelerator: Accelerator, sources: Path | None = None) -> str:
     """
     check_rtl(accelerator)
     modules = _modules(accelerator, sources)
-    used = set().union(*map(used_macros, modules.values()))
     lines = [*_banner(accelerator, list(modules)), ""]
     # a file of several modules cannot have the name of each
-    lines += ["// verilator lint_off DECLFILENAME", ""]
-    lines += [f"`define BACO_CONFIG_HASH 64'h{accelerator.config_hash}"]
-    lines += [f"`define BACO_{name} {value}" for name, value in rtl_parameters(accelerator).items()]
-    lines += [f"`define {name} {value}" for name, value in verilog_constants().items() if name in used]
+    lines += ["// verilator lint_off DECLFILENAME", "", *_macros(accelerator, modules)]
     return "\n".join(lines) + "\n\n" + "\n".join(modules.values())
+
+
+def verilog_files(accelerator: Accelerator) -> dict[str, str]:
+    """The same text as `verilog` in a file a module, by the name of the file, and its macros in `CONFIG_FILE`.
+
+    The top module's file comes first. Raises InfeasibleError as `check_rtl`.
+    """
+    check_rtl(accelerator)
+    modules = _modules(accelerator, None)
+    include = f'`include "{CONFIG_FILE}"\n'
+    files = {f"{name}.v": (include if used_macros(text) else "") + text for name, text in modules.items()}
+    lines = [
+        *_banner(accelerator, list(modules)),
+        "`ifndef BACO_CONFIG_HASH",
+        *_macros(accelerator, modules),
+        "`endif",
+    ]
+    return files | {CONFIG_FILE: "\n".join(lines) + "\n"}
+
+
+def _macros(accelerator: Accelerator, modules: dict[str, str]) -> list[str]:
+    """Definitions of the macros that the modules use."""
+    used = set().union(*map(used_macros, modules.values()))
+    return [
+        f"`define BACO_CONFIG_HASH 64'h{accelerator.config_hash}",
+        *(f"`define BACO_{name} {value}" for name, value in rtl_parameters(accelerator).items()),
+        *(f"`define {name} {value}" for name, value in verilog_constants().items() if name in used),
+    ]
 
 
 def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:

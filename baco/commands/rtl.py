@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco.cli.checked import Seed
 from baco.cli.compile_options import AcceleratorArgument
 
 if TYPE_CHECKING:
@@ -13,27 +14,51 @@ if TYPE_CHECKING:
 
 def rtl(
     accelerator: AcceleratorArgument,
-    out: Path,
+    out: Path | None = None,
     header: Path | None = None,
     structure: Path | None = None,
     check: bool = False,
+    package: Path | None = None,
+    network: list[str] | None = None,
+    liberty: list[Path] | None = None,
+    memories: list[Path] | None = None,
+    seed: Seed = 0,
     json: bool = False,
 ) -> None:
     """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator.
+
+    With --package, write all that a hardware team needs into a folder: Verilog in files, constraints, documents, a test for plain
+    simulators, and a data sheet.
 
     Args:
         out (-o, FILE.v): The Verilog file to write.
         header (FILE.h): Also write the C header gemmini_params.h.
         structure (FILE.json): Also count registers, memories and units (Yosys).
         check: Lint the file, read it back and compare it with the configuration.
+        package (DIR): The folder to write instead of a file.
+        network (-n, NETWORK): With --package: a network whose cycles, energy and power the data sheet shows; again for each.
+        liberty (FILE.lib): With --package: a library of cells, for area and clock of the netlist; again for each of its files.
+        memories (FILE.lib): With --package: memory macros; again for each file.
+        seed: With --package: that the test's commands are drawn from.
     """
     from baco.accel.c_header import c_header
     from baco.accel.presets import load_accelerator
     from baco.accel.verilog.generate import verilog
+    from baco.common.errors import InputError
     from baco.common.files import atomic_write
     from baco.common.text import one_line
     from baco.display.console import print_json, stderr, stdout, table
 
+    if (out is None) == (package is None):
+        raise InputError("give either -o FILE.v, or --package DIR")
+    if package is not None:
+        if header or structure or check:
+            raise InputError("--header, --structure and --check belong to -o FILE.v")
+        _package(str(accelerator), package, network or [], liberty or [], memories or [], seed, json)
+        return
+    if network or liberty or memories or seed:
+        raise InputError("--network, --liberty, --memories and --seed belong to --package DIR")
+    assert out is not None
     configuration = load_accelerator(accelerator)
     text = verilog(configuration)
     atomic_write(out, text)
@@ -72,6 +97,38 @@ def rtl(
         console.print(line)
     if counted is not None:
         console.print(table(*counted, left=counted[0][:1]))
+
+
+def _package(
+    accelerator: str,
+    folder: Path,
+    networks: list[str],
+    liberty: list[Path],
+    memories: list[Path],
+    seed: int,
+    json: bool,
+) -> None:
+    from baco.api.hardware import hand_over
+    from baco.common.text import one_line
+    from baco.display.console import print_json, stderr, stdout
+
+    files = hand_over(
+        accelerator,
+        folder,
+        networks=networks or None,
+        liberty=liberty,
+        memories=memories,
+        seed=seed,
+        report=stderr().print,
+    )
+    if json:
+        print_json({"package": str(folder), "files": [str(file) for file in files]})
+        return
+    console = stdout()
+    console.print(
+        f"{one_line(str(folder))}: {len(files)} files, README.md says what they are", highlight=False
+    )
+    console.print(f"data sheet: {one_line(str(folder / 'data_sheet.html'))}", highlight=False)
 
 
 def _check(configuration: Accelerator, text: str) -> dict[str, int]:

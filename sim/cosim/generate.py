@@ -216,8 +216,8 @@ class Generator(StoreGenerator):
                       configure=self.chance(0.4), index=r.randrange(8), event=r.randrange(45),
                       external=self.chance(0.3))  # fmt: skip
 
-    def initialise(self) -> None:
-        """Configure everything and put data into both memories: all of small ones, the busiest rows of others."""
+    def initialise(self, *, whole: bool = False) -> None:
+        """Configure everything and put data into both memories: all of small ones (or `whole` ones), the busiest rows of others."""
         r, dim = self.random, self.dim
         for number in range(3):
             self.config_ld(number)
@@ -235,7 +235,7 @@ class Generator(StoreGenerator):
                 stride=r.randint(1, 200),
             )
             first, past = 0, rows
-            if rows > 16 * dim * blocks:
+            if rows > 16 * dim * blocks and not whole:
                 first = max(0, self.hot[accumulator] // dim * dim - dim)
                 past = min(rows, first + 16 * dim * blocks)
             for row in range(first, past, dim * blocks):

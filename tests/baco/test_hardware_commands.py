@@ -70,6 +70,42 @@ def test_rtl_check_names_what_is_wrong(capsys: pytest.CaptureFixture[str], tmp_p
     assert f"{TOP}: port rd_req_addr is missing" in err
 
 
+def test_rtl_hands_over_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "package"
+    machine = "gemmini-default,dim=2,scratchpad_kib=1,accumulator_kib=1"
+    code, printed, _ = call(capsys, "rtl", machine, "--package", str(folder), "--seed", "5", "--json")
+    assert code == 0
+    found = json.loads(printed)
+    assert found["package"] == str(folder)
+    assert all(Path(file).is_file() for file in found["files"])
+    assert "(seed 5)" in (folder / "README.md").read_text()
+    assert "test of seed 5" in (folder / "test" / "test_config.vh").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "give either -o FILE.v, or --package DIR"),
+        (("-o", "a.v", "--package", "d"), "give either -o FILE.v, or --package DIR"),
+        (("--package", "d", "--check"), "--header, --structure and --check belong to -o FILE.v"),
+        (("-o", "a.v", "-n", "resnet18"), "belong to --package DIR"),
+        (("--package", "d", "-n", "resnet19"), "did you mean 'resnet18'"),
+    ],
+)
+def test_rtl_writes_a_file_or_a_folder(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(capsys, "rtl", "gemmini-default", *options)
+    assert code == 2
+    assert err.count("error:") == 1
+    assert said in err
+
+
 def test_rtl_that_cannot_be_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, out = tmp_path / "odd.yaml", tmp_path / "odd.v"
     path.write_text(load_accelerator("gemmini-default").replace(dim=12, scratchpad_kib=96).to_yaml())

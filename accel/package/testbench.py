@@ -1,0 +1,95 @@
+"""A test of an accelerator for plain simulators: commands, main memory before and after, and a testbench in Verilog.
+
+The testbench is the same for every accelerator; what it plays lies in three files beside it, which `testbench.v` describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from baco.accel.isa import Command, find_command_type
+from baco.accel.verilog.generate import CONFIG_FILE
+
+__all__ = ["Stimulus", "simulation_files"]
+
+#: Kinds of steps, as in testbench.v.
+_COMMAND, _RESULT, _FENCE = 0, 1, 2
+#: Bytes on a line of memory files.
+_LINE = 32
+_SOURCES = ("testbench.v", "clock.v", "main.cpp")
+_MAKEFILE = """\
+# make icarus, or make verilator; SEED=N draws other waits of main memory
+SEED ?= 1
+SOURCES = -f files.f testbench.v
+
+icarus:
+	iverilog -g2005-sv -s clock_source -o testbench.vvp $(SOURCES) clock.v
+	vvp testbench.vvp +seed=$(SEED)
+
+verilator:
+	verilator --cc --exe --build -O3 --x-initial unique -Wno-fatal --top-module testbench $(SOURCES) main.cpp
+	./obj_dir/Vtestbench +seed=$(SEED) +verilator+rand+reset+2 +verilator+seed+$(SEED)
+
+.PHONY: icarus verilator
+"""
+
+
+@dataclass(frozen=True)
+class Stimulus:
+    """What the testbench plays.
+
+    Attributes:
+        steps: commands, None for a fence.
+        base: address of the first byte of main memory.
+        before, after: main memory; `after` as an independent model left it.
+        seed: that the commands were drawn from.
+    """
+
+    steps: Sequence[Command | None]
+    base: int
+    before: bytes
+    after: bytes
+    seed: int
+
+
+def simulation_files(program: Stimulus, modules: Sequence[str]) -> dict[str, str]:
+    """Text of each file of the test, by name.
+
+    Args:
+        modules: files of the accelerator's Verilog, as seen from the folder of the test.
+    """
+    folder = resources.files("baco.accel.package")
+    files = {name: (folder / name).read_text(encoding="utf-8") for name in _SOURCES}
+    macros = {
+        "STEPS": str(len(program.steps)),
+        "BYTES": str(len(program.before)),
+        "BASE": f"64'h{program.base:x}",
+    }
+    defines = "".join(f"`define BACO_TEST_{name} {value}\n" for name, value in macros.items())
+    includes = "".join(f"+incdir+{folder}\n" for folder in dict.fromkeys((".", *map(_folder, modules))))
+    return files | {
+        "test_config.vh": f"// The test of seed {program.seed}\n{defines}",
+        "memory.hex": _memory(program.before),
+        "expected.hex": _memory(program.after),
+        "commands.hex": "".join(f"{_step(step):036x}\n" for step in program.steps),
+        "files.f": includes + "".join(f"{name}\n" for name in modules if not name.endswith(CONFIG_FILE)),
+        "Makefile": _MAKEFILE,
+    }
+
+
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0] or "."
+
+
+def _memory(content: bytes) -> str:
+    return "".join(content[at : at + _LINE].hex(" ") + "\n" for at in range(0, len(content), _LINE))
+
+
+def _step(step: Command | None) -> int:
+    if step is None:
+        return _FENCE << 136
+    kind = find_command_type(step.funct)
+    answers = kind is not None and kind.response
+    return (_RESULT if answers else _COMMAND) << 136 | step.funct << 128 | step.rs1 << 64 | step.rs2

@@ -1,0 +1,62 @@
+"""Programs for the testbench of `baco.accel.package`: random legal streams, with main memory as the functional model leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from baco.accel.config import Accelerator
+from baco.accel.package.testbench import Stimulus
+from baco.common.scratch import scratch_folder
+from baco.sim.build import Report
+from baco.sim.cosim.builder import ACCUMULATOR
+from baco.sim.cosim.macros import MacroGenerator
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item
+from baco.sim.engines.base import run_job
+from baco.sim.job import Job
+
+__all__ = ["stimulus"]
+
+#: Products that put known values into both of an element's registers, and one more for what they left of the unknown.
+_PRODUCTS = 3
+_ORDINARY, _MACROS = 60, 4
+
+
+def stimulus(accelerator: Accelerator, seed: int = 0, report: Report | None = None) -> Stimulus:
+    """Loads, products, stores, functions of rows and macros: whatever the accelerator has, in random legal order.
+
+    Before, every row of both memories and every register of the array is written. Simulators with unknown values would
+    otherwise see them in results: a product of something unknown by 0 is unknown to them.
+
+    `report` is told how building the functional simulator goes on. Raises BuildError where that fails.
+    """
+    generator = MacroGenerator(accelerator, f"testbench-{accelerator.config_hash}-{seed}")
+    generator.initialise(whole=True)
+    dim = accelerator.dim
+    for weights_stay in [True] * generator.ws + [False] * generator.os:
+        generator.write_config_ex(weights_stay, (0, 0), 1, 1)
+        for _ in range(_PRODUCTS):
+            whole = {"cols": dim, "rows": dim}
+            operand = {f"bd_{name}": size for name, size in whole.items()}
+            result = {f"c_{name}": size for name, size in whole.items()}
+            generator.emit("PRELOAD", bd=0, c=ACCUMULATOR, **operand, **result)
+            generator.emit("COMPUTE_PRELOADED", a=0, bd=0, a_cols=dim, a_rows=dim, **operand)
+    generator.config_ex(ws=generator.ws)
+    generator.ordinary(_ORDINARY)
+    generator.mixed(_MACROS)
+    before = Random(seed).randbytes(MEMORY_BYTES)
+    return Stimulus(
+        generator.items, BASE, before, _played(accelerator, generator.items, before, report), seed
+    )
+
+
+def _played(accelerator: Accelerator, steps: Sequence[Item], before: bytes, report: Report | None) -> bytes:
+    """Main memory behind the commands, by the functional model."""
+    lines = [f"write {BASE:x} {before.hex()}"]
+    lines += ["fence" if step is None else f"cmd {step.funct:x} {step.rs1:x} {step.rs2:x}" for step in steps]
+    lines += ["fence", f"dump {BASE:x} {len(before):x}"]
+    with scratch_folder() as folder:
+        stream = folder / "stream.txt"
+        stream.write_text("\n".join(lines) + "\n", encoding="ascii")
+        done = run_job(Job(accelerator=accelerator, stream=stream, report=report), engine="functional")
+    return done.memory_dumps[0]
