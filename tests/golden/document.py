@@ -45,7 +45,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "networks": (
         "Networks and accelerators",
         "What goes in.",
-        ("network", "networks", "accelerator", "Accelerator", "verilog"),
+        ("network", "networks", "accelerator", "Accelerator", "verilog", "synthesise", "hand_over"),
     ),
     "programs": (
         "Programs",
