@@ -29,13 +29,17 @@ __all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulat
 
 #: Where progress goes: one sentence a step.
 Report = Callable[[str], None]
-Waves = Literal["", "vcd", "fst"]
+Waves = Literal["", "vcd", "fst", "counts"]
+#: Those that Verilator writes.
+_TRACED = ("vcd", "fst")
 
 TOP = "baco_accelerator"
 #: Exact results need every product rounded on its own.
 _CXX_FLAGS = (*("-std=c++17", "-O3", "-fno-sanitize=undefined", "-ffp-contract=off", "-w"),)
 #: Of the Verilated code: what runs every cycle, and what runs once.
 _FAST, _SLOW = ("-O3",), ("-O1",)
+#: Likewise once, where there is much of it.
+_QUICK = ("-O0",)
 _VERILATOR_FLAGS = (
     *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing"),
     # some pieces to compile side by side; each reads the same headers, so that five times as many took half as much again
@@ -107,7 +111,8 @@ def rtl_simulator(
 
     Args:
         verilog: the accelerator, one self-contained file with the top module `baco_accelerator`.
-        waves: waveforms that the program can record; recording costs speed even when unused.
+        waves: waveforms that the program can record; recording costs speed even when unused. With `counts`, the Verilog
+            is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly.
 
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
@@ -177,7 +182,8 @@ class _Builder:
             include = [*self._include(waves), "-I", model.name]
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
-            jobs = [(path, _SLOW if _runs_once(path) else _FAST) for path in sources]
+            fast, slow = (_FAST, _SLOW) if waves != "counts" else (_SLOW, _QUICK)
+            jobs = [(path, slow if _runs_once(path) else fast) for path in sources]
 
             def compiled(job: tuple[Path, tuple[str, ...]]) -> None:
                 self._compile(job[0], folder, [*job[1], *include])
@@ -201,7 +207,7 @@ class _Builder:
     def _runtime_objects(self, waves: Waves) -> list[Path]:
         """Verilator's run-time library."""
         root = Path(self.tools.verilator_root, "include")
-        names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves else [])]
+        names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves in _TRACED else [])]
         texts = {name: (root / name).read_text(encoding="utf-8") for name in names}
         return self._kept_objects(texts, self._include(waves), waves)
 
@@ -236,7 +242,7 @@ class _Builder:
     def _include(self, waves: Waves) -> list[str]:
         root = Path(self.tools.verilator_root, "include")
         flags = ["-I", str(root), "-I", str(root / "vltstd"), "-DVERILATOR=1", "-DVL_TIME_CONTEXT"]
-        flags += ["-DVM_COVERAGE=0", "-DVM_SC=0", f"-DVM_TRACE={int(bool(waves))}"]
+        flags += ["-DVM_COVERAGE=0", "-DVM_SC=0", f"-DVM_TRACE={int(waves in _TRACED)}"]
         flags += [f"-DVM_TRACE_{kind.upper()}={int(waves == kind)}" for kind in ("vcd", "fst", "saif")]
         return flags + ([f"-DBACO_TRACE_{waves.upper()}"] if waves else [])
 
@@ -247,7 +253,7 @@ class _Builder:
         old = self.tools.verilator_version < _FIRST_WITH_LOOPS
         loops = _LOOPS_OLD if old else _LOOPS
         command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", model.name]
-        if waves:
+        if waves in _TRACED:
             command += ["--trace-fst" if waves == "fst" else "--trace"]
         root = {"VERILATOR_ROOT": self.tools.verilator_root}
         self._run([*command, source.name], "Verilator", folder, root)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco.accel.synthesis.liberty import LibraryCell
-from baco.accel.synthesis.mapping import CellInstance, Mapped, NetlistModule
+from baco.accel.synthesis.mapping import OPEN, CellInstance, Mapped, NetlistModule
 from baco.common.errors import BacoError
 
 __all__ = ["Flat", "Instances", "flatten"]
@@ -24,7 +24,8 @@ class Instances:
     Attributes:
         cell: what they are.
         pins: its pins, in the order of the columns of `nets`.
-        nets: shape (instances, pins); -1 where a pin is constant or open.
+        nets: shape (instances, pins); negative where a pin is open or constant (`OPEN`, `ZERO`, `ONE` of
+            `baco.accel.synthesis.mapping`).
         scopes: the module instance that each lies in.
     """
 
@@ -47,7 +48,7 @@ class Flat:
         instances: by cell's name.
         scopes: path of each module instance, `accelerator.execute.mesh`; the top's is empty.
         modules: the module of each, as the source names it.
-        inputs, outputs: nets at the design's ports, shape (bits,).
+        ports: direction and nets of each of the design's, shape (bits,), lowest first.
         maps: by module instance, what each net of its module is here, shape (nets of the module,).
     """
 
@@ -55,9 +56,13 @@ class Flat:
     instances: dict[str, Instances] = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
     modules: list[NetlistModule] = field(default_factory=list)
-    inputs: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
-    outputs: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    ports: dict[str, tuple[str, Integers]] = field(default_factory=dict)
     maps: list[Integers] = field(default_factory=list)
+
+    def ends(self, direction: str) -> Integers:
+        """Nets at the design's ports of a direction, shape (bits,)."""
+        found = [nets[nets >= 0] for way, nets in self.ports.values() if way == direction]
+        return np.concatenate([np.zeros(0, np.int64), *found])
 
     def name(self, net: int) -> str:
         """Where a net is and what the source calls it: `execute.station.in_use[3]`, outermost first; empty if nothing names it."""
@@ -78,44 +83,87 @@ def flatten(mapped: Mapped, cells: Mapping[str, LibraryCell]) -> Flat:
     """
     flat = Flat()
     rows: dict[str, list[tuple[Integers, int]]] = {}
+    same: list[tuple[int, int]] = []
     layouts = {name: _layout(module, cells, mapped.modules) for name, module in mapped.modules.items()}
     top = mapped.modules[mapped.top]
-    pending: list[tuple[str, str, Integers]] = [(mapped.top, "", np.full(top.nets, -1, np.int64))]
+    pending: list[tuple[str, str, Integers]] = [(mapped.top, "", np.full(top.nets, OPEN, np.int64))]
     while pending:
         key, scope, local = pending.pop()
-        module = mapped.modules[key]
-        fresh = np.flatnonzero(local < 0)
+        fresh = np.flatnonzero(local == OPEN)
         local[fresh] = flat.nets + np.arange(fresh.size)
         flat.nets += fresh.size
         number = len(flat.scopes)
         flat.scopes.append(scope)
-        flat.modules.append(module)
+        flat.modules.append(mapped.modules[key])
         flat.maps.append(local)
         leaves, inner = layouts[key]
         for kind, places in leaves.items():
-            rows.setdefault(kind, []).append((np.where(places < 0, -1, local[places]), number))
+            rows.setdefault(kind, []).append((_outside(places, local), number))
         for instance in inner:
-            child = mapped.modules[instance.kind]
-            bound = np.full(child.nets, -1, np.int64)
-            for port, nets in instance.nets.items():
-                mine = np.array(child.ports[port][1], np.int64)
-                given = np.array(nets, np.int64)[: mine.size]
-                joined = (mine[: given.size] >= 0) & (given >= 0)
-                bound[mine[: given.size][joined]] = local[given[joined]]
+            bound = _bound(mapped.modules[instance.kind], instance, local, same)
             pending.append((instance.kind, f"{scope}.{instance.name}".lstrip("."), bound))
-        if key == mapped.top:
-            ends: dict[str, list[int]] = {"input": [], "output": []}
-            for direction, nets in module.ports.values():
-                ends.setdefault(direction, []).extend(int(local[net]) for net in nets if net >= 0)
-            flat.inputs, flat.outputs = np.array(ends["input"], np.int64), np.array(ends["output"], np.int64)
+    merged = _merged(flat.nets, same)
+    flat.maps = [_outside(local, merged) for local in flat.maps]
+    for port, (direction, nets) in top.ports.items():
+        flat.ports[port] = direction, _outside(np.array(nets, np.int64), flat.maps[0])
     for kind, found in rows.items():
         flat.instances[kind] = Instances(
             cells[kind],
             tuple(cells[kind].pins),
-            np.concatenate([nets for nets, _ in found]),
+            _outside(np.concatenate([nets for nets, _ in found]), merged),
             np.concatenate([np.full(len(nets), scope, np.int64) for nets, scope in found]),
         )
     return flat
+
+
+def _outside(places: Integers, names: Integers) -> Integers:
+    """What nets are called elsewhere; constants stay."""
+    return np.where(places < 0, places, names[places]) if names.size else places
+
+
+def _bound(
+    child: NetlistModule, instance: CellInstance, local: Integers, same: list[tuple[int, int]]
+) -> Integers:
+    """What the nets of a module instance are in the design, `OPEN` where they are its own.
+
+    Two nets at its ports are one where the module joins them: `same` gets them, or a net and the constant that it is.
+    """
+    bound = np.full(child.nets, OPEN, np.int64)
+    for port, outer in instance.nets.items():
+        direction, inner = child.ports[port]
+        for mine, there in zip(inner, outer, strict=False):
+            given = int(local[there]) if there >= 0 else there
+            if given == OPEN or mine == OPEN:
+                continue
+            if mine < 0 or bound[mine] != OPEN:
+                known = mine if mine < 0 else int(bound[mine])
+                if direction == "output" and known != given:
+                    same.append((given, known))
+                elif known != given:  # an input behind an output that it feeds
+                    same.append((known, given))
+                continue
+            bound[mine] = given
+    return bound
+
+
+def _merged(nets: int, same: list[tuple[int, int]]) -> Integers:
+    """What each net is called, shape (nets,), when some are one, or constants."""
+    names = np.arange(nets)
+
+    def name(net: int) -> int:
+        while net >= 0 and names[net] != net:
+            net = int(names[net])
+        return net
+
+    for one, other in same:
+        first, second = name(one), name(other)
+        if first >= 0 and first != second:
+            names[first] = second
+        elif second >= 0 and first != second:
+            names[second] = first
+    for net in np.flatnonzero(names != np.arange(nets)):
+        names[net] = name(int(net))
+    return names
 
 
 def _layout(
@@ -133,7 +181,7 @@ def _layout(
             raise BacoError(
                 f"synthesis left a cell that the library does not have: {instance.kind} in {module.name}"
             )
-        bits = dict.fromkeys(cell.pins, -1)
+        bits = dict.fromkeys(cell.pins, OPEN)
         for pin, nets in instance.nets.items():
             if pin in bits:
                 bits[pin] = nets[0]

@@ -1,8 +1,8 @@
 """Cells and memories of a technology, from Liberty files, in SI units.
 
-What is read is what area, timing and leakage need (Liberty User Guide, 2017.06): areas, leakage, capacitances of pins,
-non-linear delay tables with their slews and constraints. Several files are one library
-(ASAP7 comes as five). Tables may give their axes themselves or by a template, in either order.
+What is read is what area, timing, power and simulation need (Liberty User Guide, 2017.06): areas, leakage, capacitances and
+functions of pins, what registers take, non-linear delay tables with their slews and constraints, and energies inside cells.
+Several files are one library (ASAP7 comes as five). Tables may give their axes themselves or by a template, in either order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from baco.accel.synthesis.liberty_text import Group, read_groups
 from baco.common.errors import InputError, Location
 
-__all__ = ["Arc", "Library", "LibraryCell", "Pin", "Table", "read_library"]
+__all__ = ["Arc", "Energy", "Library", "LibraryCell", "Pin", "Register", "Table", "read_library"]
 
 Array = NDArray[np.float64]
 #: Powers of ten by Liberty's prefixes of units.
@@ -69,6 +69,42 @@ class Arc:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """What a cell takes inside when a pin switches, without what its load takes.
+
+    Attributes:
+        pin: that switches.
+        related: pin whose edge makes an output switch; empty: any.
+        when: function of pins under which it holds; empty: where no other one does.
+        rise, fall: J by slew of the cause (or of the pin itself, of an input) and load; None: nothing.
+    """
+
+    pin: str
+    related: str
+    when: str
+    rise: Table | None
+    fall: Table | None
+
+
+@dataclass(frozen=True)
+class Register:
+    """What a flip-flop does; functions are texts of `baco.accel.synthesis.functions`.
+
+    Attributes:
+        state, inverse: names of what it holds, in the functions of its outputs.
+        clocked_on, next_state: the clock and what is taken at its rising edge.
+        clear, preset: that set the state at any time; empty without.
+    """
+
+    state: str
+    inverse: str
+    clocked_on: str
+    next_state: str
+    clear: str = ""
+    preset: str = ""
+
+
+@dataclass(frozen=True)
 class Pin:
     """One bit of a cell's interface: its direction (`input`, `output`, ...), capacitance when it rises and falls, F, and function."""
 
@@ -90,6 +126,8 @@ class LibraryCell:
         kind: `gate`, `flip-flop`, `latch`, `clock gate` or `memory`.
         words, word_bits: of a memory.
         unusable: the library says that tools should not use it.
+        energies: of pins that switch; grounds apart, which give back what supplies gave.
+        register: of a flip-flop of one bit.
     """
 
     name: str
@@ -101,6 +139,8 @@ class LibraryCell:
     words: int = 0
     word_bits: int = 0
     unusable: bool = False
+    energies: tuple[Energy, ...] = ()
+    register: Register | None = None
 
     def pins_of(self, direction: str) -> list[str]:
         """Names of its pins of a direction."""
@@ -208,6 +248,8 @@ class _Reader:
     def _cell(self, group: Group) -> LibraryCell:
         pins: dict[str, Pin] = {}
         arcs: list[Arc] = []
+        energies: list[Energy] = []
+        grounds = {pin.name for pin in group.all("pg_pin") if pin.text("pg_type").endswith("ground")}
         for pin, names in self._pins(group):
             direction = pin.text("direction", "input")
             for name in names:
@@ -217,6 +259,9 @@ class _Reader:
                 pins[name] = Pin(direction, rise, fall, pin.text("function"), pin.text("clock") == "true")
             for name in names:
                 arcs += [arc for timing in pin.all("timing") for arc in self._arcs(timing, name)]
+                for power in pin.all("internal_power"):
+                    if power.text("related_pg_pin") not in grounds:
+                        energies += self._energies(power, name)
         area = group.number("area")
         memory = next(group.all("memory"), None)
         return LibraryCell(
@@ -229,6 +274,8 @@ class _Reader:
             1 << int(memory.number("address_width") or 0) if memory else 0,
             int(memory.number("word_width") or 0) if memory else 0,
             group.text("dont_use") == "true",
+            tuple(energies),
+            _register(group),
         )
 
     def _pins(self, group: Group) -> Iterable[tuple[Group, list[str]]]:
@@ -295,8 +342,24 @@ class _Reader:
             if found[:2] != [None, None]:
                 yield Arc(source, target, kind, timing.text("timing_sense", "non_unate"), *found)
 
-    def _table(self, group: Group | None, first: float, second: float) -> Table | None:
-        """Shape (first, second) in SI units; constants and tables over one variable are widened."""
+    def _energies(self, power: Group, pin: str) -> Iterable[Energy]:
+        joule = self._farad * self._volt**2  # as the User Guide has it
+        edges = []
+        for name in ("rise_power", "fall_power"):
+            table = next(power.all(name), next(power.all("power"), None))
+            edges.append(self._table(table, self._second, self._farad, joule))
+        for related in power.text("related_pin").split() or [""]:
+            yield Energy(pin, related, power.text("when"), *edges)
+
+    def _table(
+        self, group: Group | None, first: float, second: float, unit: float | None = None
+    ) -> Table | None:
+        """Shape (first, second) in SI units; constants and tables over one variable are widened.
+
+        Args:
+            first, second: units of the axes.
+            unit: of the values; that of time where it is not given.
+        """
         if group is None or "values" not in group.attributes:
             return None
         template = self._templates.get(group.name)
@@ -321,7 +384,7 @@ class _Reader:
                 axes, values = axes[::-1], values.T
         assert axes[0] is not None
         assert axes[1] is not None
-        return Table(axes[0] * first, axes[1] * second, values * self._second)
+        return Table(axes[0] * first, axes[1] * second, values * (self._second if unit is None else unit))
 
     def _axis(self, group: Group, template: Group | None, number: int) -> Array | None:
         for source in (group, template):
@@ -337,6 +400,15 @@ class _Reader:
             f"the table '{group.kind}' does not have as many values as its axes say",
             location=Location(str(self._path), group.line),
         )
+
+
+def _register(group: Group) -> Register | None:
+    """Of a cell with one `ff`."""
+    found = list(group.all("ff"))
+    if len(found) != 1 or len(found[0].names) < 2:
+        return None
+    texts = (found[0].text(name) for name in ("clocked_on", "next_state", "clear", "preset"))
+    return Register(found[0].names[0], found[0].names[1], *texts)
 
 
 def _numbers(text: str) -> list[float]:

@@ -26,10 +26,23 @@ from baco.common.errors import InputError
 from baco.common.processes import processors
 from baco.common.scratch import scratch_folder
 
-__all__ = ["MEMORY", "BankShape", "CellInstance", "Mapped", "NetlistModule", "map_design"]
+__all__ = [
+    "MEMORY",
+    "ONE",
+    "OPEN",
+    "ZERO",
+    "BankShape",
+    "CellInstance",
+    "Mapped",
+    "NetlistModule",
+    "map_design",
+]
 
 #: The module that is a bank of memory, and stays apart.
 MEMORY = "baco_sram"
+#: In the place of a net: nothing, or a constant.
+OPEN, ZERO, ONE = -1, -2, -3
+_CONSTANTS = {"0": ZERO, "1": ONE}
 #: Modules as they are before they are mapped, one file each.
 _FRONT = """\
 read_verilog -sv design.v
@@ -63,7 +76,7 @@ class CellInstance:
     Attributes:
         name: unique in its module.
         kind: name of the cell or module.
-        nets: by pin the net of each of its bits, the lowest first; -1 where it is constant or open.
+        nets: by pin the net of each of its bits, the lowest first; `OPEN` (also what may be anything), `ZERO` or `ONE`.
     """
 
     name: str
@@ -289,7 +302,10 @@ def _module(name: str, content: dict[str, Any]) -> NetlistModule:
     numbers: dict[int, int] = {}
 
     def nets(bits: list[int | str]) -> list[int]:
-        return [-1 if isinstance(bit, str) else numbers.setdefault(bit, len(numbers)) for bit in bits]
+        return [
+            _CONSTANTS.get(bit, OPEN) if isinstance(bit, str) else numbers.setdefault(bit, len(numbers))
+            for bit in bits
+        ]
 
     ports = {port: (one["direction"], nets(one["bits"])) for port, one in module["ports"].items()}
     instances = tuple(

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
 from baco.accel.synthesis.flat import Flat, flatten
+from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import Mapped, map_design
 from baco.accel.synthesis.memories import Bank, bank_cell, banks, fo4_s, nand2_um2
+from baco.accel.synthesis.power import KINDS, Power, dynamic_energy, power
+from baco.accel.synthesis.switching import read_switching
 from baco.accel.synthesis.timing import Assumptions, Timing, analyse
 from baco.accel.synthesis.timing import Path as TimingPath
-from baco.accel.verilog.generate import verilog
+from baco.accel.verilog.generate import TOP, verilog
 from baco.common.cache import Cache
+from baco.common.errors import InputError
+from baco.common.scratch import scratch_folder
 
 __all__ = ["MappedModule", "Synthesis", "WorstPath", "synthesise"]
 
 #: Delays of an inverter that drives four which logic between registers is mapped for, unless told otherwise.
 PERIOD_FO4 = 65
+#: Nets of a netlist that is simulated: a million take an hour to compile.
+MOST_NETS = 400_000
 #: Capacitance of wires, F a um: 0.15 to 0.25 fF in technologies from 180 to 7 nm (Ho, Mai, Horowitz, "The Future of Wires",
 #: Proc. IEEE 2001, fig. 3; it hardly scales).
 WIRE_F_A_UM = 0.2e-15
@@ -79,6 +86,7 @@ class Synthesis:
         period_ps, wire_ff, margin: what was asked of the mapper, and assumed.
         yosys: what mapped it.
         remarks: what was missing and what was done about it.
+        power: dynamic, where a program was run.
     """
 
     logic_mm2: float
@@ -97,6 +105,7 @@ class Synthesis:
     margin: float
     yosys: str
     remarks: tuple[str, ...]
+    power: Power | None = None
 
     @property
     def area_mm2(self) -> float:
@@ -123,9 +132,28 @@ class Synthesis:
         for module in self.modules:
             share = module.mm2 / self.logic_mm2
             lines.append(f"{module.name:{width}}  {module.instances:9,}  {module.mm2:9.5f}  {share:12.1%}")
+        if self.power is not None:
+            lines += ["", *_power_lines(self.power)]
         lines += ["", *(f"path        {path.text}" for path in self.worst_paths)]
         lines += [f"note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
+
+
+def _power_lines(found: Power) -> list[str]:
+    """What a run took, by module."""
+    parts = ", ".join(f"{kind} {mw:.4g}" for kind, mw in found.mw.items())
+    width = max(len(module.name) for module in found.modules)
+    columns = "".join(f"{kind:>12}" for kind in KINDS)
+    lines = [
+        f"power       {found.dynamic_mw:.4g} mW at {found.clock_mhz:.4g} MHz, leakage apart: {parts}",
+        f"energy      {found.energy_uj:.4g} µJ in {found.cycles:,} cycles, each net's switching counted in the netlist",
+        "",
+        f"{'module':{width}}{'mW':>12}{columns}",
+    ]
+    for module in found.modules:
+        row = "".join(f"{module.mw[kind]:12.5f}" for kind in KINDS)
+        lines.append(f"{module.name:{width}}{module.total_mw:12.5f}{row}")
+    return lines
 
 
 def synthesise(
@@ -137,6 +165,7 @@ def synthesise(
     margin: float = 0.2,
     progress: Callable[[int, int, str], None] | None = None,
     cache: Cache | None = None,
+    run: Callable[[str, Path], int] | None = None,
 ) -> Synthesis:
     """Map an accelerator to a library and tell what it is there.
 
@@ -147,6 +176,8 @@ def synthesise(
         margin: part of the period kept for layout, clock tree and variation.
         progress: told how many modules are mapped, of how many, and the last one's name.
         cache: keeps mapped modules; default: the user's.
+        run: simulates a program on a netlist, its Verilog; returns cycles, with what the netlist counted at a path
+            (`baco.accel.synthesis.switching`). None: no power.
 
     Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
     BacoError where it fails.
@@ -165,7 +196,20 @@ def synthesise(
     timing = analyse(flat, library, assumed)
     if timing.loops:
         remarks.append(f"{timing.loops} nets lie in combinational loops, which timing leaves out")
-    return _summary(mapped, flat, library, found, timing, remarks)
+    summary = _summary(mapped, flat, library, found, timing, remarks)
+    if run is None:
+        return summary
+    if flat.nets > MOST_NETS:
+        raise InputError(
+            f"a netlist of {flat.nets:,} nets takes too long to simulate; the most are {MOST_NETS:,}",
+            hint="try a smaller array with fewer entries, or leave the program out",
+        )
+    with scratch_folder() as scratch:
+        cycles = run(gate_verilog(flat, mapped.memories, TOP), scratch / "counts")
+        switching = read_switching(scratch / "counts", flat.nets, cycles)
+    kinds = {name: found[memory] for name, memory in mapped.memories.items()}
+    energy = dynamic_energy(flat, library, timing, switching, kinds)
+    return replace(summary, power=power(flat, energy, timing.clock_mhz))
 
 
 def _wire_f(mapped: Mapped, library: Library) -> float:

@@ -8,8 +8,8 @@ that reach many are taken to be driven through a tree of the library's buffers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -84,6 +84,7 @@ class Timing:
         paths: worst first, one an endpoint's module.
         loops: nets in combinational loops, which are left out; there should be none.
         assumptions: those made.
+        load_f, slew_s: what drives each net sees of it, and how steep its edges are; edge e of net n at n * 2 + e.
     """
 
     need_s: float
@@ -91,9 +92,11 @@ class Timing:
     paths: tuple[Path, ...]
     loops: int
     assumptions: Assumptions
+    load_f: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
+    slew_s: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
 
-class _Tables:
+class Tables:
     """Many tables of any size, read by one call."""
 
     def __init__(self) -> None:
@@ -157,7 +160,7 @@ class _Graph:
     """Transitions between edges of nets; edge e of net n is n * 2 + e."""
 
     def __init__(self, flat: Flat, load: Array) -> None:
-        self.flat, self.load, self.tables = flat, load, _Tables()
+        self.flat, self.load, self.tables = flat, load, Tables()
         self.source: Integers
         self.target: Integers
         self.delay: Integers
@@ -262,14 +265,15 @@ def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int =
         library: gives the buffers of trees.
         paths: how many to tell, the worst of each module that paths end in.
     """
-    load, sinks = _loads(flat, assumptions.wire_f)
+    load, sinks = loads(flat, assumptions.wire_f)
     late = np.zeros(flat.nets)
     buffers = library.buffers()
     if assumptions.most_sinks and buffers:
         _buffered(load, sinks, late, buffers, assumptions)
     graph = _Graph(flat, load)
     at, slew = np.full(flat.nets * 2, -np.inf), np.zeros(flat.nets * 2)
-    outside = np.r_[flat.inputs * 2, flat.inputs * 2 + 1]
+    inputs = flat.ends("input")
+    outside = np.r_[inputs * 2, inputs * 2 + 1]
     at[outside], slew[outside] = 0.0, assumptions.clock_slew_s
     for instances in flat.instances.values():
         _launch(graph, instances, at, slew, late, assumptions.clock_slew_s)
@@ -279,11 +283,11 @@ def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int =
     worst = float(need.max())
     found = _worst_paths(graph, at, slew, late, ends, paths)
     mhz = 1e-6 / (worst * (1 + assumptions.margin)) if worst > 0 else 0.0
-    return Timing(worst, mhz, tuple(found), graph.loops, assumptions)
+    return Timing(worst, mhz, tuple(found), graph.loops, assumptions, load, slew)
 
 
-def _loads(flat: Flat, wire_f: float) -> tuple[Array, Integers]:
-    """Capacitance by edges of nets, F, and reached pins of each net."""
+def loads(flat: Flat, wire_f: float) -> tuple[Array, Integers]:
+    """Capacitance by edges of nets, F, trees of buffers apart, and reached pins of each net."""
     load, sinks = np.zeros(flat.nets * 2), np.zeros(flat.nets, np.int64)
     for instances in flat.instances.values():
         for column, name in enumerate(instances.pins):
@@ -309,24 +313,42 @@ def _buffered(
     many = np.flatnonzero(sinks > assumed.most_sinks)
     if not many.size:
         return
-    stage_of: dict[float, tuple[float, float]] = {}
+    stage_of: dict[float, tuple[float, LibraryCell]] = {}
     for net in many:
         pin_f = max(load[net * 2], load[net * 2 + 1]) / sinks[net]
         key = float(f"{pin_f:.2e}")
         if key not in stage_of:
-            stage_of[key] = min(
-                _stage(buffer, key * assumed.most_sinks, assumed.clock_slew_s) for buffer in buffers
-            )
-        delay, input_f = stage_of[key]
-        stages = int(np.ceil(np.log(sinks[net]) / np.log(assumed.most_sinks) - 1e-9)) - 1
-        late[net] = max(stages, 1) * delay
-        load[net * 2 : net * 2 + 2] = assumed.most_sinks * (input_f + assumed.wire_f)
+            stage_of[key] = repeater(buffers, key, assumed)
+        delay, buffer = stage_of[key]
+        late[net] = (len(tree_buffers(int(sinks[net]), assumed.most_sinks)) or 1) * delay
+        load[net * 2 : net * 2 + 2] = assumed.most_sinks * (input_f(buffer) + assumed.wire_f)
 
 
-def _stage(buffer: LibraryCell, load: float, slew: float) -> tuple[float, float]:
-    """Delay of a buffer that drives a load, s, and the capacitance of its input, F."""
-    tables = _Tables()
+def tree_buffers(sinks: int, most: int) -> list[int]:
+    """Buffers of a tree that drives so many pins, each at most `most`, by stage from the pins on."""
+    found = []
+    while sinks > most:
+        sinks = -(-sinks // most)
+        found.append(sinks)
+    return found
+
+
+def repeater(buffers: Sequence[LibraryCell], pin_f: float, assumed: Assumptions) -> tuple[float, LibraryCell]:
+    """The fastest buffer for a full stage of a tree whose pins take `pin_f` each, F, and its delay, s."""
+    delays = [_stage(one, pin_f * assumed.most_sinks, assumed.clock_slew_s) for one in buffers]
+    fastest = int(np.argmin(delays))
+    return delays[fastest], buffers[fastest]
+
+
+def input_f(buffer: LibraryCell) -> float:
+    """Capacitance of a buffer's input, F."""
     (given,) = buffer.pins_of("input")
+    return max(buffer.pins[given].rise_f, buffer.pins[given].fall_f)
+
+
+def _stage(buffer: LibraryCell, load: float, slew: float) -> float:
+    """Delay of a buffer that drives a load, s."""
+    tables = Tables()
     arc = next(arc for arc in buffer.arcs if arc.rise is not None and arc.fall is not None)
     delays = []
     for _ in range(3):  # the slew that follows from itself
@@ -342,7 +364,7 @@ def _stage(buffer: LibraryCell, load: float, slew: float) -> tuple[float, float]
             if table
         ]
         slew = max(slews, default=slew)
-    return max(delays), max(buffer.pins[given].rise_f, buffer.pins[given].fall_f)
+    return max(delays)
 
 
 def _launch(
@@ -387,7 +409,8 @@ def _endpoints(graph: _Graph, at: Array, slew: Array, clock_slew: float) -> _End
                 number = np.full(nets.size, graph.tables.number(table), np.int64)
                 setup = graph.tables.read(number, np.full(nets.size, clock_slew), slew[places])
                 found.append((at[places] + setup, places, name, scopes))
-    outputs = np.r_[graph.flat.outputs * 2, graph.flat.outputs * 2 + 1]
+    outputs = graph.flat.ends("output")
+    outputs = np.r_[outputs * 2, outputs * 2 + 1]
     if outputs.size:
         found.append((at[outputs], outputs, "", np.zeros(outputs.size, np.int64)))
     return found

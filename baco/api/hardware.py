@@ -58,6 +58,7 @@ def synthesise(
     memories: str | Path | Sequence[str | Path] = (),
     period_ns: float | None = None,
     margin: float = 0.2,
+    program: str | Path | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Synthesis:
     """Map an accelerator to the cells of a technology: its area, clock and leakage there.
@@ -68,10 +69,11 @@ def synthesise(
         memories: Liberty files of memory macros; without, banks of memory cost what a law says.
         period_ns: delay that logic between registers is mapped for; by default 65 times that of an inverter that drives four.
         margin: part of the period that is kept for layout, clock tree and variation.
+        program: an ELF file that is run on the netlist, whose switching gives dynamic power; minutes, and small designs only.
         report: told how it goes on.
 
     Returns area by module and class of cells, mm2, the clock that it closes at before layout, MHz, with the paths that
-    limit it, and leakage, mW. Mapped modules are kept: what was interrupted goes on where it was. Raises InputError for
+    limit it, leakage, mW, and with a program dynamic power by module, mW. Mapped modules are kept: what was interrupted goes on where it was. Raises InputError for
     files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed; BacoError where it fails.
     """
     from baco.accel.synthesis.report import synthesise as synthesise_files
@@ -80,13 +82,26 @@ def synthesise(
         if report is not None:
             report(f"mapping: {done} of {of} modules, {name}" if of else f"{name} (Yosys)")
 
+    machine, run = find(accelerator), None
+    if program is not None:
+        from baco.sim.engines.native import load_program
+        from baco.sim.engines.rtl import run_verilog
+        from baco.sim.job import Job
+
+        job = Job(accelerator=machine, program=Path(program), report=report)
+        load_program(job)  # what is wrong with it is better known before minutes of mapping
+
+        def run(netlist: str, counts: Path) -> int:
+            return run_verilog(job, netlist, counts=counts).cycles or 0
+
     return synthesise_files(
-        find(accelerator),
+        machine,
         _paths(liberty),
         _paths(memories),
         period_ns=period_ns,
         margin=margin,
         progress=told,
+        run=run,
     )
 
 

@@ -13,6 +13,7 @@ def synth(
     memories: list[Path] | None = None,
     period_ns: float | None = None,
     margin: float = 0.2,
+    program: Path | None = None,
     json: bool = False,
 ) -> None:
     """Map an accelerator's Verilog to a library's cells (Yosys): area by module, clock with its worst paths, leakage.
@@ -25,6 +26,8 @@ def synth(
         period_ns (NANOSECONDS): Delay that logic between registers is mapped for; by default 65 times that of an
             inverter that drives four.
         margin (SHARE): Part of the period kept for layout, clock tree and variation.
+        program (FILE.elf): Run a program on the netlist: dynamic power by module, from what switched. Minutes; small
+            designs only.
     """
     from baco.api.hardware import synthesise
     from baco.display.console import print_json, stderr, stdout
@@ -35,6 +38,7 @@ def synth(
         memories=memories or [],
         period_ns=period_ns,
         margin=margin,
+        program=program,
         report=stderr().print,
     )
     if json:

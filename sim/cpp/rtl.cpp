@@ -65,6 +65,11 @@ struct RtlDevice::Model {
     top->trace(waves.get(), 99);
     waves->open(path.c_str());
     if (!waves->isOpen()) throw std::runtime_error("cannot write the waveforms " + path);
+#elif defined(BACO_TRACE_COUNTS)
+    // the Verilog writes what it counted when it ends
+    const std::string argument = "+switching=" + path;
+    const char* arguments[] = {"", argument.c_str()};
+    context->commandArgs(2, arguments);
 #else
     throw std::runtime_error("this model was built without waveforms");
 #endif

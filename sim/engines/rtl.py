@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from baco.accel.verilog.generate import check_rtl, verilog
 from baco.common.errors import InputError
@@ -22,13 +24,27 @@ class RtlEngine:
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`."""
-        waves = _waves(job)
-        elf = load_program(job)
-        tools = toolchain(job.tools)
-        start = time.perf_counter()
-        simulator = rtl_simulator(verilog(job.accelerator), tools, waves=waves, report=job.report)
-        built = time.perf_counter() - start
-        return run_simulator(simulator, "rtl", job, elf, tools, build_seconds=built)
+        return run_verilog(job, verilog(job.accelerator))
+
+
+def run_verilog(job: Job, text: str, *, counts: Path | None = None) -> Simulation:
+    """Run a job on other Verilog with the ports of its accelerator's.
+
+    Args:
+        text: the Verilog.
+        counts: where a netlist that counts its switching writes that (`baco.accel.synthesis.gates`); instead of waveforms.
+
+    Raises as `Engine.run`.
+    """
+    if counts is not None:
+        job = replace(job, recording=replace(job.recording, waves=counts))
+    waves = _waves(job) if counts is None else "counts"
+    elf = load_program(job)
+    tools = toolchain(job.tools)
+    start = time.perf_counter()
+    simulator = rtl_simulator(text, tools, waves=waves, report=job.report)
+    built = time.perf_counter() - start
+    return run_simulator(simulator, "rtl", job, elf, tools, build_seconds=built)
 
 
 def _waves(job: Job) -> Waves:

@@ -21,7 +21,7 @@ SMALL = "gemmini-default,dim=2,scratchpad_kib=4,accumulator_kib=2,dma_bits=32"
         (None, "no such file"),
         ("", "the file holds no library"),
         ("module m; endmodule", "neither an attribute nor a group"),
-        (tiny_library()[:1500], "the file ends inside"),
+        (tiny_library()[:2000], "the file ends inside"),
         (tiny_library(without=("DFF",)), "no flip-flops"),
     ],
 )

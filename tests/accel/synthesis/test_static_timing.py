@@ -14,7 +14,7 @@ import pytest
 
 from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.liberty import Library, read_library
-from baco.accel.synthesis.mapping import CellInstance, Mapped, NetlistModule, map_design
+from baco.accel.synthesis.mapping import ZERO, CellInstance, Mapped, NetlistModule, map_design
 from baco.accel.synthesis.timing import Assumptions, analyse
 from baco.common.cache import Cache
 from tests.accel.synthesis.tiny_library import FUNCTIONS, INPUT_FF, LOAD_PS_A_FF, OWN, SETUP_PS, tiny_file
@@ -200,7 +200,7 @@ def _netlist(mapped: Mapped) -> str:
 
     def text(net: int) -> str:
         if net < 0:
-            return "1'b1"
+            return "1'b0" if net == ZERO else "1'b1"
         name = ports.get(net, f"n{net}")
         return name.split("[")[0] if name.split("[")[0] in single else name
 

@@ -1,6 +1,7 @@
 """A library of seven cells, written out: delays are linear in load, so that paths can be added up by hand.
 
-Every gate: delay = OWN ps + LOAD ps/fF x load, the same for both edges and any slew; output slew 20 ps.
+Every gate: delay = OWN ps + LOAD ps/fF x load, the same for both edges and any slew; output slew 20 ps. What an edge of an
+output takes inside is ENERGY fJ, whatever its load; of the register's clock CLOCK fJ where it keeps what it holds, else nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from pathlib import Path
 OWN = {"INV": 10, "BUF": 18, "NAND2": 14, "NOR2": 16, "XOR2": 30, "DFF": 50}
 INPUT_FF = {"INV": 2, "BUF": 2, "NAND2": 3, "NOR2": 4, "XOR2": 5, "DFF": 2}
 AREA = {"INV": 1.0, "BUF": 1.5, "NAND2": 1.5, "NOR2": 1.5, "XOR2": 3.0, "DFF": 8.0}
+#: Of a rising and of a falling output, and of a rising and a falling clock, fJ.
+ENERGY = {"INV": (1, 2), "BUF": (2, 3), "NAND2": (2, 4), "NOR2": (3, 5), "XOR2": (6, 7), "DFF": (11, 13)}
+CLOCK = (9, 5)
 LOAD_PS_A_FF, SETUP_PS, SLEW_PS = 3, 25, 20
 FUNCTIONS = {"INV": "!A", "BUF": "A", "NAND2": "!(A & B)", "NOR2": "!(A | B)", "XOR2": "(A ^ B)"}
 SENSES = {
@@ -30,6 +34,15 @@ def tiny_library(time: str = "ps", load: str = "ff", without: tuple[str, ...] = 
         numbers = ", ".join(f"{value * second:g}" for value in values)
         return f'{kind} ({template}) {{ values ("{numbers}", "{numbers}"); }}'
 
+    joule = farad  # times volts squared
+
+    def power(kind: str, values: tuple[int, int], when: str = "") -> str:
+        tables = " ".join(
+            f'{edge} (scalar) {{ values ("{value * joule:g}"); }}'
+            for edge, value in zip(("rise_power", "fall_power"), values, strict=True)
+        )
+        return f"internal_power () {{ {kind} {when} {tables} }}"
+
     def timing(cell: str, pin: str, kind: str, sense: str) -> str:
         delays = [OWN[cell] + LOAD_PS_A_FF * x for x in (0, 100)]
         tables = [table(edge, delays) for edge in ("cell_rise", "cell_fall")]
@@ -44,17 +57,22 @@ def tiny_library(time: str = "ps", load: str = "ff", without: tuple[str, ...] = 
             for pin in inputs
         ]
         arcs = " ".join(timing(cell, pin, "combinational", SENSES[cell]) for pin in inputs)
-        pins.append(f'pin (Y) {{ direction : output; function : "{function}"; {arcs} }}')
+        inside = " ".join(power(f'related_pin : "{pin}";', ENERGY[cell]) for pin in inputs)
+        pins.append(f'pin (Y) {{ direction : output; function : "{function}"; {arcs} {inside} }}')
         cells.append((cell, " ".join(pins)))
+    held = power("", CLOCK, 'when : "(D * Q) + (!D * !Q)";')
+    taken = power('related_pin : "CK";', ENERGY["DFF"])
     setup = " ".join(table(edge, [SETUP_PS] * 2, "setups") for edge in ("rise_constraint", "fall_constraint"))
     cells.append(
         (
             "DFF",
             'ff (IQ, IQN) { clocked_on : "CK"; next_state : "D"; }'
-            f" pin (CK) {{ direction : input; clock : true; capacitance : {2 * farad:g}; }}"
+            f" pin (CK) {{ direction : input; clock : true; capacitance : {2 * farad:g};"
+            f" {held} }}"
             f" pin (D) {{ direction : input; capacitance : {INPUT_FF['DFF'] * farad:g};"
             f' timing () {{ related_pin : "CK"; timing_type : setup_rising; {setup} }} }}'
-            f' pin (Q) {{ direction : output; function : "IQ"; {timing("DFF", "CK", "rising_edge", "non_unate")} }}',
+            f' pin (Q) {{ direction : output; function : "IQ"; {timing("DFF", "CK", "rising_edge", "non_unate")}'
+            f" {taken} }}",
         )
     )
     body = "\n".join(
