@@ -73,7 +73,8 @@ def synthesise(
         report: told how it goes on.
 
     Returns area by module and class of cells, mm2, the clock that it closes at before layout, MHz, with the paths that
-    limit it, leakage, mW, and with a program dynamic power by module, mW. Mapped modules are kept: what was interrupted goes on where it was. Raises InputError for
+    limit it, leakage, mW, and with a program dynamic power by module, mW. Mapped modules are kept: what was interrupted goes on
+    where it was. Raises InputError for
     files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed; BacoError where it fails.
     """
     from baco.accel.synthesis.report import synthesise as synthesise_files
