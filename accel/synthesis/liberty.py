@@ -7,6 +7,7 @@ Several files are one library (ASAP7 comes as five). Tables may give their axes 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -156,6 +157,7 @@ class Library:
         volts, celsius: nominal; of the first file that says.
         cells: by name.
         files: where they came from.
+        digest: of what stands in them.
     """
 
     names: list[str] = field(default_factory=list)
@@ -163,6 +165,7 @@ class Library:
     celsius: float = 0.0
     cells: dict[str, LibraryCell] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
+    digest: str = ""
 
     def kinds(self, kind: str) -> list[LibraryCell]:
         """The usable cells of a kind, smallest first."""
@@ -184,9 +187,9 @@ def read_library(paths: Sequence[Path]) -> Library:
 
     Raises InputError for a file that cannot be read or holds no library, and where no file holds a cell.
     """
-    library = Library(files=list(paths))
+    library, content = Library(files=list(paths)), hashlib.sha256()
     for path in paths:
-        groups = [group for group in read_groups(path) if group.kind == "library"]
+        groups = [group for group in read_groups(path, content.update) if group.kind == "library"]
         if not groups:
             raise InputError(
                 "the file holds no library",
@@ -195,6 +198,7 @@ def read_library(paths: Sequence[Path]) -> Library:
             )
         for group in groups:
             _Reader(group, path).into(library)
+    library.digest = content.hexdigest()
     if not library.cells:
         raise InputError(
             "no cells in this library",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,12 +71,17 @@ class Group:
             return None
 
 
-def read_groups(path: Path) -> list[Group]:
+def read_groups(path: Path, seen: Callable[[bytes], object] | None = None) -> list[Group]:
     """The outermost groups of a file, which may be compressed by gzip.
+
+    Args:
+        seen: gets what stands in the file.
 
     Raises InputError with the line where the text ends too early or cannot be read.
     """
     data = read_input(path, limit_bytes=_MOST_BYTES)
+    if seen is not None:
+        seen(data)
     if data[:2] == _GZIP:
         unpacker = zlib.decompressobj(wbits=31)
         try:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from baco.accel.synthesis.liberty import Library
+from baco.accel.synthesis.trimmed import GATES, REGISTERS, trim
 from baco.accel.verilog.generate import TOP
 from baco.accel.verilog.yosys import run_yosys, source_name, yosys_identity
 from baco.common.cache import Cache
@@ -56,13 +57,15 @@ memory_map
 opt -fast
 techmap
 opt -fast
-dfflibmap {liberty}
+dfflibmap {registers}
 opt
-abc {liberty} -D {period_ps:.0f}
+abc {gates} -D {period_ps:.0f}
 opt_clean
 write_json mapped.json
 """
 _TASK = "synthesis"
+#: Of the form of what `trim` writes.
+_TRIMMED = "1"
 _HINT = "try a smaller array"
 #: Names that Yosys makes up hold numbers that count over the whole design.
 _MADE_UP = re.compile(r"\$[\w./:$\\-]*\$\d+[\w$.]*")
@@ -167,22 +170,26 @@ def map_design(
         _key("front", yosys, verilog, top, _FRONT), lambda folder: _front(verilog, top, folder, limit_s)
     )
     names: dict[str, str] = json.loads((front / "modules.json").read_text(encoding="utf-8"))
-    digest = _library_digest(library)
+    cells = kept.entry(_key("cells", library.digest, _TRIMMED), lambda folder: trim(library.files, folder))
+    gates, registers = (sorted(cells.glob(name.format("*"))) for name in (GATES, REGISTERS))
     jobs: dict[str, tuple[str, str]] = {}
     for name, file in names.items():
         text = gzip.decompress((front / file).read_bytes()).decode()
-        jobs[name] = _key("gates", yosys, _without_numbers(text), digest, f"{period_ps:.0f}", _MAP), text
+        jobs[name] = (
+            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", _MAP),
+            text,
+        )
     mapped: dict[str, dict[str, Any]] = {}
-    with scratch_folder() as scratch, ThreadPoolExecutor(processors()) as pool:
-        liberty = _unpacked(library, scratch)
+    with ThreadPoolExecutor(processors()) as pool:
 
-        def gates(name: str) -> Path:
+        def mapping(name: str) -> Path:
             key, text = jobs[name]
-            return kept.entry(key, lambda folder: _map(name, text, liberty, period_ps, folder, limit_s))
+            script = _MAP.format(registers=_options(registers), gates=_options(gates), period_ps=period_ps)
+            return kept.entry(key, lambda folder: _map(name, text, script, folder, limit_s))
 
         # large modules first, or the last one would run alone
         order = sorted(jobs, key=lambda name: -len(jobs[name][1]))
-        running = {pool.submit(gates, name): name for name in order}
+        running = {pool.submit(mapping, name): name for name in order}
         try:
             for done, future in enumerate(as_completed(running), 1):
                 name = running[future]
@@ -213,13 +220,6 @@ def _key(word: str, *parts: str) -> str:
     """Key of the cache for content made of some texts."""
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return f"{word}-{digest[:16]}"
-
-
-def _library_digest(library: Library) -> str:
-    digest = hashlib.sha256()
-    for path in library.files:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _without_numbers(text: str) -> str:
@@ -267,31 +267,15 @@ def _split(text: str) -> dict[str, str]:
     return found
 
 
-def _unpacked(library: Library, folder: Path) -> list[Path]:
-    """The library's files as Yosys reads them, without compression."""
-    found = []
-    for number, path in enumerate(library.files):
-        copy = folder / f"{number}.lib"
-        data = path.read_bytes()
-        copy.write_bytes(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-        found.append(copy)
-    return found
+def _options(liberty: Sequence[Path]) -> str:
+    return " ".join(f"-liberty {path}" for path in liberty)
 
 
-def _map(
-    name: str, text: str, liberty: Sequence[Path], period_ps: float, folder: Path, limit_s: float
-) -> None:
+def _map(name: str, text: str, script: str, folder: Path, limit_s: float) -> None:
     """Fill an entry with a mapped module."""
     with scratch_folder() as work:
         (work / "module.il").write_text(text, encoding="utf-8")
-        options = " ".join(f"-liberty {path}" for path in liberty)
-        run_yosys(
-            _MAP.format(liberty=options, period_ps=period_ps),
-            work,
-            limit_s=limit_s,
-            task=f"{_TASK} of {source_name(name)}",
-            hint=_HINT,
-        )
+        run_yosys(script, work, limit_s=limit_s, task=f"{_TASK} of {source_name(name)}", hint=_HINT)
         packed = gzip.compress((work / "mapped.json").read_bytes(), 3, mtime=0)
     (folder / "mapped.json.gz").write_bytes(packed)
 

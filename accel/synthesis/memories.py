@@ -20,6 +20,7 @@ import numpy as np
 
 from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
 from baco.accel.synthesis.mapping import BankShape
+from baco.accel.synthesis.tables import repeated
 
 __all__ = ["Bank", "bank_cell", "banks"]
 
@@ -201,27 +202,8 @@ def fo4_s(cells: Library) -> float:
     for cell in cells.kinds("gate"):
         inputs = cell.pins_of("input")
         if len(inputs) == 1 and len(cell.pins_of("output")) == 1 and _inverts(cell):
-            return _loaded(cell, 4 * max(cell.pins[inputs[0]].rise_f, cell.pins[inputs[0]].fall_f))
+            return sum(repeated(cell, 4 * max(cell.pins[inputs[0]].rise_f, cell.pins[inputs[0]].fall_f))) / 2
     return 0.0
-
-
-def _loaded(cell: LibraryCell, load: float) -> float:
-    arc = next(arc for arc in cell.arcs if arc.kind == "combinational" and arc.rise and arc.fall)
-    slew = 0.0
-    delays = [0.0]
-    for _ in range(4):
-        delays = [read_table(table, slew, load) for table in (arc.rise, arc.fall) if table]
-        slews = [read_table(table, slew, load) for table in (arc.rise_slew, arc.fall_slew) if table]
-        slew = max(slews, default=slew)
-    return sum(delays) / len(delays)
-
-
-def read_table(table: Table, x: float, y: float) -> float:
-    """One value, linear between and beyond the points."""
-    rows = [np.interp(y, table.second, row) if table.second.size > 1 else row[0] for row in table.values]
-    if table.first.size == 1:
-        return float(rows[0])
-    return float(np.interp(x, table.first, rows))
 
 
 def bank_cell(name: str, bank: Bank) -> LibraryCell:

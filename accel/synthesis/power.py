@@ -21,7 +21,8 @@ from baco.accel.synthesis.liberty import Energy, Library
 from baco.accel.synthesis.mapping import ONE
 from baco.accel.synthesis.memories import Bank
 from baco.accel.synthesis.switching import Switching
-from baco.accel.synthesis.timing import Tables, Timing, input_f, loads, repeater, tree_buffers
+from baco.accel.synthesis.tables import Tables
+from baco.accel.synthesis.timing import Timing, input_f, loads, repeater, tree_buffers
 
 __all__ = ["KINDS", "DynamicEnergy", "ModulePower", "Power", "dynamic_energy", "power"]
 

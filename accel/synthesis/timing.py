@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco.accel.synthesis.flat import Flat, Instances
-from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Table
+from baco.accel.synthesis.liberty import Arc, Library, LibraryCell
+from baco.accel.synthesis.tables import Tables, repeated
 
 __all__ = ["Assumptions", "Path", "Timing", "analyse"]
 
@@ -94,66 +95,6 @@ class Timing:
     assumptions: Assumptions
     load_f: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
     slew_s: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
-
-
-class Tables:
-    """Many tables of any size, read by one call."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
-        self._tables: list[Table] = []
-        self._stacked: tuple[Array, Array, Array, Integers, Integers] | None = None
-
-    def number(self, table: Table) -> int:
-        """Of a table."""
-        found = self._numbers.get(id(table))
-        if found is None:
-            found = self._numbers[id(table)] = len(self._tables)
-            self._tables.append(table)
-            self._stacked = None
-        return found
-
-    def _stack(self) -> tuple[Array, Array, Array, Integers, Integers]:
-        if self._stacked is None:
-            wide = [_widened(table) for table in self._tables]
-            rows, columns = (max(shape) for shape in zip(*(v.shape for _, _, v in wide), strict=True))
-            first = np.full((len(wide), rows), np.inf)
-            second = np.full((len(wide), columns), np.inf)
-            values = np.zeros((len(wide), rows, columns))
-            for place, (one, other, value) in enumerate(wide):
-                first[place, : one.size], second[place, : other.size] = one, other
-                values[place, : one.size, : other.size] = value
-            sizes = np.array([v.shape for _, _, v in wide], np.int64)
-            self._stacked = first, second, values, sizes[:, 0], sizes[:, 1]
-        return self._stacked
-
-    def read(self, which: Integers, x: Array, y: Array) -> Array:
-        """Values of tables `which` at slews `x` and loads `y`, shape (n,): linear between and beyond the points."""
-        first, second, values, rows, columns = self._stack()
-        i, fx = _place(first[which], rows[which], x)
-        j, fy = _place(second[which], columns[which], y)
-        low = values[which, i, j] * (1 - fy) + values[which, i, j + 1] * fy
-        high = values[which, i + 1, j] * (1 - fy) + values[which, i + 1, j + 1] * fy
-        found: Array = low * (1 - fx) + high * fx
-        return found
-
-
-def _widened(table: Table) -> tuple[Array, Array, Array]:
-    """At least two points along each axis."""
-    first, second, values = table.first, table.second, table.values
-    if first.size == 1:
-        first, values = np.array([first[0], first[0] + 1.0]), np.repeat(values, 2, 0)
-    if second.size == 1:
-        second, values = np.array([second[0], second[0] + 1.0]), np.repeat(values, 2, 1)
-    return first, second, values
-
-
-def _place(axes: Array, sizes: Integers, x: Array) -> tuple[Integers, Array]:
-    """The interval that x lies in, and where in it, 0 ... 1 inside; shape (n,)."""
-    index = np.clip((x[:, None] >= axes).sum(1) - 1, 0, sizes - 2)
-    rows = np.arange(index.size)
-    low, high = axes[rows, index], axes[rows, index + 1]
-    return index, (x - low) / (high - low)
 
 
 class _Graph:
@@ -335,7 +276,7 @@ def tree_buffers(sinks: int, most: int) -> list[int]:
 
 def repeater(buffers: Sequence[LibraryCell], pin_f: float, assumed: Assumptions) -> tuple[float, LibraryCell]:
     """The fastest buffer for a full stage of a tree whose pins take `pin_f` each, F, and its delay, s."""
-    delays = [_stage(one, pin_f * assumed.most_sinks, assumed.clock_slew_s) for one in buffers]
+    delays = [max(repeated(one, pin_f * assumed.most_sinks, assumed.clock_slew_s)) for one in buffers]
     fastest = int(np.argmin(delays))
     return delays[fastest], buffers[fastest]
 
@@ -344,27 +285,6 @@ def input_f(buffer: LibraryCell) -> float:
     """Capacitance of a buffer's input, F."""
     (given,) = buffer.pins_of("input")
     return max(buffer.pins[given].rise_f, buffer.pins[given].fall_f)
-
-
-def _stage(buffer: LibraryCell, load: float, slew: float) -> float:
-    """Delay of a buffer that drives a load, s."""
-    tables = Tables()
-    arc = next(arc for arc in buffer.arcs if arc.rise is not None and arc.fall is not None)
-    delays = []
-    for _ in range(3):  # the slew that follows from itself
-        at = np.array([slew]), np.array([load])
-        delays = [
-            float(tables.read(np.array([tables.number(table)]), *at)[0])
-            for table in (arc.rise, arc.fall)
-            if table
-        ]
-        slews = [
-            float(tables.read(np.array([tables.number(table)]), *at)[0])
-            for table in (arc.rise_slew, arc.fall_slew)
-            if table
-        ]
-        slew = max(slews, default=slew)
-    return max(delays)
 
 
 def _launch(

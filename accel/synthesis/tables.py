@@ -1,0 +1,94 @@
+"""Liberty's tables read: many at once, one, and those of a cell that repeats into others like it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco.accel.synthesis.liberty import LibraryCell, Table
+
+__all__ = ["Tables", "repeated"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Tables:
+    """Many tables of any size, read by one call."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._tables: list[Table] = []
+        self._stacked: tuple[Array, Array, Array, Integers, Integers] | None = None
+
+    def number(self, table: Table) -> int:
+        """Of a table."""
+        found = self._numbers.get(id(table))
+        if found is None:
+            found = self._numbers[id(table)] = len(self._tables)
+            self._tables.append(table)
+            self._stacked = None
+        return found
+
+    def _stack(self) -> tuple[Array, Array, Array, Integers, Integers]:
+        if self._stacked is None:
+            wide = [_widened(table) for table in self._tables]
+            rows, columns = (max(shape) for shape in zip(*(v.shape for _, _, v in wide), strict=True))
+            first = np.full((len(wide), rows), np.inf)
+            second = np.full((len(wide), columns), np.inf)
+            values = np.zeros((len(wide), rows, columns))
+            for place, (one, other, value) in enumerate(wide):
+                first[place, : one.size], second[place, : other.size] = one, other
+                values[place, : one.size, : other.size] = value
+            sizes = np.array([v.shape for _, _, v in wide], np.int64)
+            self._stacked = first, second, values, sizes[:, 0], sizes[:, 1]
+        return self._stacked
+
+    def read(self, which: Integers, x: Array, y: Array) -> Array:
+        """Values of tables `which` at slews `x` and loads `y`, shape (n,): linear between and beyond the points."""
+        first, second, values, rows, columns = self._stack()
+        i, fx = _place(first[which], rows[which], x)
+        j, fy = _place(second[which], columns[which], y)
+        low = values[which, i, j] * (1 - fy) + values[which, i, j + 1] * fy
+        high = values[which, i + 1, j] * (1 - fy) + values[which, i + 1, j + 1] * fy
+        found: Array = low * (1 - fx) + high * fx
+        return found
+
+
+def _widened(table: Table) -> tuple[Array, Array, Array]:
+    """At least two points along each axis."""
+    first, second, values = table.first, table.second, table.values
+    if first.size == 1:
+        first, values = np.array([first[0], first[0] + 1.0]), np.repeat(values, 2, 0)
+    if second.size == 1:
+        second, values = np.array([second[0], second[0] + 1.0]), np.repeat(values, 2, 1)
+    return first, second, values
+
+
+def _place(axes: Array, sizes: Integers, x: Array) -> tuple[Integers, Array]:
+    """The interval that x lies in, and where in it, 0 ... 1 inside; shape (n,)."""
+    index = np.clip((x[:, None] >= axes).sum(1) - 1, 0, sizes - 2)
+    rows = np.arange(index.size)
+    low, high = axes[rows, index], axes[rows, index + 1]
+    return index, (x - low) / (high - low)
+
+
+def repeated(cell: LibraryCell, load: float, slew: float = 0.0) -> tuple[float, float]:
+    """Delays of a cell with one input that drives a load, F, in a row of such: at the slew that each makes for the next, s.
+
+    Args:
+        slew: what the search for that begins at, s.
+
+    Returns:
+        Of the rising and the falling edge, s.
+    """
+    arc = next(arc for arc in cell.arcs if arc.kind == "combinational" and arc.rise and arc.fall)
+    tables = Tables()
+    delays = [tables.number(table) for table in (arc.rise, arc.fall) if table]
+    slews = [tables.number(table) for table in (arc.rise_slew, arc.fall_slew) if table]
+    which, loads = np.array(delays + slews), np.full(len(delays + slews), load)
+    found = np.zeros(2)
+    for _ in range(4):
+        values = tables.read(which, np.full(which.size, slew), loads)
+        found, slew = values[:2], float(max(values[2:], default=slew))
+    return float(found[0]), float(found[1])
