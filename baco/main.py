@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import gc
 import importlib
 import io
 import os
@@ -55,12 +56,22 @@ COMMANDS = {
 
 def main() -> None:
     """Entry point of `baco`."""
-    sys.exit(run("baco", sys.argv[1:]))
+    _process("baco")
 
 
 def explore_main() -> None:
     """Entry point of `explore`, which is `baco explore`."""
-    sys.exit(run("explore", sys.argv[1:]))
+    _process("explore")
+
+
+def _process(program: str) -> None:
+    """This process is the command line alone."""
+    from baco.common.processes import collect_seldom
+
+    collect_seldom()
+    code = run(program, sys.argv[1:])
+    gc.freeze()  # all memory is given back at once: nothing need be looked for in it
+    sys.exit(code)
 
 
 def run(program: str, arguments: list[str]) -> int:

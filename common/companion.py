@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Generic, TypeVar
 
-from baco.common.processes import processors, python_children
+from baco.common.processes import collect_seldom, processors, python_children
 
 __all__ = ["Pending", "ask", "companion", "serve"]
 
@@ -234,6 +234,7 @@ def _interrupts_held() -> Iterator[None]:
 def serve() -> None:
     """Do what comes from standard input, until it is closed; answers go to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_seldom()
     source = sys.stdin.buffer
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what work prints is nobody's answer

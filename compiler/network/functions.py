@@ -6,19 +6,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 __all__ = ["BINARY", "UNARY", "binary", "unary"]
 
 Array = np.ndarray
 
 
+def _erf(x: Array) -> Array:
+    from scipy import special  # takes a while to load, and few networks need it
+
+    return np.asarray(special.erf(x))
+
+
 def _sigmoid(x: Array) -> Array:
+    from scipy import special
+
     return np.asarray(special.expit(x))
 
 
 def _gelu(x: Array) -> Array:
-    return np.asarray(0.5 * x * (1 + special.erf(x / np.sqrt(2))))
+    return np.asarray(0.5 * x * (1 + _erf(x / np.sqrt(2))))
 
 
 def _gelu_tanh(x: Array) -> Array:
@@ -59,7 +66,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "cos": np.cos,
     "cosh": np.cosh,
     "elu": _elu,
-    "erf": special.erf,
+    "erf": _erf,
     "exp": np.exp,
     "expm1": np.expm1,
     "floor": np.floor,

@@ -135,12 +135,13 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
         raise b.error(op, "the weights of a convolution must be constants")
     a = semantics_of(op).attributes
-    kernel = b.parameters(weight).astype(np.float64)
-    if kernel.ndim == 3:
-        kernel = kernel[:, :, None, :]
+    dimensions = len(weight.shape)
     padding = [before for before, _ in a["padding"]]
     x = _unpadded(b, x, padding)
-    e = follow(b, op, 1, pools=kernel.ndim == 4 and len(op.output.shape) == 4)
+    e = follow(b, op, 1, pools=dimensions == 4 and len(op.output.shape) == 4)
+    kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
+    if dimensions == 3:
+        kernel = kernel[:, :, None, :]
     shift = np.zeros(kernel.shape[0])
     if isinstance(bias, Parameter):
         shift = shift + b.parameters(bias).reshape(-1)
@@ -187,10 +188,10 @@ def convolve(
         op: for messages.
         e: factor, shift, ReLU and pooling.
         source: image [N, H, W, C].
-        weight: real [S, R, C / groups, K]; bias: real [K], before the epilogue's factor and shift.
+        weight: real [S, R, C / groups, K], with the epilogue's factor.
+        bias: real [K], before the epilogue's factor and shift.
         output: image [N, Q, P, K], pooled.
     """
-    weight = weight * e.factor
     bias = bias * e.factor + e.shift
     bias = np.broadcast_to(bias, weight.shape[-1:])
     integers, shift, scale = quantise_weights(
@@ -224,7 +225,7 @@ def batchnorm(b: IntegerBuilder, op: Operator) -> None:
     raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     size = (source.shape[1], source.shape[2])
     window = ConvolutionGeometry((1, 1), (0, 0), (1, 1), size, factor.size)
-    weight = factor.reshape(1, 1, 1, -1)
+    weight = factor.reshape(1, 1, 1, -1) * e.factor
     convolve(b, op.name, op, e, source, weight, shift, window, stored_image(raw))
     clip(b, e, raw, final)
 

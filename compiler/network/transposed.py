@@ -113,7 +113,7 @@ def _emit_phase(
         # Only the bias: a window of one zero.
         weight = np.zeros((1, 1, *weight.shape[2:]))
         rows, columns = (_Phase(p.residue, p.count, [0], [0]) for p in phases)
-    part = weight[np.ix_(rows.taps, columns.taps)]
+    part = weight[np.ix_(rows.taps, columns.taps)] * e.factor
     read = source
     starts = [0, max(0, rows.offsets[0]), max(0, columns.offsets[0]), 0]
     extents = [source.shape[0], source.shape[1] - starts[1], source.shape[2] - starts[2], source.shape[3]]

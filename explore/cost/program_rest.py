@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.graph import QuantisedNetwork, Rotation, SumOfRows
+from baco.compiler.network.groups import Group
 from baco.compiler.network.lowered import LoweredNetwork, step_kind
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.prediction import predict_step
 from baco.compiler.network.quantise import sketch
+from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
 from baco.exploration.cost.host import host_costs
@@ -25,7 +27,18 @@ from baco.exploration.space import DesignSpace
 from baco.exploration.space.reference_machine import reference_machine
 from baco.workloads.network import Network, Workload
 
-__all__ = ["ProgramsBeside", "rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
+__all__ = [
+    "GroupsByNames",
+    "ProgramsBeside",
+    "lowered_with_groups",
+    "rest_by_settings",
+    "rest_costs",
+    "rest_in_space",
+    "rest_of_programs",
+]
+
+#: Groups of operators by the names of these.
+GroupsByNames = Mapping[tuple[str, ...], Group]
 
 
 def rest_in_space(
@@ -94,7 +107,7 @@ class ProgramsBeside:
         self._networks, self._keep = {one.name: one for one in networks}, keep
         self.reasons: dict[str, str] = {}
         self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
-        self._lowered: dict[tuple[str, int, Accelerator], LoweredNetwork] = {}
+        self._lowered: dict[tuple[str, int, Accelerator], tuple[LoweredNetwork, GroupsByNames]] = {}
         self._predicted: dict[tuple[str, Accelerator], tuple[OperatorCost, ...]] = {}
 
     def costs(self, name: str, machine: Accelerator) -> tuple[OperatorCost, ...]:
@@ -106,7 +119,7 @@ class ProgramsBeside:
                 self._predicted[asked] = tuple(host_costs(self._networks[name], machine))
             else:
                 self._predicted[asked] = _merged(
-                    (times, predicted_costs(self._lowering(name, n, one, machine), machine))
+                    (times, predicted_costs(self._lowering(name, n, one, machine)[0], machine))
                     for n, (times, one) in enumerate(parts)
                 )
         return self._predicted[asked]
@@ -120,14 +133,21 @@ class ProgramsBeside:
                 self._parts[name], self.reasons[name] = [], error.message
         return self._parts[name]
 
+    def groups(self, name: str, machine: Accelerator) -> list[tuple[float, QuantisedNetwork, GroupsByNames]]:
+        """`parts` of a network, each with the groups in it that an accelerator could run as one unit."""
+        return [
+            (times, one, self._lowering(name, n, one, machine)[1])
+            for n, (times, one) in enumerate(self.parts(name))
+        ]
+
     def _lowering(
         self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
-    ) -> LoweredNetwork:
+    ) -> tuple[LoweredNetwork, GroupsByNames]:
         if not self._keep:
-            return lower_network(network, machine, no_schedule)
+            return lowered_with_groups(network, machine)
         coded = machine.as_coded  # what is kept is a matter of nothing else
         if (name, part, coded) not in self._lowered:
-            self._lowered[name, part, coded] = lower_network(network, coded, no_schedule)
+            self._lowered[name, part, coded] = lowered_with_groups(network, coded)
         return self._lowered[name, part, coded]
 
 
@@ -240,6 +260,18 @@ def predicted_costs(lowered: LoweredNetwork, accelerator: Accelerator) -> list[O
             kind = "rotation" if isinstance(beside[step.operator], Rotation) else "sum of rows"
         found.append(OperatorCost(step.operator, kind, step.accelerator, 1.0, cost))
     return found
+
+
+def lowered_with_groups(
+    network: QuantisedNetwork, accelerator: Accelerator
+) -> tuple[LoweredNetwork, GroupsByNames]:
+    """A network without schedules for its layers, its operators one by one; and the groups that these could run as."""
+    known: dict[tuple[str, ...], Group] = {}
+
+    def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
+        known[names] = group
+
+    return lower_network(network, accelerator, no_schedule, note), known
 
 
 def no_schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:

@@ -33,6 +33,10 @@ class BesideLayers:
         space: that was searched.
         rest: what the study knows of it.
         best: the accelerator that others are compared with.
+
+    Attributes:
+        leading: of every group, the schedules that lead on accelerators of the best one's sizes; None until they were decided on for
+            one of these.
     """
 
     def __init__(
@@ -40,7 +44,7 @@ class BesideLayers:
     ) -> None:
         self._workload, self._space, self._rest, self._best = workload, space, rest, best
         self._possible: dict[object, dict[str, PossibleGroups]] = {}
-        self._leading: dict[Group, set[GroupSchedule]] | None = None
+        self.leading: dict[Group, set[GroupSchedule]] | None = None
 
     def of(self, accelerator: Accelerator) -> RestOfPrograms:
         """The rest of programs on an accelerator, without groups where these are decided anew (`with_groups`).
@@ -81,14 +85,15 @@ class BesideLayers:
                 fusion = fused.at(network.name, _sizes(there))
                 if fusion is not None:
                     names = {one.operator for one in fusion.groups}
-                    parts = self._programs.parts(network.name)
-                    among = self._leading if same else None
+                    parts = self._programs.groups(network.name, machine)
+                    among = self.leading if same else None
                     found[network.name] = possible_groups(
                         network, parts, names, archive.tasks, machine, among
                     )
+            if same and self.leading is None:
+                self.leading = leading_schedules(found.values(), machine)
+                return with_possible_groups(rest, found, archive, metric)
             self._possible[key] = found
-            if same and self._leading is None:
-                self._leading = leading_schedules(found.values(), machine)
         return with_possible_groups(rest, self._possible[key], archive, metric)
 
     def _known(self, accelerator: Accelerator) -> RestOfPrograms | None:

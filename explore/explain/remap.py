@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from baco.common.errors import InfeasibleError
 from baco.common.portable import Bools, Ints
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
+from baco.compiler.network.groups import Group, GroupSchedule
 from baco.exploration.candidate import Candidate, Cost, CostModelName, network_costs
 from baco.exploration.cost.evaluation import KEPT
 from baco.exploration.cost.genome import FLOW, FLOWS, WIDTH, Genomes, from_mapping, macro_side
@@ -44,7 +45,7 @@ from baco.workloads.network import Task, Workload
 if TYPE_CHECKING:
     from baco.exploration.search.tiling_finish import TilingFinish
 
-__all__ = ["Known", "Remapped", "Remapper"]
+__all__ = ["Known", "Reference", "Remapped", "Remapper"]
 
 #: Mappings of tasks: places of these, and rows.
 Pool = tuple[Ints, Genomes]
@@ -107,6 +108,19 @@ class Remapped:
     broken: dict[str, tuple[float, float]]
 
 
+class Reference(NamedTuple):
+    """What mapping anew on the best accelerator leaves for others of its sizes.
+
+    Attributes:
+        pool: mappings that are worth a look there: those that no other of the task is better than in energy, cycles and words of main
+            memory at once.
+        leading: of every group of operators the schedules that lead; None where groups were not decided on anew.
+    """
+
+    pool: Pool
+    leading: dict[Group, set[GroupSchedule]] | None
+
+
 class Remapper:
     """Maps the tasks of a study anew on accelerators, one by one; what depends on the study alone is found once.
 
@@ -123,22 +137,29 @@ class Remapper:
             best = known.designs[0].accelerator
             self._beside = BesideLayers(known.workload, known.space, known.rest, best)
 
-    def remap(self, accelerator: Accelerator) -> tuple[Remapped, Pool]:
-        """The best that is found on an accelerator, and mappings that are worth a look on others of its sizes: those that no other of
-        the task is better than in energy, cycles and words of main memory at once. Raises BacoError with the reason where nothing
-        can be said.
-        """
+    def remap(self, accelerator: Accelerator) -> Remapped:
+        """The best that is found on an accelerator. Raises BacoError with the reason where nothing can be said."""
+        return self._remap(accelerator)[0]
+
+    def reference(self) -> tuple[Remapped, Reference]:
+        """The same on the accelerator of the first design, and what it leaves for others of its sizes."""
+        found, pool = self._remap(self.known.designs[0].accelerator)
+        return found, Reference(pool, None if self._beside is None else self._beside.leading)
+
+    def _remap(self, accelerator: Accelerator) -> tuple[Remapped, Pool]:
         if self.known.blocks:
             return self._blocks(accelerator), (np.zeros(0, np.int64), np.zeros((0, WIDTH), np.int64))
         archive = self._archive(accelerator, self._searched)
         self._polish(archive)
         return self._chosen(archive), _pool(archive)
 
-    def from_pool(self, accelerator: Accelerator, pool: Pool) -> Remapped:
-        """As `remap`, of mappings of a pool alone; of a kernel, of all its block sizes."""
+    def near(self, accelerator: Accelerator, reference: Reference) -> Remapped:
+        """As `remap`, of what the reference leaves alone; of a kernel, of all its block sizes."""
         if self.known.blocks:
             return self._blocks(accelerator)
-        return self._chosen(self._archive(accelerator, pool))
+        if self._beside is not None:
+            self._beside.leading = reference.leading
+        return self._chosen(self._archive(accelerator, reference.pool))
 
     # -- mappings ----------------------------------------------------------------------------------------
 
@@ -277,7 +298,7 @@ def _leading(archive: Archive, elite: Elite) -> list[int]:
 
 
 def _pool(archive: Archive) -> Pool:
-    """See `Remapper.remap`."""
+    """See `Reference`."""
     point = archive.point(_sizes(archive.base))
     tasks, rows = [], []
     for task, genomes in enumerate(archive.genomes):

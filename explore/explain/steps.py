@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
 from baco.exploration.candidate import Cost
 from baco.exploration.explain.hardware_steps import SIZES, HardwareStep, hardware_steps
-from baco.exploration.explain.remap import Known, Remapped, Remapper
+from baco.exploration.explain.remap import Known, Reference, Remapped, Remapper
 from baco.exploration.objective import metric
 
-__all__ = ["Neighbour", "Neighbours", "cost_ratio", "neighbours", "size_neighbours"]
+__all__ = ["Aside", "Neighbour", "NeighbourSearch", "Neighbours", "Tried", "cost_ratio", "tried"]
 
 #: Ratios of two costs, by name.
 Ratios = Mapping[str, float]
@@ -77,64 +76,77 @@ class Neighbours:
 
 #: What was found of a step: an accelerator with mappings, or why there is none.
 Tried = tuple[Remapped | None, str]
+#: Has `tried` of a step worked out elsewhere, and gives what it found there, or what the function gives that it is handed.
+Aside = Callable[[HardwareStep, Reference | None], Callable[[Callable[[], Tried]], Tried]]
 
 
-def size_neighbours(known: Known, remapper: Remapper | None = None) -> list[Tried]:
-    """What is found of the steps in the sizes of the first of the known designs, in their order: most of the work of `neighbours`,
-    which may be done beside the rest of it. Raises BacoError where nothing can be said.
+class NeighbourSearch:
+    """Looks for the neighbours of the first of some known designs.
 
-    Args:
-        remapper: for `known`, where there is one.
-    """
-    mapper = remapper or Remapper(known)
-    return [_tried(one, lambda machine: mapper.remap(machine)[0]) for one in _steps(known) if _sized(one)]
-
-
-def neighbours(
-    known: Known,
-    predicted: Cost,
-    sizes: Callable[[Callable[[], list[Tried]]], list[Tried]] = lambda here: here(),
-) -> Neighbours:
-    """Neighbours of the first of the known designs.
+    Steps in sizes take most of the time. They are begun at once, where somebody else can, since all others build on what is found of
+    the design itself.
 
     Args:
-        predicted: what the search predicted of it.
-        sizes: gives `size_neighbours`, which are worked out elsewhere, or by the function that it is given.
-
-    Raises BacoError where not even the design itself can be mapped anew.
+        known: what a study knows.
+        aside: who works out steps beside this process, those first that were handed over last; None for nobody.
     """
-    names = [*known.objective.metrics, *(one for one in _TRADED if one not in known.objective.metrics)]
-    remapper = Remapper(known)
-    reference, pool = remapper.remap(known.designs[0].accelerator)
-    steps = _steps(known)
-    others = iter(
-        [_tried(one, lambda machine: remapper.from_pool(machine, pool)) for one in steps if not _sized(one)]
-    )
-    sized = iter(sizes(partial(size_neighbours, known, remapper)))
-    found = []
-    for step in steps:
-        there, reason = next(sized if _sized(step) else others)
-        ratios = {} if there is None else _ratios(names, there, reference)
-        found.append(Neighbour(step, there, ratios, reason))
-    own = {name: cost_ratio(name, reference.cost, predicted) for name in names}
-    return Neighbours(reference, own, found)
+
+    def __init__(self, known: Known, aside: Aside | None = None) -> None:
+        self._known, self._aside = known, aside
+        self._steps = hardware_steps(known.designs[0].accelerator, known.space, known.cost_model)
+        self._found = {n: self._begun(one, None) for n, one in enumerate(self._steps) if _sized(one)}
+
+    def neighbours(self, predicted: Cost) -> Neighbours:
+        """All of them.
+
+        Args:
+            predicted: what the search predicted of the design.
+
+        Raises BacoError where not even the design itself can be mapped anew.
+        """
+        metrics = self._known.objective.metrics
+        names = [*metrics, *(one for one in _TRADED if one not in metrics)]
+        remapper = Remapper(self._known)
+        itself, reference = remapper.reference()
+        others = [n for n in range(len(self._steps)) if n not in self._found]
+        self._found |= {n: self._begun(self._steps[n], reference) for n in others}
+        tries: dict[int, Tried] = {}
+        for n in [*others, *(n for n in self._found if n not in others)]:
+            step, base = self._steps[n], None if _sized(self._steps[n]) else reference
+            tries[n] = self._found[n](partial(tried, remapper, step, base))
+        found = []
+        for n, step in enumerate(self._steps):
+            there, reason = tries[n]
+            ratios = {} if there is None else _ratios(names, there, itself)
+            found.append(Neighbour(step, there, ratios, reason))
+        return Neighbours(itself, {name: cost_ratio(name, itself.cost, predicted) for name in names}, found)
+
+    def _begun(
+        self, step: HardwareStep, reference: Reference | None
+    ) -> Callable[[Callable[[], Tried]], Tried]:
+        if self._aside is None or step.accelerator is None:
+            return lambda here: here()
+        return self._aside(step, reference)
 
 
-def _steps(known: Known) -> list[HardwareStep]:
-    return hardware_steps(known.designs[0].accelerator, known.space, known.cost_model)
+def tried(remapper: Remapper, step: HardwareStep, reference: Reference | None) -> Tried:
+    """What is found of a step.
+
+    Args:
+        reference: of the design itself; None for steps in its sizes.
+    """
+    if step.accelerator is None:
+        return None, step.reason
+    try:
+        if reference is None:
+            return remapper.remap(step.accelerator), step.reason
+        return remapper.near(step.accelerator, reference), step.reason
+    except BacoError as error:
+        return None, error.message
 
 
 def _sized(step: HardwareStep) -> bool:
     return step.parameter in SIZES
-
-
-def _tried(step: HardwareStep, remap: Callable[[Accelerator], Remapped]) -> Tried:
-    if step.accelerator is None:
-        return None, step.reason
-    try:
-        return remap(step.accelerator), step.reason
-    except BacoError as error:
-        return None, error.message
 
 
 def _ratios(names: Sequence[str], one: Remapped, other: Remapped) -> Ratios:

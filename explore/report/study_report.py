@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +24,9 @@ from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.cost.proof import BOUND
 from baco.exploration.cost.schedules import schedule_costs, standing_mappings
-from baco.exploration.explain.remap import Known
-from baco.exploration.explain.steps import Tried, neighbours, size_neighbours
+from baco.exploration.explain.hardware_steps import HardwareStep
+from baco.exploration.explain.remap import Known, Reference, Remapper
+from baco.exploration.explain.steps import NeighbourSearch, Tried, tried
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.merge import Merged, merge
 from baco.exploration.measure.planning import baseline_schedules
@@ -48,6 +51,7 @@ ENDED = {
     "converged": "was complete",
     "interrupted": "was interrupted",
 }
+_reports = itertools.count()
 
 
 def write_study_report(
@@ -70,8 +74,14 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
 
     Raises as `write_study_report` does.
     """
-    sizes = ask(_size_neighbours, path)
+    number = next(_reports)
+    ask(_remapper, path, number)
     found = _read(path, stopped, notes)
+
+    def aside(step: HardwareStep, reference: Reference | None) -> Callable[[Callable[[], Tried]], Tried]:
+        return ask(_neighbour, path, number, step, reference).get
+
+    search = NeighbourSearch(found.known, aside)
     known, merged, nearest = found.known, found.merged, found.nearest
     layers, space, rest, objective = known.layers, known.space, known.rest, known.objective
     candidates, best, cost_model = merged.candidates, known.designs[0], known.cost_model
@@ -108,7 +118,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         else (),
         baseline=_baseline(space, best.tasks, layers, model, merged.others, known.workload),
         details=dict(zip(detailed, details, strict=True)),
-        find_neighbours=partial(neighbours, known, _predicted(best, own), sizes.get),
+        find_neighbours=partial(search.neighbours, _predicted(best, own)),
     )
 
 
@@ -151,9 +161,15 @@ def _read(path: Path, stopped: str | None = None, notes: tuple[str, ...] = ()) -
     return _Found(known, merged, nearest, summaries, record, provenance)
 
 
-def _size_neighbours(path: Path) -> list[Tried]:
-    """Of the best design of a study."""
-    return size_neighbours(_read(path).known)
+@functools.lru_cache(maxsize=1)
+def _remapper(path: Path, report: int) -> Remapper:
+    """For the best design of a study, as it is when a report is made: read once for each."""
+    return Remapper(_read(path).known)
+
+
+def _neighbour(path: Path, report: int, step: HardwareStep, reference: Reference | None) -> Tried:
+    """See `tried`."""
+    return tried(_remapper(path, report), step, reference)
 
 
 def _predicted(best: Candidate, costs: DesignCosts) -> Cost:

@@ -25,13 +25,11 @@ from baco.compiler.network.groups import (
     groups_of,
     product_calls,
 )
-from baco.compiler.network.lowering import lower_network
-from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.model import CostModel
-from baco.exploration.cost.program_rest import ProgramsBeside, no_schedule
+from baco.exploration.cost.program_rest import GroupsByNames, ProgramsBeside, lowered_with_groups
 from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
@@ -130,7 +128,7 @@ class Grouping:
 
 def possible_groups(
     network: Network,
-    parts: Sequence[tuple[float, QuantisedNetwork]],
+    parts: Sequence[tuple[float, QuantisedNetwork, GroupsByNames]],
     names: Collection[str],
     tasks: Sequence[Task],
     machine: Accelerator,
@@ -139,13 +137,13 @@ def possible_groups(
     """What groups of a network, of these names alone, cost on an accelerator.
 
     Args:
-        parts: what `sketches` says of the network.
+        parts: of the network there, see `ProgramsBeside.groups`.
         names: as `Fusion.groups` has them.
         among: schedules to look at, of groups that are there; of others all are.
     """
     return [
-        (times, _possible(part, network.name, tasks, machine, only=names, among=among or {}))
-        for times, part in parts
+        (times, _possible(part, known, network.name, tasks, machine, only=names, among=among or {}))
+        for times, part, known in parts
     ]
 
 
@@ -241,7 +239,10 @@ def _found(
         for side in sides:
             for units in space.units:
                 machine = largest_of_side(space, points.dim == side, units)
-                rows = [(times, _possible(part, name, tasks, machine, one_more)) for times, part in parts]
+                rows = []
+                for times, part in parts:
+                    _, known = lowered_with_groups(part, machine)
+                    rows.append((times, _possible(part, known, name, tasks, machine, one_more)))
                 if any(row for _, ones in rows for row in ones):
                     found[name, side, units] = rows
     return found
@@ -258,6 +259,7 @@ def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool)
 
 def _possible(
     part: QuantisedNetwork,
+    known: GroupsByNames,
     network: str,
     tasks: Sequence[Task],
     machine: Accelerator,
@@ -265,17 +267,13 @@ def _possible(
     only: Collection[str] | None = None,
     among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> list[list[PossibleGroup]]:
-    """Groups of an integer network of a network, row by row, that fit an accelerator; of some names only (None: of all), and some schedules of
-    those in `among`.
+    """Groups of an integer network of a network, row by row, that fit an accelerator; of some names only (None: of all), and some
+    schedules of those in `among`.
 
-    `one_more` is called for each that might.
+    Args:
+        known: those that the accelerator could run.
+        one_more: called for each that might fit.
     """
-    known: dict[tuple[str, ...], Group] = {}
-
-    def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
-        known[names] = group
-
-    lower_network(part, machine, no_schedule, note)
     places = {name: n for n, task in enumerate(tasks) if task.network == network for name in task.operators}
     options: dict[Group, list[tuple[GroupSchedule, int, int, StepCost]]] = {}
     rows = []

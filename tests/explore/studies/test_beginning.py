@@ -243,4 +243,4 @@ def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert why is not None
         found.append((content(outcome.path), why.lines, why.steps_html))
     assert found[0] == found[1]
-    assert taken == {"_found", "_compiled", "_size_neighbours"}
+    assert taken == {"_found", "_compiled", "_neighbour"}
