@@ -151,11 +151,11 @@ class LayerWork:
 
 
 def _reach(p: Problem) -> tuple[float, float, float]:
-    """See `LayerWork.reach`: w x h results take (a w + b)(a' h + b'), which is least for a square."""
+    """See `LayerWork.reach`: w x h results take (a w + b)(a' h + b'), which is least for a square; of several images, more."""
     across, down = p.stride_w, p.stride_h
     more_across = (p.R - 1) * p.dilation_w + 1 - across
     more_down = (p.S - 1) * p.dilation_h + 1 - down
-    if p.N > 1 or more_across < 0 or more_down < 0:
+    if more_across < 0 or more_down < 0:
         return 1.0, 0.0, 0.0
     area = across * down
     return float(area), 2 * math.sqrt(area * more_across * more_down), float(more_across * more_down)

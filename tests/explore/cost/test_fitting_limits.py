@@ -16,6 +16,7 @@ from baco.compiler.layers.layer import Layer
 from baco.exploration.cost import fitting_limits
 from baco.exploration.cost.fitting_limits import Fitting, Prices, least_edp
 from baco.exploration.cost.genome import COLUMNS, MACRO_ORDERS, ONCE, ORDER, ORDERS, ROWS, plain_copies
+from baco.exploration.cost.layer_work import LayerWork
 from baco.exploration.cost.limits import LeastCosts, limits_of
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.objective import METRICS, Objective
@@ -141,6 +142,33 @@ def test_no_search_of_a_random_layer_goes_below() -> None:
 @pytest.mark.slow
 def test_no_search_of_a_thousand_goes_below() -> None:
     assert len(search_layers(range(1000), 3)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("window", "stride", "dilation"), itertools.product((1, 2, 3, 5), (1, 2, 3), (1, 2, 3))
+)
+def test_tiles_read_no_fewer_pixels_than_claimed(window: int, stride: int, dilation: int) -> None:
+    """Pixels of the image inside of the least box that has the windows of w x h results, counted: never fewer, and of squares of
+    square windows just as many."""
+
+    def extent(results: int, positions: int, step: int) -> int:
+        read = {x * step + y * dilation for x in range(results) for y in range(positions)}
+        return max(read) - min(read) + 1
+
+    for other, turned, images in itertools.product((1, window, window + 1), (stride, stride + 1), (1, 2)):
+        p = Problem(
+            R=window, S=other, P=9, Q=9, C=1, K=1, N=images,
+            stride_w=stride, stride_h=turned, dilation_w=dilation, dilation_h=dilation,
+        )  # fmt: skip
+        linear, root, constant = LayerWork.of(Layer(p), 4, GEMMINI.base).reach
+        near = []
+        for w, h, n in itertools.product(range(1, 10), range(1, 10), range(1, images + 1)):
+            results, box = w * h * n, n * extent(w, window, stride) * extent(h, other, turned)
+            claimed = linear * results + root * math.sqrt(results) + constant
+            assert claimed <= box * (1 + 1e-12), (p, w, h, n)
+            near.append(claimed / box if w == h else 0.0)
+        if images == 1 and other == window and turned == stride and (window - 1) * dilation + 1 >= stride:
+            assert min(one for one in near if one) == pytest.approx(1)
 
 
 def limits_and_designs() -> tuple[LeastCosts, list[Layer], list[float]]:
