@@ -12,6 +12,7 @@ from baco.common.shown import shown_html
 from baco.common.units import si
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration._json import Amount, Count
+from baco.exploration.space.constraints import Constraints
 from baco.exploration.space.points import named_units
 from baco.workloads.network import Task
 
@@ -200,3 +201,27 @@ def network_costs(
         cycles, energy = (math.fsum(column) for column in zip(*own, strict=True))
         found[name] = Cost(cycles, energy, accelerator.area_mm2)
     return found
+
+
+def broken_bounds(
+    constraints: Constraints,
+    cost: Cost,
+    tasks: Sequence[Task],
+    runs: Iterable[tuple[float, float]],
+    accelerator: Accelerator,
+    rest: Beside | None,
+) -> dict[str, tuple[float, float]]:
+    """Of every constraint that a design breaks, (value reached, bound), by path.
+
+    Args:
+        cost: of the whole workload.
+        runs, rest: as of `network_costs`; asked for where single networks are bounded.
+    """
+    networks = network_costs(tasks, runs, accelerator, rest) if constraints.networks else None
+    values = constraints.values(
+        cost,
+        sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
+        clock_mhz=accelerator.clock_mhz,
+        networks=networks,
+    )
+    return {path: (value, bound) for path, (value, bound) in values.items() if value > bound}

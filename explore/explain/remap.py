@@ -22,7 +22,7 @@ from baco.common.portable import Bools, Ints
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.network.groups import Group, GroupSchedule
-from baco.exploration.candidate import Candidate, Cost, CostModelName, network_costs
+from baco.exploration.candidate import Candidate, Cost, CostModelName, broken_bounds
 from baco.exploration.cost.evaluation import KEPT
 from baco.exploration.cost.genome import FLOW, FLOWS, WIDTH, Genomes, from_mapping, macro_side
 from baco.exploration.cost.model import CostModel, make_cost_model
@@ -272,17 +272,9 @@ class Remapper:
     def _made(self, design: Candidate, model: CostModel) -> Remapped:
         """With the constraints of the whole space that the design breaks."""
         accelerator, constraints = design.accelerator, self.known.space.constraints
-        runs: list[tuple[float, float]] = []
-        if constraints.networks:
-            layers = model.layer_costs(design.mappings, accelerator)
-            runs = [(one.latency_cycles, one.energy_pj) for one in layers]
-        values = constraints.values(
-            design.cost,
-            sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
-            clock_mhz=accelerator.clock_mhz,
-            networks=network_costs(design.tasks, runs, accelerator, model.rest) if runs else None,
-        )
-        broken = {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
+        layers = model.layer_costs(design.mappings, accelerator) if constraints.networks else ()
+        runs = [(one.latency_cycles, one.energy_pj) for one in layers]
+        broken = broken_bounds(constraints, design.cost, design.tasks, runs, accelerator, model.rest)
         return Remapped(accelerator, design.mappings, design.cost, model.rest, broken)
 
 

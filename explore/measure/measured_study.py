@@ -13,7 +13,7 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.errors import InfeasibleError, InputError, Location
-from baco.exploration.candidate import Cost, network_costs
+from baco.exploration.candidate import Cost, broken_bounds, network_costs
 from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
@@ -211,18 +211,13 @@ def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | N
     def allowed(accelerator: Accelerator, expected: Sequence[Expected]) -> bool:
         if not space.constraints.any_on_mappings:
             return True
-        runs = ((one.cycles, one.energy_pj) for one in expected)
+        runs = [(one.cycles, one.energy_pj) for one in expected]
         networks = network_costs(tasks, runs, accelerator, rest)
         whole = Cost(
             math.fsum(weights[name] * one.latency_cycles for name, one in networks.items()),
             math.fsum(weights[name] * one.energy_pj for name, one in networks.items()),
             accelerator.area_mm2,
         )
-        return not space.constraints.violations(
-            whole,
-            sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
-            clock_mhz=accelerator.clock_mhz,
-            networks=networks,
-        )
+        return not broken_bounds(space.constraints, whole, tasks, runs, accelerator, rest)
 
     return allowed

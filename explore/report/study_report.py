@@ -15,7 +15,7 @@ from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
 from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries, operator_entries
-from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, network_costs
+from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, broken_bounds
 from baco.exploration.cost.bound import capacity_bound
 from baco.exploration.cost.detail import layer_details, schedule_details
 from baco.exploration.cost.fitting_limits import Fitting, least_edp
@@ -113,7 +113,17 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         bounds=_bounds(best, space, layers, found.summaries, cost_model, rest),
         validated=merged.validated,
         others=merged.others,
-        violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, layer_costs, strict=True)]
+        violations=[
+            broken_bounds(
+                space.constraints,
+                one.cost,
+                one.tasks,
+                ((run.latency_cycles, run.energy_pj) for run in layer),
+                one.accelerator,
+                rest,
+            )
+            for one, layer in zip(nearest, layer_costs, strict=True)
+        ]
         if nearest
         else (),
         baseline=_baseline(space, best.tasks, layers, model, merged.others, known.workload),
@@ -197,21 +207,6 @@ def _search_record(
         cost_model=study.cost_model,
         whole=study.rest is not None,
     )
-
-
-def _broken(
-    candidate: Candidate, layers: Sequence[LayerCost], space: DesignSpace, rest: RestOfPrograms | None
-) -> dict[str, tuple[float, float]]:
-    """Of every constraint that a design breaks, (value reached, bound), by path."""
-    accelerator = candidate.accelerator
-    runs = ((one.latency_cycles, one.energy_pj) for one in layers)
-    values = space.constraints.values(
-        candidate.cost,
-        sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
-        clock_mhz=accelerator.clock_mhz,
-        networks=network_costs(candidate.tasks, runs, accelerator, rest),
-    )
-    return {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
 
 
 def _detailed(candidates: Sequence[Candidate], best: int, objective: Objective) -> list[int]:

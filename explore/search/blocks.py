@@ -19,7 +19,7 @@ from baco.compiler.choice.choose import choose
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.styles.realise import flat_layer, mapping_of
-from baco.exploration.candidate import Candidate, Cost, network_costs
+from baco.exploration.candidate import Candidate, Cost, broken_bounds
 from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 
 __all__ = ["BlockSearch"]
@@ -161,20 +161,9 @@ class BlockSearch:
             for count, one in zip(counts, parts, strict=True):
                 if count:
                     cycles, pj = cycles + count * one.latency_cycles, pj + count * one.energy_pj
-            cost = Cost(
-                cycles,
-                pj,
-                machine.area_mm2,
-                clock_mhz=space.clock_mhz,
-            )
-            sram = machine.scratchpad_kib + machine.accumulator_kib
+            cost = Cost(cycles, pj, machine.area_mm2, clock_mhz=space.clock_mhz)
             runs = [(one.latency_cycles, one.energy_pj) for one in parts]
-            if not np.isfinite(cycles) or space.constraints.violations(
-                cost,
-                sram_kib=sram,
-                clock_mhz=machine.clock_mhz,
-                networks=network_costs(tasks, runs, machine, rest),
-            ):
+            if not np.isfinite(cycles) or broken_bounds(space.constraints, cost, tasks, runs, machine, rest):
                 continue
             scores[index] = objective.scalar(cost)
             samples = len(self.seen) + index + 1

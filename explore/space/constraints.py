@@ -115,13 +115,6 @@ class Constraints(BaseModel):
                 reached[f"networks.{network}.{name}"] = getattr(one, name)
         return {path: (reached[path], bound) for path, bound in self.bounds.items() if path in reached}
 
-    def violations(
-        self, cost: Costs, *, sram_kib: float, clock_mhz: float, networks: Mapping[str, Costs] | None = None
-    ) -> dict[str, float]:
-        """Relative excess (value / bound − 1) of every bound that a design breaks; empty when it is feasible."""
-        values = self.values(cost, sram_kib=sram_kib, clock_mhz=clock_mhz, networks=networks)
-        return {name: value / bound - 1 for name, (value, bound) in values.items() if value > bound}
-
     def check_networks(self, names: Iterable[str], location: Location | None = None) -> None:
         """Raise InputError when a bound is set for a network that is not explored."""
         known = list(names)

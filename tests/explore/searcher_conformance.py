@@ -190,10 +190,8 @@ def check_candidate(candidate: Candidate, setup: SearchSetup, recompute: Recompu
         assert abs(stated - true) <= 1e-9 * true, f"{name} is {true}, not {stated}"
     assert candidate.cost.source == "predicted"
     assert np.isfinite(candidate.objective)
-    violations = space.constraints.violations(
-        cost, sram_kib=sizes[1] + sizes[2], clock_mhz=accelerator.clock_mhz
-    )
-    assert not violations
+    values = space.constraints.values(cost, sram_kib=sizes[1] + sizes[2], clock_mhz=accelerator.clock_mhz)
+    assert all(value <= bound for value, bound in values.values())
 
 
 def check_fits(space: DesignSpace, candidate: Candidate, need: Requirement) -> None:

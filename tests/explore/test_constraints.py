@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError, Location
-from baco.exploration.candidate import Cost
+from baco.exploration.candidate import Cost, broken_bounds
 from baco.exploration.space.constraints import Constraints, NetworkConstraints, power_mw
+from baco.workloads.network import Task
+from baco.workloads.problem import Problem
 
 COST = Cost(latency_cycles=2e6, energy_pj=4e9, area_mm2=1.5)  # 4 mJ in 2 ms at 1 GHz
 
@@ -20,7 +23,7 @@ def test_power() -> None:
     assert power_mw(Cost(0, 0, 1), 500.0) == 0
 
 
-def test_values_and_violations() -> None:
+def test_values() -> None:
     c = Constraints(
         area_mm2=1.0,
         sram_kib=400,
@@ -39,11 +42,44 @@ def test_values_and_violations() -> None:
         "energy_uj": (4000, 1000),
         "networks.a.latency_cycles": (1.5e6, 1e6),
     }
-    found = c.violations(COST, sram_kib=320, clock_mhz=1000, networks={"a": one})
-    assert found == pytest.approx(
-        {"area_mm2": 0.5, "power_mw": 0.25, "energy_uj": 3.0, "networks.a.latency_cycles": 0.5}
+    assert Constraints().values(COST, sram_kib=1e9, clock_mhz=1) == {}
+
+
+def test_a_design_breaks_what_it_exceeds() -> None:
+    machine = load_accelerator("gemmini-default").replace(clock_mhz=500)
+    problem = Problem(P=4)
+    tasks = [
+        Task("a", problem, 6.0, weight=2.0),
+        Task("b", problem, 5.0),
+        Task("a", problem, 2.0, weight=2.0),
+    ]
+    runs = [(10.0, 1e6), (7.0, 2e6), (1.0, 4e6)]
+    sram = machine.scratchpad_kib + machine.accumulator_kib
+    kept = Constraints(
+        area_mm2=1.5,
+        sram_kib=sram,
+        power_mw=1000,
+        latency_cycles=2e6,
+        networks={
+            "a": NetworkConstraints(latency_cycles=31, energy_uj=7),
+            "b": NetworkConstraints(energy_uj=10),
+        },
     )
-    assert Constraints().violations(COST, sram_kib=1e9, clock_mhz=1) == {}
+    assert broken_bounds(kept, COST, tasks, runs, machine, None) == {}
+    tight = Constraints(
+        area_mm2=1.4,
+        sram_kib=sram - 1,
+        power_mw=999,
+        latency_cycles=1.9e6,
+        networks={"a": NetworkConstraints(latency_cycles=30, energy_uj=7)},
+    )
+    assert broken_bounds(tight, COST, tasks, runs, machine, None) == {
+        "area_mm2": (1.5, 1.4),
+        "sram_kib": (sram, sram - 1),
+        "power_mw": (1000, 999),
+        "latency_cycles": (2e6, 1.9e6),
+        "networks.a.latency_cycles": (31, 30),
+    }
 
 
 def test_kinds() -> None:
