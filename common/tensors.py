@@ -15,7 +15,16 @@ from torch import Tensor
 
 from baco.common import portable
 
-__all__ = ["exp", "log", "power", "spread", "total"]
+__all__ = ["exp", "log", "one_thread", "power", "spread", "total"]
+
+
+def one_thread() -> None:
+    """Set PyTorch to one thread, in this process.
+
+    A search's batches are too small to share, threads that wait for each other cost far more on a busy machine, and results must not
+    depend on how many there are.
+    """
+    torch.set_num_threads(1)
 
 
 def exp(x: Tensor) -> Tensor:

@@ -129,9 +129,7 @@ class Mapping:
 
     def tile(self, level: int) -> dict[str, int]:
         """Extent of each dimension of the tile at `level`, spatial factors inside it included."""
-        extent = {
-            name: math.prod(self.temporal[m][d] for m in range(level + 1)) for d, name in enumerate(DIMS)
-        }
+        extent = dict(zip(DIMS, map(math.prod, zip(*self.temporal[: level + 1], strict=True)), strict=True))
         if level >= 1:
             extent[ROW_DIM[self.dataflow]] *= self.rows
         if level >= 2:

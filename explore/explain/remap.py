@@ -19,6 +19,7 @@ from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.errors import InfeasibleError
 from baco.common.portable import Bools, Ints
+from baco.common.tensors import one_thread
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.network.groups import Group, GroupSchedule
@@ -129,6 +130,7 @@ class Remapper:
     """
 
     def __init__(self, known: Known) -> None:
+        one_thread()
         self.known = known
         self._focus = focuses(known.objective)[0]
         self._flows = [FLOWS.index(flow) for flow in known.space.dataflows]

@@ -34,7 +34,6 @@ from baco.exploration.report.why import explanation
 from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
 from baco.exploration.space.points import units_of
-from baco.workloads.problem import DIMS
 
 __all__ = ["history", "packed_payload", "payload"]
 
@@ -212,7 +211,7 @@ def packed_indices(data: ReportData) -> set[int]:
 
 def _mapping(mapping: Mapping) -> dict[str, Any]:
     """Its text, rows and columns of the array, what its rows take, tiles of accumulator and scratchpad, tensors held twice."""
-    tiles = {name: {dim: mapping.tile(level)[dim] for dim in DIMS} for name, level in _TILES.items()}
+    tiles = {name: mapping.tile(level) for name, level in _TILES.items()}
     twice = "".join(name for name, copies in zip("WIO", mapping.buffering, strict=True) if copies == 2)
     return {
         "text": format_mapping(mapping),

@@ -117,13 +117,12 @@ def groups_itself(name: str) -> bool:
 
 
 def make_searcher(name: str, setup: SearchSetup) -> Searcher:
-    """The search registered as `name`, or that of kernels where the set-up has blocks. Raises InputError for an unknown
-    name.
-
-    PyTorch is set to one thread: a search's batches are too small to share, threads that wait for each other
-    cost far more on a busy machine, and results must not depend on how many there are.
+    """The search registered as `name`, or that of kernels where the set-up has blocks; PyTorch has `one_thread` then. Raises
+    InputError for an unknown name.
     """
-    importlib.import_module("torch").set_num_threads(1)
+    from baco.common.tensors import one_thread  # loads PyTorch
+
+    one_thread()
     if setup.blocks:
         from baco.exploration.search.blocks import BlockSearch
 
