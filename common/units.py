@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
-__all__ = ["si", "significant", "tally", "values_text"]
+__all__ = ["si", "significant", "tally"]
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
@@ -38,11 +36,3 @@ def si(value: float, unit: str, digits: int = 3) -> str:
 def tally(value: float, unit: str) -> str:
     """A number of things: exact where it is small, else `si`."""
     return f"{value:,.0f} {unit}" if value < 1000 else si(value, unit)
-
-
-def values_text(result: Mapping[str, Any]) -> str:
-    """`name: value`, a line each; numbers to six digits."""
-    return "\n".join(
-        f"{name}: {value:,.6g}" if isinstance(value, float) else f"{name}: {value}"
-        for name, value in result.items()
-    )

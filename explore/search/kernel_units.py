@@ -14,15 +14,13 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.network.groups import Group, GroupCode
-from baco.compiler.network.lowering import lower_network
+from baco.compiler.network.groups import GroupCode
 from baco.compiler.network.prediction import group_cost
-from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, chain_rows
 from baco.compiler.styles.fused.predict import UnitCost, chain_schedules, predict_chain, preferred
 from baco.compiler.styles.fused.row_unit import table_rows
-from baco.exploration.cost.program_rest import no_schedule, sketches
+from baco.exploration.cost.program_rest import lowered_with_groups, sketches
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.rest import RestOfPrograms
@@ -57,18 +55,8 @@ def with_unit(
     placed: dict[Point, tuple[int, ...]] = {}
     for side in np.unique(points.dim).tolist():
         machine = largest_of_side(space, points.dim == side, True)
-        found: list[tuple[tuple[str, ...], ProductChain]] = []
-
-        def note(
-            names: tuple[str, ...],
-            group: Group,
-            between: RowCode | None,
-            found: list[tuple[tuple[str, ...], ProductChain]] = found,
-        ) -> None:
-            if isinstance(group, ProductChain):
-                found.append((names, group))
-
-        lower_network(part, machine, no_schedule, note)
+        _, groups = lowered_with_groups(part, machine)
+        found = [(names, group) for names, group in groups.items() if isinstance(group, ProductChain)]
         if len(found) != 1:
             raise InputError(f"the operators of {network.name} are no unit on {machine.name}")
         ((names, chain),) = found
