@@ -16,7 +16,7 @@ from baco.compiler.layers.layer import Layer
 from baco.exploration.cost import fitting_limits
 from baco.exploration.cost.fitting_limits import Fitting, Prices, least_edp
 from baco.exploration.cost.genome import COLUMNS, MACRO_ORDERS, ONCE, ORDER, ORDERS, ROWS, plain_copies
-from baco.exploration.cost.layer_work import LayerWork
+from baco.exploration.cost.layer_work import BlockTiles, LayerWork
 from baco.exploration.cost.limits import LeastCosts, limits_of
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.objective import METRICS, Objective
@@ -169,6 +169,32 @@ def test_tiles_read_no_fewer_pixels_than_claimed(window: int, stride: int, dilat
             near.append(claimed / box if w == h else 0.0)
         if images == 1 and other == window and turned == stride and (window - 1) * dilation + 1 >= stride:
             assert min(one for one in near if one) == pytest.approx(1)
+
+
+def test_blocks_take_what_is_counted_by_hand() -> None:
+    """Of 6 x 6 results of 3 x 3 windows, quarters of 3 x 3 read 5 x 5 pixels, whose 10 channels take 3 rows of an array of side 4 each;
+    7 columns are two blocks. With a fifth of what is summed up, windows may be cut: a result reads a pixel, of 2 channels."""
+    work = LayerWork.of(Layer(Problem(R=3, S=3, P=6, Q=6, C=10, K=7)), 4, GEMMINI.base)
+    one, quarters, depths = np.array([1.0]), np.array([4.0]), np.array([1.0, 5.0])
+    found = BlockTiles.of(work, (quarters, quarters), (depths, depths), (one, one))
+    assert found.pixels.tolist() == [4, 4]
+    assert found.depth.tolist() == [1, 5]
+    assert found.columns.tolist() == [1, 1]
+    assert found.weight_rows.tolist() == [90 * 2, 18 * 2]
+    assert found.input_rows.tolist() == pytest.approx([25 * 3, 9])
+    assert found.sum_rows.tolist() == [9 * 2, 9 * 2]
+    # an interval of numbers of blocks stands for the smallest blocks in it
+    wide = BlockTiles.of(work, (one, quarters), (one, one * 5), (one, one * 2))
+    assert (wide.pixels[0], wide.depth[0], wide.columns[0]) == (1, 1, 1)
+    assert (wide.weight_rows[0], wide.sum_rows[0]) == (18, 9)
+    assert wide.input_rows[0] == pytest.approx(25)
+
+
+@pytest.mark.parametrize("channels", [3, 4, 5])
+@pytest.mark.parametrize("columns", [3, 4, 5])
+def test_what_fills_the_array_is_no_larger_than_it(channels: int, columns: int) -> None:
+    work = LayerWork.of(Layer(Problem(P=8, C=channels, K=columns)), 4, GEMMINI.base)
+    assert work.small == (channels <= 4 and columns <= 4)
 
 
 def limits_and_designs() -> tuple[LeastCosts, list[Layer], list[float]]:
