@@ -1,5 +1,4 @@
-"""Rows of the local memories that mappings in macro form need (`baco.exploration.cost.predicted`): blocks counted one by one, as
-Gemmini's macros place them."""
+"""Rows of the local memories that mappings in macro form need: blocks counted one by one, as Gemmini's macros place them."""
 
 from __future__ import annotations
 
@@ -9,9 +8,24 @@ import numpy as np
 import pytest
 
 from baco.compiler.layers.layer import Layer
-from baco.exploration.cost.genome import COLUMNS, FLOW, ORDER, ORDERS, ROWS, T1, T2, T3, WIDTH, macro_flow
+from baco.exploration.cost.genome import (
+    COLUMNS,
+    FLOW,
+    ONCE,
+    ORDER,
+    ORDERS,
+    PLAIN,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    WIDTH,
+    macro_flow,
+)
 from baco.exploration.cost.model import make_cost_model
+from baco.exploration.search.archive import Archive
 from baco.exploration.space import load_space
+from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 
 SIDE = 4
@@ -90,3 +104,24 @@ def test_macro_form_needs_both_halves_of_what_the_macro_places(layer: Layer) -> 
     assert (same[1] == more[1]).all()
     rows[:, FLOW] = 0
     assert not np.concatenate(model.needs(np.zeros(len(rows), np.int64), rows, nothing, nothing)).any()
+
+
+def test_what_has_macro_form_runs_as_a_macro_where_its_halves_just_fit() -> None:
+    """Tiles of whole blocks take as much as two halves, no less: they cost what the macro costs. With a block that is not full the
+    halves take more than the mapping says it needs, so that nothing is said of it."""
+    for pixels, predicted in ((8, True), (6, False)):
+        task = Task("net", Problem(P=pixels, C=8, K=8), 1.0)
+        model = make_cost_model("instruction", [Layer(task.problem)], SPACE)
+        row = np.ones((1, WIDTH), np.int64)
+        row[0, FLOW], row[0, ORDER], row[0, ONCE] = PLAIN, ORDERS.index("CRSKPQN"), 0
+        row[0, [ROWS, COLUMNS]] = SIDE
+        row[0, T1] = [pixels // 2 if axis == "p" else 1 for axis in AXES]
+        row[0, T3] = [2 if axis in "pck" else 1 for axis in AXES]
+        costs = []
+        for rows in (row, model.styled(np.zeros(1, np.int64), row)):
+            archive = Archive((task,), SPACE, model)
+            archive.add(np.zeros(1, np.int64), rows)
+            pj, cycles = archive.costs(0, SPACE.points_of([(SIDE, 64, 256)]))
+            costs.append((float(pj[0, 0]), float(cycles[0, 0])))
+        assert np.isfinite(costs[1]).all()
+        assert costs[0] == costs[1] if predicted else not np.isfinite(costs[0]).any()
