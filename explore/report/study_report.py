@@ -75,7 +75,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     Raises as `write_study_report` does.
     """
     number = next(_reports)
-    ask(_remapper, path, number)
+    ask(_read_beside, path, number)
     found = _read(path, stopped, notes)
 
     def aside(step: HardwareStep, reference: Reference | None) -> Callable[[Callable[[], Tried]], Tried]:
@@ -175,6 +175,11 @@ def _read(path: Path, stopped: str | None = None, notes: tuple[str, ...] = ()) -
 def _remapper(path: Path, report: int) -> Remapper:
     """For the best design of a study, as it is when a report is made: read once for each."""
     return Remapper(_read(path).known)
+
+
+def _read_beside(path: Path, report: int) -> None:
+    """Have the study read by the time that neighbours are asked for."""
+    _remapper(path, report)
 
 
 def _neighbour(path: Path, report: int, step: HardwareStep, reference: Reference | None) -> Tried:
