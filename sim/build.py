@@ -52,6 +52,8 @@ _LOOPS, _LOOPS_OLD = ("--unroll-count", "64"), ("--unroll-count", "1024", "--unr
 _FIRST_WITH_LOOPS = (5, 30)
 #: The generated file says by this what it was generated from; nothing in it reads that.
 _NAMES_CONFIGURATION = "`define BACO_CONFIG_HASH"
+#: Where this stands, switching is counted.
+_COUNTED = "module baco_mesh "
 #: All that decides what a Verilated accelerator becomes, beside the Verilog and the tools.
 _MODEL_FLAGS = [*_VERILATOR_FLAGS, *_LOOPS, *_FAST, *_SLOW]
 _VERILATED = ("verilated.cpp", "verilated_threads.cpp")
@@ -146,6 +148,8 @@ class _Builder:
 
     def rtl(self, verilog: str, waves: Waves) -> Path:
         verilog = _circuit(verilog)
+        if _COUNTED in verilog:
+            verilog += (_cpp_folder() / "array_switching.v").read_text(encoding="utf-8")
         names = [*_common(self.sources), "rtl.cpp"]
         harness = {name: self.sources[name] for name in names}
         key = self._key("rtl", {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS})

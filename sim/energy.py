@@ -6,9 +6,18 @@ from collections.abc import Mapping
 
 from baco.accel.config import Accelerator
 from baco.accel.energy import NORMALISATIONS, ROW_FUNCTIONS
+from baco.accel.switching_figures import SwitchingFigures
+from baco.common.errors import InputError
 from baco.sim.job import Simulation
 
-__all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj", "static_energy"]
+__all__ = [
+    "ENERGY_TERMS",
+    "counted_activity",
+    "counted_energy",
+    "energy_uj",
+    "static_energy",
+    "switched_energy",
+]
 
 #: Of what was counted on every accelerator. What silicon takes besides is `static_energy`.
 ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
@@ -73,3 +82,38 @@ def energy_uj(result: Simulation, accelerator: Accelerator) -> float | None:
         return None
     terms = counted_energy(counted_activity(result), accelerator)
     return sum((terms | static_energy(result.cycles or 0, accelerator)).values()) * 1e-6
+
+
+def switched_energy(
+    result: Simulation, accelerator: Accelerator, figures: SwitchingFigures
+) -> dict[str, float]:
+    """Energy of the accelerator in pJ from what switched in a run of its RTL, in a technology: `clock`, `array` with its real
+    operands, `accumulator`, `scratchpad`, and `control`, the path of commands and of what moves. Leakage, main memory and
+    units for functions of rows and the normaliser are not in it.
+
+    Raises InputError for a run that did not count it: of another engine than `rtl`.
+    """
+    counters, activity, dim = result.counters, result.activity, accelerator.dim
+    if "array_sum_bits" not in counters or result.cycles is None:
+        raise InputError(
+            f"the engine {result.engine} does not count what switches", hint="run it in the engine rtl"
+        )
+    scratchpad_rows = (activity["scratchpad_read_bytes"] + activity["scratchpad_write_bytes"]) / dim
+    accumulated = activity["accumulator_read_words"] + activity["accumulator_write_words"]
+    operands = (
+        figures.a * counters["array_a_bits"]
+        + figures.weight * counters["array_weight_bits"]
+        + figures.multiplier * counters["array_multiplier_bits"]
+        + figures.element * counters["array_cycles"] * dim
+    )
+    return {
+        "clock": figures.clock_pj(accelerator) * result.cycles,
+        "array": operands * dim
+        + figures.product * counters["array_product_bits"]
+        + figures.total * counters["array_sum_bits"],
+        "accumulator": figures.accumulator_pj(accelerator) * accumulated / dim,
+        "scratchpad": figures.scratchpad_pj(accelerator) * scratchpad_rows,
+        "control": figures.command * sum((*result.commands.values(), *result.unrolled.values()))
+        + figures.moved_byte * (activity["dram_read_bytes"] + activity["dram_write_bytes"])
+        + figures.accumulated_word * accumulated,
+    }

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baco.accel.switching_figures import ACCESS_TERMS
 from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.tables import repeated
@@ -60,9 +61,6 @@ class Bank:
 LAW = {"bank": 1606.2, "sqrt bits": 32.75, "width": 69.24, "bits": 0.8167}  # off by at most 5 % of an area
 #: Delays of an inverter that drives four: access = first + second x log2(bits); setup.
 ACCESS_FO4, SETUP_FO4 = (-6.89, 4.45), 4.14
-#: Energy of an access, in that of an input of the smallest NAND2 which rises and falls (its capacitance times V squared); off by
-#: at most 2 %.
-ACCESS_ENERGY = {"bank": 410.2, "sqrt bits": 10.94, "width": 131.1, "bits": 0.1767}
 #: Leakage of a bit, in that of the smallest NAND2.
 BIT_LEAKAGE = 0.24
 
@@ -167,14 +165,14 @@ def _by_law(memory: BankShape, cells: Library) -> Bank:
     terms = {"bank": 1.0, "sqrt bits": math.sqrt(memory.bits), "width": width, "bits": memory.bits}
     fo4 = fo4_s(cells)
     nand = _nand2(cells)
-    charge_j = nand.pins[nand.pins_of("input")[0]].rise_f * cells.volts**2
+    charge_j = nand2_charge_j(cells)
     return Bank(
         memory,
         sum(LAW[name] * value for name, value in terms.items()) * nand.area_um2,
         BIT_LEAKAGE * memory.bits * nand.leakage_w,
         (ACCESS_FO4[0] + ACCESS_FO4[1] * math.log2(memory.bits)) * fo4,
         SETUP_FO4 * fo4,
-        sum(ACCESS_ENERGY[name] * value for name, value in terms.items()) * charge_j,
+        sum(ACCESS_TERMS[name] * value for name, value in terms.items()) * charge_j,
     )
 
 
@@ -190,6 +188,12 @@ def _nand2(cells: Library) -> LibraryCell:
 def nand2_um2(cells: Library) -> float:
     """Area of the library's smallest NAND or NOR of two inputs."""
     return _nand2(cells).area_um2
+
+
+def nand2_charge_j(cells: Library) -> float:
+    """What charges and discharges an input of it, J."""
+    nand = _nand2(cells)
+    return nand.pins[nand.pins_of("input")[0]].rise_f * cells.volts**2
 
 
 def _inverts(cell: LibraryCell) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from baco.common.cache import Cache
 from baco.common.errors import InputError
 from baco.common.scratch import scratch_folder
 
-__all__ = ["MappedModule", "Synthesis", "WorstPath", "synthesise"]
+__all__ = ["CellDesign", "MappedModule", "Synthesis", "WorstPath", "in_cells", "synthesise"]
 
 #: Delays of an inverter that drives four which logic between registers is mapped for, unless told otherwise.
 PERIOD_FO4 = 65
@@ -182,34 +183,75 @@ def synthesise(
     Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
     BacoError where it fails.
     """
+    design = in_cells(
+        accelerator, liberty, memories, period_ns=period_ns, margin=margin, progress=progress, cache=cache
+    )
+    found = _summary(design)
+    return found if run is None else replace(found, power=design.power(run))
+
+
+@dataclass(frozen=True)
+class CellDesign:
+    """An accelerator in the cells of a library, timed.
+
+    Attributes:
+        mapped, flat: its modules, and without hierarchy.
+        library: the cells.
+        banks: its memories, by the name of their cell.
+        timing: with slews and loads.
+        remarks: what was missing and what was done about it.
+    """
+
+    mapped: Mapped
+    flat: Flat
+    library: Library
+    banks: dict[str, Bank]
+    timing: Timing
+    remarks: tuple[str, ...]
+
+    @cached_property
+    def verilog(self) -> str:
+        """Of its netlist. Raises InputError where that is too large to simulate."""
+        if self.flat.nets > MOST_NETS:
+            raise InputError(
+                f"a netlist of {self.flat.nets:,} nets takes too long to simulate; the most are {MOST_NETS:,}",
+                hint="try a smaller array with fewer entries, or leave the program out",
+            )
+        return gate_verilog(self.flat, self.mapped.memories, TOP)
+
+    def power(self, run: Callable[[str, Path], int]) -> Power:
+        """Dynamic power of a run, which is simulated as `synthesise` says."""
+        with scratch_folder() as scratch:
+            cycles = run(self.verilog, scratch / "counts")
+            switching = read_switching(scratch / "counts", self.flat.nets, cycles)
+        energy = dynamic_energy(self.flat, self.library, self.timing, switching, self.banks)
+        return power(self.flat, energy, self.timing.clock_mhz)
+
+
+def in_cells(
+    accelerator: Accelerator,
+    liberty: Sequence[Path],
+    memories: Sequence[Path] = (),
+    *,
+    period_ns: float | None = None,
+    margin: float = 0.2,
+    progress: Callable[[int, int, str], None] | None = None,
+    cache: Cache | None = None,
+) -> CellDesign:
+    """Map an accelerator to a library and time it; arguments and errors as those of `synthesise`."""
     library = read_library(liberty)
     macros = read_library(memories) if memories else None
     period_ps = period_ns * 1e3 if period_ns is not None else PERIOD_FO4 * fo4_s(library) * 1e12
     mapped = map_design(verilog(accelerator), library, period_ps, progress=progress, cache=cache)
     found, remarks = banks(mapped.memories.values(), library, macros)
-    cells = {
-        **library.cells,
-        **{name: bank_cell(name, found[memory]) for name, memory in mapped.memories.items()},
-    }
+    kinds = {name: found[memory] for name, memory in mapped.memories.items()}
+    cells = {**library.cells, **{name: bank_cell(name, bank) for name, bank in kinds.items()}}
     flat = flatten(mapped, cells)
     assumed = Assumptions(_wire_f(mapped, library), 2 * fo4_s(library), margin=margin)
     timing = analyse(flat, library, assumed)
     if timing.loops:
         remarks.append(f"{timing.loops} nets lie in combinational loops, which timing leaves out")
-    summary = _summary(mapped, flat, library, found, timing, remarks)
-    if run is None:
-        return summary
-    if flat.nets > MOST_NETS:
-        raise InputError(
-            f"a netlist of {flat.nets:,} nets takes too long to simulate; the most are {MOST_NETS:,}",
-            hint="try a smaller array with fewer entries, or leave the program out",
-        )
-    with scratch_folder() as scratch:
-        cycles = run(gate_verilog(flat, mapped.memories, TOP), scratch / "counts")
-        switching = read_switching(scratch / "counts", flat.nets, cycles)
-    kinds = {name: found[memory] for name, memory in mapped.memories.items()}
-    energy = dynamic_energy(flat, library, timing, switching, kinds)
-    return replace(summary, power=power(flat, energy, timing.clock_mhz))
+    return CellDesign(mapped, flat, library, kinds, timing, tuple(remarks))
 
 
 def _wire_f(mapped: Mapped, library: Library) -> float:
@@ -224,9 +266,8 @@ def _wire_f(mapped: Mapped, library: Library) -> float:
     return float(WIRE_F_A_UM * WIRE_CELLS * mean**0.5)
 
 
-def _summary(
-    mapped: Mapped, flat: Flat, library: Library, found: dict[Any, Bank], timing: Timing, remarks: list[str]
-) -> Synthesis:
+def _summary(design: CellDesign) -> Synthesis:
+    mapped, flat, library, timing = design.mapped, design.flat, design.library, design.timing
     area: defaultdict[str, float] = defaultdict(float)
     leakage: defaultdict[str, float] = defaultdict(float)
     classes: defaultdict[str, float] = defaultdict(float)
@@ -242,9 +283,8 @@ def _summary(
     number = Counter(module.name for module in flat.modules)
     kinds: Counter[str] = Counter()
     memories_um2 = memories_w = 0.0
-    for name, memory in mapped.memories.items():
+    for name, bank in design.banks.items():
         count = len(flat.instances[name].nets) if name in flat.instances else 0
-        bank = found[memory]
         kinds[bank.text] += count
         memories_um2 += bank.area_um2 * count
         memories_w += bank.leakage_w * count
@@ -265,7 +305,7 @@ def _summary(
         timing.assumptions.wire_f * 1e15,
         timing.assumptions.margin,
         mapped.yosys,
-        tuple(remarks),
+        design.remarks,
     )
 
 

@@ -139,6 +139,7 @@ def simulate(
     timing: Timing = None,
     stream: Path | None = None,
     log: Path | None = None,
+    technology: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -154,6 +155,7 @@ def simulate(
         stream (FILE): Raw commands instead of a program, without a host core.
         quiet (-q): The program's output and errors only.
         log (FILE.csv): Log every command; `baco trace` draws it.
+        technology (NAME): Energy of what switched in the Verilog, with figures of ihp-sg13g2 or asap7.
     """
     from baco.api.simulation import simulate as simulate_program
     from baco.common.files import atomic_write
@@ -161,6 +163,11 @@ def simulate(
     from baco.sim.job import Recording
 
     simulator.check(engine)
+    figures = None
+    if technology is not None:
+        from baco.accel.switching_figures import switching_figures
+
+        figures = switching_figures(technology)
     ram = memory.memory
     images, dumps, files = _memory_files(program, memory.load or [], memory.dump or [])
     notes = stderr()
@@ -183,13 +190,25 @@ def simulate(
     )
     for path, data in zip(files, result.memory_dumps if dumps else (), strict=True):
         atomic_write(path, data)
+    energy = {}
+    if figures is not None:
+        from baco.api.sources import accelerator as find
+        from baco.sim.energy import switched_energy
+
+        energy = switched_energy(result, find(accelerator), figures)
     if json:
-        print_json(result.to_dict())
+        print_json(result.to_dict() | ({"switched_energy_pj": energy} if energy else {}))
     elif not quiet:
         from baco.cli.result_text import result_lines
 
         for line in result_lines(result):
             stdout().print(line)
+        if figures is not None:
+            parts = ", ".join(f"{name} {pj * 1e-6:.4g}" for name, pj in energy.items())
+            total = (
+                f"{sum(energy.values()) * 1e-6:.4g} µJ of switching in {technology} before layout: {parts}"
+            )
+            stdout().print(f"{total} (±{figures.error:.1%} clock apart; no leakage, no main memory)")
     if result.exit_code:
         sys.stdout.flush()
         notes.print(f"the program ended with exit code {result.exit_code}")

@@ -105,6 +105,18 @@ class RtlEngine final : public Engine {
   void report(JsonWriter& json) const override {
     write_times(json, device_.cycle(), device_.statistics());
     write_dram(json, device_.dram());
+    const ArraySwitching& array = device_.statistics().array;
+    json.key("array");
+    json.begin_object();
+    json.field("cycles", array.cycles);
+    json.field("output_stationary_cycles", array.output_stationary_cycles);
+    json.field("a_bits", array.a_bits);
+    json.field("weight_bits", array.weight_bits);
+    json.field("multiplier_bits", array.multiplier_bits);
+    json.field("d_bits", array.d_bits);
+    json.field("product_bits", array.product_bits);
+    json.field("sum_bits", array.sum_bits);
+    json.end_object();
   }
   void finish() override { device_.finish(); }
 

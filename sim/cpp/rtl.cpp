@@ -26,6 +26,9 @@ constexpr const char* kTraceFormat = "fst";
 constexpr const char* kTraceFormat = "";
 #endif
 
+// Of the model that is evaluated now: the Verilog calls a function that belongs to none.
+thread_local ArraySwitching* switching = nullptr;
+
 // Cycles the model is still evaluated after the last sign of life. Busy excludes a lone PRELOAD on its way to the
 // reservation station and counters settling behind it: this is longer than any such path.
 constexpr unsigned kSettleCycles = 64;
@@ -43,6 +46,18 @@ void set_bytes(Port& port, const uint8_t* from, unsigned bytes) {
 
 }  // namespace
 
+// Called by array_switching.v.
+extern "C" void baco_array_switched(int os, int a, int b, int d, int products, int sums) {
+  ArraySwitching& counts = *switching;
+  ++counts.cycles;
+  counts.a_bits += static_cast<unsigned>(a);
+  counts.output_stationary_cycles += os != 0;
+  (os ? counts.multiplier_bits : counts.weight_bits) += static_cast<unsigned>(b);
+  counts.d_bits += static_cast<unsigned>(d);
+  counts.product_bits += static_cast<unsigned>(products);
+  counts.sum_bits += static_cast<unsigned>(sums);
+}
+
 struct RtlDevice::Model {
   Model(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
       : log(log), beat_bytes(static_cast<unsigned>(config.dma_bits) / 8), dram(memory, options.dram, beat_bytes),
@@ -52,7 +67,9 @@ struct RtlDevice::Model {
       throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
                                std::to_string(config.dma_bits) + " bits");
     open_trace(options.trace);
+    switching = &statistics.array;
     reset();
+    statistics.array = {};
   }
 
   ~Model() { top->final(); }
@@ -192,6 +209,7 @@ struct RtlDevice::Model {
       moved = true;
     }
     progress += moved;
+    switching = &statistics.array;
     top->clock = 1;
     top->eval();
     dump(2 * cycle + 1);

@@ -21,6 +21,14 @@ struct RtlOptions {
   uint64_t trace_until = ~uint64_t{0};
 };
 
+// What switched in the array (array_switching.v), in cycles in which it advanced.
+struct ArraySwitching {
+  uint64_t cycles = 0, output_stationary_cycles = 0;
+  // Changed at its ports since the cycle before: multiplicands; weights that enter, or multipliers, output-stationary; first sums.
+  uint64_t a_bits = 0, weight_bits = 0, multiplier_bits = 0, d_bits = 0;
+  uint64_t product_bits = 0, sum_bits = 0;  // in all its elements
+};
+
 struct RtlStatistics {
   uint64_t evaluated_cycles = 0;  // the rest was skipped because nothing moved
   uint64_t busy_cycles = 0;       // a fence would have waited
@@ -28,6 +36,7 @@ struct RtlStatistics {
   uint64_t last_work_cycle = 0;      // the last one of busy_cycles
   // By bit of event_units: load, execute, store, mesh, read beat, write beat, loop_ws, loop_conv.
   std::array<uint64_t, 8> unit_cycles{};
+  ArraySwitching array;
 };
 
 class RtlDevice : public Device {

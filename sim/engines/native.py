@@ -173,7 +173,7 @@ def _read_marks(path: Path, job: Job, record: dict[str, Any]) -> tuple[Mark, ...
 def _counters(record: dict[str, Any]) -> dict[str, int]:
     return {
         f"{group}_{name}": value
-        for group in ("host", "accelerator", "memory")
+        for group in ("host", "accelerator", "memory", "array")
         for name, value in record.get(group, {}).items()
     }
 

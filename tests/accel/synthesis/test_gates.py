@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import baco
-from baco.accel.config import Accelerator, Features
 from baco.accel.synthesis.flat import flatten
 from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import read_library
@@ -17,6 +16,7 @@ from baco.accel.synthesis.mapping import CellInstance, Mapped, NetlistModule, ma
 from baco.accel.synthesis.report import synthesise
 from baco.accel.synthesis.switching import read_switching
 from baco.accel.verilog.yosys import run_yosys
+from baco.bench.fit.switching import MACHINE
 from baco.common.cache import Cache
 from baco.sim.engines.rtl import RtlEngine, run_verilog
 from baco.sim.job import Job
@@ -24,13 +24,6 @@ from tests.accel.synthesis.test_static_timing import DESIGNS, LIBRARIES
 from tests.accel.synthesis.tiny_library import tiny_file
 from tests.sim.riscv_programs import compile_program
 
-#: The smallest machine with both dataflows: few of everything, since every gate is compiled.
-GATES = Accelerator(
-    name="gates", dim=2, scratchpad_kib=1, accumulator_kib=1, scratchpad_banks=1, accumulator_banks=1,
-    dma_bits=32, dma_max_bytes=8, dma_requests=1, load_queue=1, execute_queue=1, store_queue=1, load_entries=1,
-    execute_entries=2, store_entries=1, counters=0,
-    features=Features(loop_ws=False, loop_conv=False, training_convs=False, first_layer=False, max_pool=False, mvin_scale=False),
-)  # fmt: skip
 #: Signals that pass through modules, ports that are one net, and ports tied to constants.
 WIRES = """
 module through(input a, input b, output x, output y, output zero, output one);
@@ -122,19 +115,20 @@ def _cells(folder: Path) -> list[Path]:
 def test_the_netlist_of_a_machine_runs_a_program_as_its_rtl_does(tmp_path: Path) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     program = compile_program(tmp_path / "matmul.elf", Path("matmul.c"), "-DDIM=2")
-    job = Job(accelerator=GATES, program=program, dumps=((0x80000000, 1 << 20),))
+    job = Job(accelerator=MACHINE, program=program, dumps=((0x80000000, 1 << 20),))
     ran = []
 
     def simulated(netlist: str, counts: Path) -> int:
         ran.append(run_verilog(job, netlist, counts=counts))
         return ran[0].cycles or 0
 
-    found = synthesise(GATES, _cells(tmp_path), run=simulated)
+    found = synthesise(MACHINE, _cells(tmp_path), run=simulated)
     rtl, (netlist,) = RtlEngine().run(job), ran
     assert rtl.exit_code == netlist.exit_code == 0
     assert rtl.cycles == netlist.cycles
     assert rtl.memory_dumps == netlist.memory_dumps
-    assert rtl.counters == netlist.counters
+    for name, count in rtl.counters.items():  # nothing counts the array's operands in a netlist
+        assert netlist.counters[name] == (0 if name.startswith("array_") else count)
     power = found.power
     assert power is not None
     assert power.cycles == rtl.cycles
@@ -148,4 +142,4 @@ def test_the_netlist_of_a_machine_runs_a_program_as_its_rtl_does(tmp_path: Path)
 
 def test_a_program_that_is_not_there_is_said_before_anything_is_mapped(tmp_path: Path) -> None:
     with pytest.raises(baco.InputError, match="no such file"):
-        baco.synthesise(GATES, liberty=tiny_file(tmp_path), program=tmp_path / "none.elf")
+        baco.synthesise(MACHINE, liberty=tiny_file(tmp_path), program=tmp_path / "none.elf")

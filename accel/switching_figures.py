@@ -1,0 +1,95 @@
+"""What switching costs in a technology: figures that counts of a run in RTL become energy by (`baco.sim.energy.switched_energy`).
+
+Fitted by `python -m baco.bench.fit.switching` to gate-level runs of a small machine: each net's switching in its mapped netlist
+times Liberty's energies (`baco.accel.synthesis.power`), before layout.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+
+from baco.accel.config import Accelerator
+from baco.accel.structure_law import structure_law
+from baco.common.errors import InputError
+
+__all__ = ["ACCESS_TERMS", "SwitchingFigures", "switching_figures"]
+
+#: Energy of an access of a bank of memory by the terms of `access_pj`, in charges (capacitance times V squared) of an input of the
+#: technology's smallest NAND of two inputs. Fitted to ten two-port memories of IHP's 130 nm library, as the law of
+#: `baco.accel.synthesis.memories`; off by at most 2 %.
+ACCESS_TERMS = {"bank": 410.2, "sqrt bits": 10.94, "width": 131.1, "bits": 0.1767}
+
+
+@dataclass(frozen=True)
+class SwitchingFigures:
+    """Energies in pJ.
+
+    Attributes:
+        clock: of a register's bit in a cycle, its part of the clock's tree included.
+        a, weight, multiplier: of a changed bit at a port of the array, for each of the elements that it passes.
+        product, total: of a changed bit of an element's product and of its sum.
+        element: of an element in a cycle in which the array advances.
+        command: of a command on its way through queues, station and units.
+        moved_byte: of a byte from or to main memory inside the accelerator.
+        accumulated_word: of a word that is read from or written to the accumulator, its access apart.
+        charge: of an input of the smallest NAND that rises and falls, which accesses of memories are counted in.
+        error: of single runs against gate level, clock apart: mean of their sizes.
+    """
+
+    clock: float
+    a: float
+    weight: float
+    multiplier: float
+    product: float
+    total: float
+    element: float
+    command: float
+    moved_byte: float
+    accumulated_word: float
+    charge: float
+    error: float
+
+    def access_pj(self, rows: int, width: int) -> float:
+        """Of reading or writing a row of a bank."""
+        bits = rows * width
+        terms = {"bank": 1.0, "sqrt bits": math.sqrt(bits), "width": width, "bits": bits}
+        return self.charge * sum(ACCESS_TERMS[name] * value for name, value in terms.items())
+
+    def scratchpad_pj(self, accelerator: Accelerator) -> float:
+        """Of an access of a row of the scratchpad."""
+        rows = accelerator.scratchpad_rows // accelerator.scratchpad_banks
+        return self.access_pj(rows, accelerator.dim * accelerator.input_bits)
+
+    def accumulator_pj(self, accelerator: Accelerator) -> float:
+        """Of an access of a row of the accumulator."""
+        rows = accelerator.accumulator_rows // accelerator.accumulator_banks
+        return self.access_pj(rows, accelerator.dim * accelerator.accumulator_bits)
+
+    def clock_pj(self, accelerator: Accelerator) -> float:
+        """Of a cycle, whatever happens in it: nothing gates the clock of our Verilog."""
+        return self.clock * float(structure_law().counts(accelerator, accelerator.dim)["register_bits"])
+
+    def to_dict(self) -> dict[str, float]:
+        """By name."""
+        return asdict(self)
+
+
+@cache
+def _all() -> dict[str, SwitchingFigures]:
+    text = resources.files("baco.accel").joinpath("switching.json").read_text(encoding="utf-8")
+    return {name: SwitchingFigures(**values) for name, values in json.loads(text).items()}
+
+
+def switching_figures(technology: str) -> SwitchingFigures:
+    """Figures by the technology's name. Raises InputError for one that has none."""
+    found = _all().get(technology)
+    if found is None:
+        raise InputError(
+            f"no figures of switching in the technology '{technology}'",
+            hint=f"there are: {', '.join(_all())}",
+        )
+    return found
