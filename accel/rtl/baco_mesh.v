@@ -14,13 +14,17 @@
 //    output-stationary: the register takes d(j) and its old content leaves through the south, all in one wave,
 //    so that a new bias moves in while the last result moves out.
 // `os` may change only while the array is empty.
+//
+// Behind the last wave, zeros enter from the west with `in_flip` and `in_x` low, and `in_b` and `in_d` stay: 2*DIM/TILE_ROWS
+// cycles later nothing changes any more, and `advance` may fall. So it need not be there: where SYNTHESIS is defined, as
+// synthesis tools do, no register has a clock enable; simulators skip what changes nothing (SKIP).
 module baco_mesh #(
     parameter DIM = 16,        // rows and columns
     parameter TILE_ROWS = 1,   // elements between pipeline registers, in either direction
     parameter PSUM_BITS = 32   // width of partial sums, which wrap
 ) (
     input wire clock,
-    input wire advance,                       // a wave enters or is in flight
+    input wire advance,                       // a wave enters or is in flight, or the zeros behind it
     input wire os,                            // output-stationary
     input wire [DIM*8-1:0] in_a,              // one element a row; zeros when nothing is multiplied
     input wire [DIM*8-1:0] in_b,              // one element a column
@@ -32,6 +36,11 @@ module baco_mesh #(
 );
   localparam T = TILE_ROWS;
   localparam G = DIM / TILE_ROWS;             // tiles in a row or column
+`ifdef SYNTHESIS
+  localparam SKIP = 0;
+`else
+  localparam SKIP = 1;
+`endif
 
   // Skew: word s holds the wave that entered s + 1 cycles ago; row or column i takes word i/T - 1.
   // Words are whole rows, and one more than needed, though only a triangle is read: the rest vanishes in synthesis.
@@ -78,7 +87,7 @@ module baco_mesh #(
         assign b_in = row[i-1].b_out;
         assign p_in = row[i-1].p_out;
       end
-      baco_mesh_row #(.DIM(DIM), .TILE_ROWS(TILE_ROWS), .PSUM_BITS(PSUM_BITS)) tiles (
+      baco_mesh_row #(.DIM(DIM), .TILE_ROWS(TILE_ROWS), .PSUM_BITS(PSUM_BITS), .SKIP(SKIP)) tiles (
           .clock(clock), .advance(advance), .os(os),
           .west_a(west_a[i*T*8 +: T*8]), .west_flip(west_flip[i*T +: T]), .west_x(west_x[i*T +: T]),
           .north_b(b_in), .north_p(p_in), .south_b(b_out), .south_p(p_out));
@@ -89,7 +98,7 @@ module baco_mesh #(
   integer j, s;
 
   always @(posedge clock) begin
-    if (advance) begin
+    if (advance || SKIP == 0) begin
       skew_a <= {skew_a[G*DIM*8-1:0], in_a};
       skew_b <= {skew_b[G*DIM*8-1:0], in_b};
       skew_d <= {skew_d[G*DIM*8-1:0], in_d};

@@ -2,16 +2,16 @@
 //
 // Flips and exchanges travel along anti-diagonals, so they touch at most a few elements of a row in a cycle; they
 // are handled apart from the dense multiply so that simulators can turn the latter into vector code. Registers
-// that only this module reads are updated in place, in the order of the data flow. The two dataflows are written as
-// two loops, which simulates twice as fast as one multiplier with selected operands; only one runs in a cycle, so
-// synthesis can share the multipliers.
+// that only this module reads are updated in place, in the order of the data flow. An element has one multiplier and
+// one adder, whose operands the dataflow selects.
 module baco_mesh_row #(
     parameter DIM = 16,        // columns
     parameter TILE_ROWS = 1,   // rows, and columns between pipeline registers
-    parameter PSUM_BITS = 32   // width of partial sums, which wrap
+    parameter PSUM_BITS = 32,  // width of partial sums, which wrap
+    parameter SKIP = 1         // 0: registers have no clock enable, and work is done that changes nothing
 ) (
     input wire clock,
-    input wire advance,                           // clock enable
+    input wire advance,                           // a wave, or what follows one, is inside
     input wire os,                                // output-stationary
     input wire [TILE_ROWS*8-1:0] west_a,          // one multiplicand a row
     input wire [TILE_ROWS-1:0] west_flip,         // swap the row's active and shadow registers
@@ -29,6 +29,15 @@ module baco_mesh_row #(
 `else
   localparam REG_BITS = 8;
 `endif
+`ifdef SYNTHESIS
+`ifdef WORD_LEVEL
+  localparam ROWS = 0;                            // units are counted: a product is one
+`else
+  localparam ROWS = 1;
+`endif
+`else
+  localparam ROWS = 0;
+`endif
 
   // verilator lint_off BLKSEQ
   // verilator lint_off UNOPTFLAT
@@ -39,27 +48,63 @@ module baco_mesh_row #(
   (* mem2reg *) reg signed [REG_BITS-1:0] shadow [0:T*DIM-1];
   reg signed [REG_BITS-1:0] swap;
   reg [DIM*PSUM_BITS-1:0] p;                      // partial sums between the rows of a tile
+  (* mem2reg *) reg [7:0] by [0:DIM-1];           // what each element multiplies by
+  (* mem2reg *) reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
   integer r, j;
 
+  // A signed product. For gates (ROWS) it is written as rows of partial products of which those with one sign bit are
+  // inverted (Baugh and Wooley): synthesis makes rows as wide as the sum of `*` between signed numbers, a third more area.
+  function [15:0] product;
+    input [7:0] m;
+    input [7:0] n;
+    integer k;
+    if (ROWS != 0) begin
+      product = 16'h8100;
+      for (k = 0; k < 7; k = k + 1)
+        product = product + ({8'd0, ~(m[7] & n[k]), m[6:0] & {7{n[k]}}} << k);
+      product = product + {1'b0, m[7] & n[7], ~(m[6:0] & {7{n[7]}}), 7'd0};
+    end else
+      product = $signed(m) * $signed(n);
+  endfunction
+
   always @(posedge clock) begin
-    if (advance) begin
+    if (advance || SKIP == 0) begin
       p = north_p;
       for (r = 0; r < T; r = r + 1) begin
         a[r][7:0] = west_a[r*8 +: 8];
         flip[r][0] = west_flip[r];
         x[r][0] = west_x[r];
-        if (flip[r] != 0)
+        if (flip[r] != 0 || SKIP == 0)
           for (j = 0; j < DIM; j = j + 1)
             if (flip[r][j/T]) begin
               swap = active[r*DIM+j];
               active[r*DIM+j] = shadow[r*DIM+j];
               shadow[r*DIM+j] = swap;
             end
+        for (j = 0; j < DIM; j = j + 1) begin
+`ifdef BACO_WS
+          by[j] = active[r*DIM+j][7:0];
+          sum[j] = p[j*PSUM_BITS +: PSUM_BITS];
+`endif
+        end
+`ifdef BACO_OS
+`ifdef BACO_WS
+        if (os)
+`endif
+          for (j = 0; j < DIM; j = j + 1) begin
+            by[j] = north_b[j*8 +: 8];
+            sum[j] = active[r*DIM+j];
+          end
+`endif
+        // verilator lint_off WIDTH
+        // (sums may be wider or narrower than a product)
+        for (j = 0; j < DIM; j = j + 1)
+          sum[j] = sum[j] + $signed(product(a[r][(j/T)*8 +: 8], by[j]));
+        // verilator lint_on WIDTH
 `ifdef BACO_OS
         if (os) begin
-          for (j = 0; j < DIM; j = j + 1)
-            active[r*DIM+j] = active[r*DIM+j] + $signed(a[r][(j/T)*8 +: 8]) * $signed(north_b[j*8 +: 8]);
-          if (x[r] != 0)
+          for (j = 0; j < DIM; j = j + 1) active[r*DIM+j] = sum[j];
+          if (x[r] != 0 || SKIP == 0)
             for (j = 0; j < DIM; j = j + 1)
               if (x[r][j/T]) begin
                 swap = shadow[r*DIM+j];
@@ -70,10 +115,8 @@ module baco_mesh_row #(
 `endif
 `ifdef BACO_WS
         if (!os) begin
-          for (j = 0; j < DIM; j = j + 1)
-            p[j*PSUM_BITS +: PSUM_BITS] = $signed(p[j*PSUM_BITS +: PSUM_BITS])
-                + $signed(a[r][(j/T)*8 +: 8]) * $signed(active[r*DIM+j][7:0]);
-          if (x[r] != 0)
+          for (j = 0; j < DIM; j = j + 1) p[j*PSUM_BITS +: PSUM_BITS] = sum[j];
+          if (x[r] != 0 || SKIP == 0)
             for (j = 0; j < DIM; j = j + 1)
               if (x[r][j/T]) shadow[r*DIM+j] = {{(REG_BITS-7){north_b[j*8+7]}}, north_b[j*8 +: 7]};
         end

@@ -83,6 +83,10 @@ module baco_reservation #(
   wire [3:0] error;
   wire [1:0] op_valid, op_acc, op_write;
   wire [53:0] op_start, op_past;
+  // rows of what enters lie inside a memory, so that a row and the end of the memory are all that is kept and compared
+  localparam RB = AW + 1;
+  wire [2*RB-1:0] first_row = {op_start[27 +: RB], op_start[0 +: RB]};
+  wire [2*RB-1:0] past_row = {op_past[27 +: RB], op_past[0 +: RB]};
   wire settled, overwritten;
   baco_operands #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .AW(AW), .DMA_MAX_BYTES(DMA_MAX_BYTES)) operands (
       .clock(clock), .reset(reset), .funct(cmd_funct), .xd(cmd_xd), .rs1(cmd_rs1), .rs2(cmd_rs2),
@@ -104,8 +108,8 @@ module baco_reservation #(
   reg [1:0] e_valid [0:N-1];
   reg [1:0] e_acc [0:N-1];
   reg [1:0] e_write [0:N-1];
-  reg [53:0] e_start [0:N-1];
-  reg [53:0] e_past [0:N-1];
+  reg [2*RB-1:0] e_start [0:N-1];
+  reg [2*RB-1:0] e_past [0:N-1];
 
   reg [NB-1:0] enter [0:2];                       // next entry to fill
   (* mem2reg *) reg [NB-1:0] head [0:2];                        // next entry to issue
@@ -114,7 +118,7 @@ module baco_reservation #(
   assign space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
   wire faulty = cmd_error != `BACO_ERROR_NONE || error != `BACO_ERROR_NONE;
   wire entering = cmd_valid && !faulty && space[kind] && settled;
-  reg touches_pending;                            // it touches what the PRELOAD without COMPUTE names
+  wire touches_pending;                           // it touches what the PRELOAD without COMPUTE names
   wire in_use_still = touches_pending || overwritten;
   assign reject = (cmd_valid && faulty) || (entering && in_use_still);
   assign reject_code = cmd_error != `BACO_ERROR_NONE ? cmd_error
@@ -162,26 +166,25 @@ module baco_reservation #(
   integer e, i, j;
   always @* begin
     conflicts = {N{1'b0}};
-    touches_pending = 1'b0;
     e = 0;
     i = 0;
     j = 0;
     if (entering && op_valid != 2'b00)
       for (e = 0; e < N; e = e + 1)
-        // a COMPUTE does not wait for its own PRELOAD
-        if (used[e] && !(kind == 2'd1 && preloaded && e[NB-1:0] == last_execute))
+        if (used[e])
           for (i = 0; i < 2; i = i + 1)
             for (j = 0; j < 2; j = j + 1)
               if (op_valid[i] && e_valid[e][j] && op_acc[i] == e_acc[e][j]
-                  && op_start[i*27 +: 27] < e_past[e][j*27 +: 27] && e_start[e][j*27 +: 27] < op_past[i*27 +: 27]
+                  && first_row[i*RB +: RB] < e_past[e][j*RB +: RB] && e_start[e][j*RB +: RB] < past_row[i*RB +: RB]
                   && ((e < EX0 ? 2'd0 : e < ST0 ? 2'd1 : 2'd2) != kind
                       ? op_write[i] || e_write[e][j]
                       // same class: only what reads the scratchpad after a write
-                      : e_write[e][j] && !op_write[i] && !op_acc[i] && kind != 2'd0)) begin
+                      : e_write[e][j] && !op_write[i] && !op_acc[i] && kind != 2'd0))
                 conflicts[e] = 1'b1;
-                if (preloaded && e[NB-1:0] == last_execute) touches_pending = 1'b1;
-              end
+    // a COMPUTE does not wait for its own PRELOAD
+    if (kind == 2'd1 && preloaded) conflicts[last_execute] = 1'b0;
   end
+  assign touches_pending = preloaded && conflicts[last_execute];
 
   wire [2:0] issued = issue_valid & issue_ready;
   (* mem2reg *) reg [NB-1:0] next_head [0:2];
@@ -213,8 +216,8 @@ module baco_reservation #(
       e_valid[slot] <= op_valid;
       e_acc[slot] <= op_acc;
       e_write[slot] <= op_write;
-      e_start[slot] <= op_start;
-      e_past[slot] <= op_past;
+      e_start[slot] <= first_row;
+      e_past[slot] <= past_row;
       enter[kind] <= next_enter;
       if (kind == 2'd1) last_execute <= slot;
       waiting[kind] <= 1'b1;
@@ -248,5 +251,5 @@ module baco_reservation #(
   wire lone_preload = in_use[0] == 7'd0 && in_use[1] == 7'd1 && in_use[2] == 7'd0 && funct[last_execute] == 7'd6
       && used[last_execute];
   assign busy = used != {N{1'b0}} && !lone_preload;
-  wire _unused = &{1'b0, alloc_wide, done_entry};
+  wire _unused = &{1'b0, alloc_wide, done_entry, op_start, op_past};
 endmodule

@@ -4,13 +4,8 @@ Counts are of the design before technology mapping: words narrowed to the bits t
 removed (register by register, so that of the skew registers only the triangle in use counts), nothing mapped
 to gates. They are what an area model starts from, not an area.
 
-Units of branches that exclude each other count once where the branches are known (`EXCLUSIVE`): an array with
-both dataflows has one multiplier and one adder an element with an operand selected, though they are written
-twice. Yosys' own `share` pass finds the same but takes minutes, by satisfiability (measured, 16 x 16 array:
-512 multipliers as written, 257 after 470 s; counted here: 256).
-
-Conditions that only let simulators skip work (`if (flip[r] != 0)` around the elements of a row) count as
-multiplexers although gates would not need them: 28 % of the multiplexer bits of an array with both dataflows.
+Products are counted as the sources have them for simulators, one multiplier each (`WORD_LEVEL`); for gates, the array
+writes their rows out.
 
 A report takes about 10 s of one core for an array of 4 x 4, most of it for the control that all have, 15 s for
 16 x 16 and 30 s for 32 x 32.
@@ -22,7 +17,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from baco.accel.verilog.generate import TOP
@@ -32,7 +26,7 @@ from baco.common.scratch import scratch_folder
 __all__ = ["ModuleStructure", "Structure", "structure"]
 
 _SCRIPT = """\
-read_verilog design.v
+read_verilog -D WORD_LEVEL design.v
 hierarchy -check -top {top}
 proc
 opt_expr
@@ -51,20 +45,6 @@ opt_clean -purge
 pmuxtree
 tee -q -o report.json stat -json -width -top {top}
 """
-#: Counts one module again with one of its inputs tied.
-_TIED_SCRIPT = """\
-design -push-copy
-select *{module}
-connect -set {signal} 1'b{value}
-select -clear
-opt_expr *{module}
-opt_muxtree *{module}
-opt_clean -purge *{module}
-tee -q -o {module}.{value}.json stat -json -width *{module}
-design -pop
-"""
-#: Modules written as two branches of which one runs at a time, and the input that selects it.
-EXCLUSIVE = {"baco_mesh_row": "os"}
 #: Yosys' cells that the report counts, by what they are.
 _FLIP_FLOPS = {
     "dff",
@@ -187,47 +167,10 @@ def structure(
         note("Yosys counts the structure (seconds to minutes by array size)")
     with scratch_folder() as folder:
         (folder / "design.v").write_text(verilog, encoding="utf-8")
-        exclusive = [name for name in EXCLUSIVE if re.search(rf"\bmodule\s+{name}\b", verilog)]
         script = _SCRIPT.format(top=top)
-        for module in exclusive:
-            for value in "01":
-                script += _TIED_SCRIPT.format(module=module, signal=EXCLUSIVE[module], value=value)
         run_yosys(script, folder, limit_s=limit_s, task="structure", hint="try a smaller array")
-        report = _read(folder / "report.json")
-        tied = {module: [_read(folder / f"{module}.{value}.json") for value in "01"] for module in exclusive}
-    for branches in tied.values():
-        _share(report["modules"], [branch["modules"] for branch in branches])
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return _summary(report, top)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def _share(modules: dict[str, dict[str, Any]], branches: list[dict[str, dict[str, Any]]]) -> None:
-    """Count multipliers and adders that only one branch uses at a time once, in place.
-
-    Args:
-        modules: contents of all modules.
-        branches: contents of the module whose branches exclude each other, once for each.
-
-    A shared unit takes as many of each width as the branch that needs more, and selects one operand for every
-    unit saved: the two multiplicands of the array have the other operand in common, and so do its sums.
-    """
-    for name in branches[0]:
-        cells: dict[str, int] = modules[name]["num_cells_by_type"]
-        for cell in list(cells):
-            match = _CELL.fullmatch(cell)
-            if match is None or match[1] not in _MULTIPLIERS | _ADDERS:
-                continue
-            needed = max(branch[name]["num_cells_by_type"].get(cell, 0) for branch in branches)
-            saved, width = cells[cell] - needed, int(match[2] or 1)
-            if saved <= 0:
-                continue
-            cells[cell] = needed
-            operand = f"$mux_{width // 2 if match[1] in _MULTIPLIERS else width}"
-            cells[operand] = cells.get(operand, 0) + saved
 
 
 def _summary(report: dict[str, Any], top: str) -> Structure:

@@ -60,6 +60,15 @@ def broken_sources(folder: Path) -> Path:
     return sources
 
 
+def synthesised_sources(folder: Path) -> Path:
+    """The Verilog as synthesis tools read it, which define SYNTHESIS: rows of products, no clock enables in the array."""
+    sources = folder / "rtl"
+    shutil.copytree(str(resources.files("baco.accel") / "rtl"), sources)
+    for path in sources.glob("*.v"):
+        path.write_text("`define SYNTHESIS\n" + path.read_text())
+    return sources
+
+
 def memory_contents(seed: int) -> np.ndarray:
     """What sim/cpp/cosim.h says about the key `data`."""
     with np.errstate(over="ignore"):

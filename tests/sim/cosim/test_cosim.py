@@ -34,6 +34,7 @@ from tests.sim.cosim_streams import (
     load,
     numpy_model,
     preload,
+    synthesised_sources,
 )
 from tests.sim.matmul_stream import ProductStream
 
@@ -55,6 +56,17 @@ def test_random_streams(accelerator: Accelerator, times: int) -> None:
     (result,) = run_campaign([accelerator], count, seed=0, shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
     assert result.streams == count
+
+
+@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE], ids=lambda one: one.name)
+def test_what_synthesis_reads_does_the_same(accelerator: Accelerator, tmp_path: Path) -> None:
+    sources = synthesised_sources(tmp_path)
+    streams = [random_stream(accelerator, 2, index) for index in range(30)]
+    streams += [in_place_stream(accelerator, 2, index) for index in range(10)]
+    outcomes = Simulator(accelerator, sources=sources).play(streams)
+    assert [outcome.describe() for outcome in outcomes if outcome.failed] == []
+    # cycles and contents of memory alike
+    assert outcomes == Simulator(accelerator).play(streams)
 
 
 @EFFORT
