@@ -52,12 +52,12 @@ def test_queues_and_entries_by_hand() -> None:
     ):
         found = registers(**{name: getattr(accelerator(), name) + 8})
         assert found == pytest.approx(8 * width, rel=0.06), name
-    # an entry: the command without its number, two operands (valid, memory, written, first and last row), a
-    # bit used, and a bit for every entry that it may wait for
+    # an entry: the command without its number, two operands (valid, memory, written, first and last row, of 10 bits at
+    # the 512 rows that the law is fitted at), a bit used, and a bit for every entry that it may wait for
     before, after = 28, 36
     for name in ("load_entries", "execute_entries", "store_entries"):
         found = registers(**{name: getattr(accelerator(), name) + after - before})
-        own = (after - before) * (7 + 128 + 2 * (3 + 27 + 27) + 1)
+        own = (after - before) * (7 + 128 + 2 * (3 + 10 + 10) + 1)
         assert found == pytest.approx(own + after**2 - before**2, rel=0.06), name
     # a counter, its snapshot, and what it counts
     assert registers(counters=16) == pytest.approx(8 * (64 + 64 + 6), rel=0.04)
