@@ -153,6 +153,13 @@ def dynamic_energy(
     clock = int(flat.ports["clock"][1][0])
     run = _Run(flat, library.volts, timing, switching, clock)
     found = np.zeros((len(flat.scopes), len(KINDS)))
+    for (
+        instances
+    ) in flat.instances.values():  # all before the first is read, which arranges those known by then
+        for energy in instances.cell.energies:
+            for table in (energy.rise, energy.fall):
+                if table is not None:
+                    run.tables.number(table)
     of_change, sinks = _net_energy(run, library)
     edge_of_clock = of_change[clock] / max(int(sinks[clock]), 1)  # each pin's part
     for name, instances in flat.instances.items():
