@@ -155,7 +155,7 @@ def simulate(
         stream (FILE): Raw commands instead of a program, without a host core.
         quiet (-q): The program's output and errors only.
         log (FILE.csv): Log every command; `baco trace` draws it.
-        technology (NAME): Energy of what switched in the Verilog, with figures of ihp-sg13g2 or asap7.
+        technology (NAME): Energy of what switched in the Verilog, with figures of ihp-sg13g2.
     """
     from baco.api.simulation import simulate as simulate_program
     from baco.common.files import atomic_write
