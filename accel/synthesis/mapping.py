@@ -44,15 +44,19 @@ MEMORY = "baco_sram"
 #: In the place of a net: nothing, or a constant.
 OPEN, ZERO, ONE = -1, -2, -3
 _CONSTANTS = {"0": ZERO, "1": ONE}
-#: Modules as they are before they are mapped, one file each.
+#: Modules as the source has them for each choice of parameters, and their ports alone.
 _FRONT = """\
 read_verilog -sv design.v
 hierarchy -check -top {top}
 blackbox *{memory}*
-synth -run begin:fine
+write_rtlil design.il
+blackbox *
+write_rtlil ports.il
+write_json ports.json
 """
 _MAP = """\
 read_rtlil module.il
+synth -run coarse:fine
 memory_map
 opt -fast
 techmap
@@ -231,32 +235,37 @@ def _without_numbers(text: str) -> str:
 
 
 def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
-    """Fill an entry with the design's modules before they are mapped."""
+    """Fill an entry with the design's modules before they are mapped, each with the ports of those inside."""
     with scratch_folder() as work:
         (work / "design.v").write_text(verilog, encoding="utf-8")
-        script = _FRONT.format(top=top, memory=MEMORY) + "write_json design.json\nwrite_rtlil design.il\n"
-        run_yosys(script, work, limit_s=limit_s, task=_TASK, hint=_HINT)
-        design = json.loads((work / "design.json").read_text(encoding="utf-8"))
-        texts = _split((work / "design.il").read_text(encoding="utf-8"))
-    memories: dict[str, dict[str, int]] = {}
-    names: dict[str, str] = {}
-    for name, content in design["modules"].items():
-        if source_name(name) == MEMORY or name == MEMORY:
-            ports = {port: len(one["bits"]) for port, one in content["ports"].items()}
-            lanes = ports["write_mask"]
-            given = content.get("parameter_default_values", {})
-            rows = given.get("ROWS")
-            memories[name] = {
-                "rows": int(rows, 2) if rows else 1 << ports["read_row"],
-                "lanes": lanes,
-                "lane_bits": ports["write_data"] // lanes,
-            }
-        else:
-            names[name] = f"m{len(names)}.il.gz"
-            (folder / names[name]).write_bytes(gzip.compress(texts[name].encode(), mtime=0))
+        run_yosys(_FRONT.format(top=top, memory=MEMORY), work, limit_s=limit_s, task=_TASK, hint=_HINT)
+        ports = json.loads((work / "ports.json").read_text(encoding="utf-8"))["modules"]
+        texts, boxes = (
+            _split((work / f"{name}.il").read_text(encoding="utf-8")) for name in ("design", "ports")
+        )
+    memories = {name: _bank(one) for name, one in ports.items() if MEMORY in (source_name(name), name)}
+    names = {
+        name: f"m{number}.il.gz" for number, name in enumerate(one for one in ports if one not in memories)
+    }
+    for name, file in names.items():
+        inside = dict.fromkeys(re.findall(r"^  cell \\?(\S+) ", texts[name], re.MULTILINE))
+        parts = [f"attribute \\blackbox 1\n{boxes[kind]}" for kind in inside if kind in boxes]
+        (folder / file).write_bytes(gzip.compress("".join([texts[name], *parts]).encode(), mtime=0))
     tops = [name for name in names if name == top or source_name(name) == top]
     (folder / "modules.json").write_text(json.dumps(names), encoding="utf-8")
     (folder / "design.json").write_text(json.dumps({"top": tops[0], "memories": memories}), encoding="utf-8")
+
+
+def _bank(content: dict[str, Any]) -> dict[str, int]:
+    """Fields of `BankShape`, of a memory in Yosys' JSON."""
+    ports = {port: len(one["bits"]) for port, one in content["ports"].items()}
+    rows = content.get("parameter_default_values", {}).get("ROWS")
+    lanes = ports["write_mask"]
+    return {
+        "rows": int(rows, 2) if rows else 1 << ports["read_row"],
+        "lanes": lanes,
+        "lane_bits": ports["write_data"] // lanes,
+    }
 
 
 def _split(text: str) -> dict[str, str]:
@@ -282,7 +291,8 @@ def _map(name: str, text: str, script: str, folder: Path, limit_s: float) -> Non
 
 def _module(name: str, content: dict[str, Any]) -> NetlistModule:
     """A module of Yosys' JSON."""
-    (module,) = content["modules"].values()
+    # those with the attribute are the ports of what is inside
+    (module,) = [one for one in content["modules"].values() if "blackbox" not in one["attributes"]]
     numbers: dict[int, int] = {}
 
     def nets(bits: list[int | str]) -> list[int]:
