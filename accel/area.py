@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import json
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -47,7 +47,15 @@ import numpy as np
 
 from baco.accel.structure_law import Configuration, structure_law, terms
 
-__all__ = ["AreaLaw", "area_mm2", "configured_area_mm2", "configured_blocks_mm2", "logic_scale"]
+__all__ = [
+    "AreaLaw",
+    "area_mm2",
+    "configured_area_mm2",
+    "configured_blocks_mm2",
+    "logic_scale",
+    "priced_mm2",
+    "term_prices",
+]
 
 #: A Python number, numpy array or torch tensor: the law is plain arithmetic.
 Number = TypeVar("Number")
@@ -250,12 +258,9 @@ def _logic_mm2(configuration: Configuration, reference: Configuration, dim: Any)
     )
     if one == other:
         return 0.0
-    if isinstance(dim, int | float):
-        return _logic_of(one, other, float(dim))
-    if isinstance(dim, np.ndarray):  # few different sides, and the same ones again and again
-        sides, place = np.unique(dim, return_inverse=True)
-        return np.array([_logic_of(one, other, side) for side in sides.tolist()])[place].reshape(dim.shape)
-    return _difference(one, other, dim)
+    return _by_side(
+        lambda sides: _difference(one, other, sides), lambda side: _logic_of(one, other, side), dim
+    )
 
 
 @lru_cache(maxsize=65_536)
@@ -267,6 +272,42 @@ def _logic_of(configuration: Any, reference: Any, side: float) -> float:
 def _difference(configuration: Any, reference: Any, dim: Any) -> Any:
     one, other = terms(configuration, dim), terms(reference, dim)
     return sum(price * (one[name] - other[name]) for name, price in _prices().items())
+
+
+@cache
+def term_prices(um2: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+    """What one of each term of the structure law costs, mm2, where one of each quantity costs `um2`."""
+    law = structure_law().coefficients
+    names = dict.fromkeys(name for factors in law.values() for name in factors)
+    return tuple(
+        (name, sum(area * law[quantity].get(name, 0.0) for quantity, area in um2) * 1e-6) for name in names
+    )
+
+
+def priced_mm2(configuration: Configuration, dim: Any, prices: tuple[tuple[str, float], ...]) -> Any:
+    """What all the logic of a configuration costs, mm2, with the shape of `dim`, at prices of `term_prices`."""
+    one = _Structure(*(getattr(configuration, name) for name in _STRUCTURAL))
+    return _by_side(lambda side: _priced(one, side, prices), lambda side: _kept_price(one, side, prices), dim)
+
+
+def _priced(configuration: Any, dim: Any, prices: tuple[tuple[str, float], ...]) -> Any:
+    values = terms(configuration, dim)
+    return sum(price * values[name] for name, price in prices if price)
+
+
+@lru_cache(maxsize=65_536)
+def _kept_price(configuration: Any, side: float, prices: tuple[tuple[str, float], ...]) -> float:
+    return float(_priced(configuration, side, prices))
+
+
+def _by_side(of: Callable[[Any], Any], kept: Callable[[float], float], dim: Any) -> Any:
+    """`of` a side; `kept`, the same remembered, where sides are numbers."""
+    if isinstance(dim, int | float):
+        return kept(float(dim))
+    if isinstance(dim, np.ndarray):  # few different sides, and the same ones again and again
+        sides, place = np.unique(dim, return_inverse=True)
+        return np.array([kept(side) for side in sides.tolist()])[place].reshape(dim.shape)
+    return of(dim)
 
 
 #: Of silicon, in the order in which their areas are added.

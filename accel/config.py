@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -24,6 +24,7 @@ from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyTable
 from baco.accel.parameters import ParameterRow, Reader
+from baco.accel.technology import PUBLISHED, technology
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.common.shown import shown_html
@@ -41,7 +42,7 @@ _ADDITIONS = ("row_functions",)
 #: Features without which there are no results that could be normalised.
 _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 #: What is named in files only where it is not as on published accelerators.
-_SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj")
+_SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj", "technology")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -266,8 +267,21 @@ class Accelerator(BaseModel, metaclass=_Checked):
         "baco",
         description="whose cycles are predicted and measured: baco (our Verilog's) or gemmini (the original's)",
     )
+    technology: str = Field(
+        PUBLISHED, description="what its area is in (baco technology list); published-45nm assumes its clock"
+    )
     features: Features = Field(default_factory=Features, description="optional features: true or false")
     energy: EnergyTable = Field(default_factory=EnergyTable, description="energy constants, pJ")
+
+    @field_validator("technology")
+    @classmethod
+    def _check_technology(cls, value: str) -> str:
+        try:
+            if value != PUBLISHED:
+                technology(value)
+        except InputError as error:
+            raise ValueError(f"{error.message}; {error.hint}") from None
+        return value
 
     @field_validator("name")
     @classmethod
@@ -309,6 +323,8 @@ class Accelerator(BaseModel, metaclass=_Checked):
         values: dict[str, Any] = handler(self)
         if not values.get("memory_mm2_per_gb_s"):
             values.pop("memory_mm2_per_gb_s", None)
+        if values.get("technology") == PUBLISHED:
+            del values["technology"]
         return values
 
     def __repr__(self) -> str:
@@ -341,6 +357,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         )
         yield "main memory", f"{self.dram_bytes_per_cycle:g} bytes a cycle, {self.memory_gb_s:g} GB/s"
         yield "clock", f"{self.clock_mhz:g} MHz"
+        yield "technology", self.technology if self.technology != PUBLISHED else None
         known = (self.input_bits, self.accumulator_bits) == (8, 32)
         yield "area, predicted", f"{self.area_mm2:.3g} mm²" if known else None
         for what, wanted in (("with", True), ("without", False)):
@@ -383,15 +400,53 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     def _silicon_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """`area_of` without the memory interface."""
+        if self.technology != PUBLISHED and (silicon := technology(self.technology)).measured:
+            return silicon.area_mm2(self, dim, accumulator_kib, scratchpad_kib)
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
 
     def area_blocks(self) -> dict[str, float]:
         """`area_mm2` by block, in mm2: `array`, `accumulator`, `scratchpad`, and `tables` (of row functions), `logic` (that it has
-        more than a published machine) and `memory_interface` where they are there."""
-        reference = _area_reference(self.dataflow)
+        more than a published machine) and `memory_interface` where they are there. In a technology measured in netlists, `logic`
+        is all of it, the array too."""
         sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
-        found = configured_blocks_mm2(self, reference, *sizes)
+        silicon = technology(self.technology)
+        if silicon.measured:
+            found = {name: float(mm2) for name, mm2 in silicon.blocks_mm2(self, *sizes).items()}
+        else:
+            found = configured_blocks_mm2(self, _area_reference(self.dataflow), *sizes)
         return found | ({"memory_interface": self.memory_mm2} if self.memory_mm2 else {})
+
+    @property
+    def closes_at_mhz(self) -> float | None:
+        """The clock that it closes at before layout in its technology; None where clocks are assumed."""
+        return technology(self.technology).closes_at_mhz(self, float(self.dim))
+
+    def in_technology(self, given: Iterable[str], dim: int | None = None) -> Accelerator:
+        """Itself with what its technology decides of what was not given: its clock, with main memory's GB/s as they are, and energies.
+
+        Args:
+            given: names of the fields that somebody chose.
+            dim: side that the clock must hold for; its own by default.
+
+        Raises InputError where the clock that was given is more than it closes at.
+        """
+        chosen, silicon = set(given), technology(self.technology)
+        most = silicon.closes_at_mhz(self, float(dim or self.dim))
+        changes: dict[str, Any] = {}
+        if most is not None and "clock_mhz" not in chosen:
+            mhz = float(f"{most:.4g}") if float(f"{most:.4g}") <= most else most
+            changes = {"clock_mhz": mhz}
+            if "dram_bytes_per_cycle" not in chosen:
+                changes["dram_bytes_per_cycle"] = min(self.memory_gb_s * 1e3 / mhz, 65_536.0)
+        elif most is not None and self.clock_mhz > most:
+            raise InputError(
+                f"clock_mhz: in {self.technology} a side of {dim or self.dim} closes at {most:.4g} MHz before layout, not at"
+                f" {self.clock_mhz:g}",
+                hint="give less, or leave it out",
+            )
+        if silicon.energy and "energy" not in chosen:
+            changes["energy"] = self.energy.model_dump() | silicon.energy
+        return self.replace(**changes) if changes else self
 
     @property
     def memory_gb_s(self) -> float:

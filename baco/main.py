@@ -40,6 +40,7 @@ COMMANDS = {
     "init": "baco.commands.init:init",
     "rtl": "baco.commands.rtl:rtl",
     "synth": "baco.commands.synth:synth",
+    "technology": "baco.commands.technology:technology",
     "isa": "baco.commands.isa:isa",
     "export-chipyard": "baco.commands.export_chipyard:export_chipyard",
     "compile": "baco.commands.compile:compile_",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,17 @@ def changed_accelerator(base: Accelerator, changes: Mapping[str, Any], where: st
         found = parse_model(Accelerator, doc, defaults=base.model_dump(mode="json"))
     except InputError as error:
         raise _moved(error, where) from None
+    if "technology" in changes:
+        found = _made(found, changes, where)
     return found if "name" in changes else _named(found, base)
+
+
+def _made(found: Accelerator, given: Iterable[str], where: str) -> Accelerator:
+    """The accelerator with the clock and energies of its technology."""
+    try:
+        return found.in_technology(given)
+    except InputError as error:
+        raise InputError(error.message, location=Location(where), hint=error.hint) from None
 
 
 def _moved(error: InputError, where: str) -> InputError:
@@ -183,6 +193,8 @@ def _read(path: Path, depth: int) -> Accelerator:
     defaults = None if base is None else base.model_dump(mode="json", exclude={"name"})
     file = parse_model(_AcceleratorFile, doc, defaults=defaults)
     found = Accelerator.model_validate(file.model_dump(exclude={"base"}))
+    if "technology" in data:
+        found = _made(found, data, str(path))
     return found if base is None or "name" in data else _named(found, base)
 
 

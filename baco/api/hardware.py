@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.accel.package.sheet import NetworkFigures
     from baco.accel.synthesis.report import Synthesis
+    from baco.accel.technology import Technology
 
-__all__ = ["hand_over", "synthesise", "verilog"]
+__all__ = ["add_technology", "hand_over", "synthesise", "verilog"]
 
 _README = """\
 # {name}
@@ -104,6 +105,42 @@ def synthesise(
         progress=told,
         run=run,
     )
+
+
+def add_technology(
+    name: str,
+    *,
+    liberty: Sequence[str | Path],
+    memories: Sequence[str | Path] = (),
+    designs: int | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Technology:
+    """Measure a library in netlists of some small accelerators and keep its figures on this machine, under a name.
+
+    Args:
+        liberty, memories: as of `synthesise`.
+        designs: how many accelerators, the most telling first; by default all.
+        report: told how it goes on.
+
+    What was interrupted goes on where it was. Raises InputError for a name that comes with baco, and as `synthesise`.
+    """
+    from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
+    from baco.accel.technology import check_own_name, keep_technology, own_technologies
+
+    check_own_name(name)
+    folder = own_technologies()
+    (folder / "netlists").mkdir(parents=True, exist_ok=True)
+    files = _paths(liberty), _paths(memories)
+
+    def told(done: int, of: int, what: str) -> None:
+        if report is not None:
+            report(f"{done} of {of} accelerators: {what}")
+
+    count = len(DESIGNS) if designs is None else designs
+    netlists = measure(*files, folder / "netlists" / f"{name}.json", designs=count, progress=told)
+    found = fit_technology(name, netlists, *files)
+    keep_technology(found)
+    return found
 
 
 @checked()

@@ -121,6 +121,10 @@ class SpaceFile(BaseModel):
     fixed: dict[str, Any] = Field(
         default_factory=dict, description="Fields of the accelerator that replace those of the base."
     )
+    technology: Name | None = Field(
+        None,
+        description="What areas are in, and clocks close at (baco technology list); by default as base and fixed say.",
+    )
     dim: Annotated[list[Side], Field(min_length=1, max_length=127)] | SideRange = Field(
         description="Array sides: a list, or a range (of which only legal sides are kept)."
     )

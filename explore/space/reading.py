@@ -113,6 +113,11 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         )
     if file.fixed:
         base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
+    if file.technology is not None:
+        try:
+            base = base.replace(technology=file.technology).in_technology(file.fixed, max(_values(file.dim)))
+        except InputError as error:
+            raise InputError(error.message, location=doc.location(("technology",)), hint=error.hint) from None
     if base.features.normalizations and (file.rules == "reference" or base.timing == "gemmini"):
         reason = "no programs run" if file.rules == "reference" else "there is no model of their cycles"
         given = isinstance(features, dict) and "normalizations" in features

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from baco.accel.config import Accelerator, Features
 from baco.accel.energy import EnergyTable
 from baco.accel.presets import load_accelerator, preset_names
+from baco.accel.technology import Technology, keep_technology
 from baco.common.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,8 +182,12 @@ def test_hash_is_equal_in_another_process() -> None:
     assert found.stdout.strip() == HASH
 
 
-def test_hash_depends_on_every_other_field() -> None:
+def test_hash_depends_on_every_other_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACO_CACHE", str(tmp_path))
+    (tmp_path / "technologies").mkdir()
+    keep_technology(Technology(name="other"))
     other: dict[str, Any] = {
+        "technology": "other",
         "dim": 8,
         "dataflow": "OS",
         "scratchpad_kib": 512,

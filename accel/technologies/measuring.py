@@ -1,0 +1,268 @@
+"""A technology measured: netlists of some accelerators in a library, and the laws that are fitted to them.
+
+Every netlist is kept with the design's hash, so that a measurement goes on where it was stopped, and modules that designs share
+are mapped once (`baco.accel.synthesis.mapping`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+from scipy.stats import spearmanr
+
+from baco.accel.config import Accelerator, Features
+from baco.accel.structure_law import QUANTITIES, structure_law
+from baco.accel.synthesis.liberty import Library, read_library
+from baco.accel.synthesis.mapping import BankShape
+from baco.accel.synthesis.memories import banks
+from baco.accel.synthesis.report import Synthesis, synthesise
+from baco.accel.technology import BankLaw, PeriodLaw, Technology
+from baco.accel.verilog.generate import verilog
+from baco.common.cache import Cache
+from baco.common.errors import InputError
+from baco.common.files import atomic_write
+from baco.common.provenance import stable_hash
+
+__all__ = ["DESIGNS", "Netlist", "fit_technology", "measure", "read_netlists"]
+
+Floats = npt.NDArray[np.float64]
+#: Rows of each memory: banks' addresses stay equal as the side grows.
+_ROWS = 512
+#: What is measured, most telling first: side and what differs from Gemmini's default.
+DESIGNS: tuple[tuple[int, dict[str, Any]], ...] = (
+    (4, {}),
+    (4, {"dataflow": "WS"}),
+    (8, {}),
+    (2, {"loop_conv": False, "loop_ws": False}),
+    (4, {"load_entries": 4, "execute_entries": 8, "store_entries": 2}),
+    (16, {"dataflow": "WS", "loop_conv": False}),
+    (4, {"dataflow": "OS", "partial_sum_bits": 20}),
+    (8, {"dataflow": "WS", "partial_sum_bits": 20}),
+    (4, {"mvin_scale": False, "max_pool": False}),
+    (4, {"row_functions": True}),
+    (4, {"normalizations": True}),
+    (4, {"load_queue": 2, "execute_queue": 4, "counters": 0}),
+    (4, {"dma_bits": 64}),
+    (8, {"loop_conv": False, "accumulator_scale": False}),
+    (4, {"scratchpad_banks": 8, "accumulator_banks": 4}),
+    (16, {}),
+    (8, {"tile_rows": 2}),
+    (4, {"tile_rows": 4}),
+    (8, {"dma_bits": 64, "dma_requests": 4}),
+    (2, {"dataflow": "OS"}),
+    (2, {"row_functions": True, "loop_conv": False}),
+    (8, {"normalizations": True, "loop_conv": False}),
+    (8, {"row_functions": True, "dataflow": "WS"}),
+    (16, {"dataflow": "OS", "partial_sum_bits": 20, "load_entries": 4, "execute_entries": 8, "store_entries": 2}),
+    (4, {"training_convs": False, "depthwise_convs": False, "first_layer": False}),
+    (4, {"mvin_scale_acc": True, "dma_requests": 32}),
+    (4, {"read_full_width": False, "write_to_scratchpad": False, "activations": False}),
+    (8, {"counters": 0, "store_queue": 8, "dataflow": "OS"}),
+    (16, {"mvin_scale": False, "dataflow": "WS", "partial_sum_bits": 20}),
+    (32, {"dataflow": "WS"}),
+    (32, {"loop_conv": False, "dataflow": "WS", "partial_sum_bits": 20, "load_entries": 4, "execute_entries": 8}),
+    (32, {"mvin_scale": False, "scratchpad_banks": 8}),
+)  # fmt: skip
+#: Shapes that the law of banks is fitted to: rows and bits of a word, with lanes of a byte.
+_BANKS = tuple((1 << rows, 1 << width) for rows in range(5, 15) for width in range(4, 11))
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A design in a library.
+
+    Attributes:
+        accelerator: what it is.
+        design: hash of its Verilog and of what it was mapped with.
+        logic_mm2, memories_mm2, clock_mhz, leakage_mw: as of `Synthesis`.
+        modules: area of logic by module, mm2.
+    """
+
+    accelerator: dict[str, Any]
+    design: str
+    logic_mm2: float
+    memories_mm2: float
+    clock_mhz: float
+    leakage_mw: float
+    modules: dict[str, float]
+
+    @property
+    def configuration(self) -> Accelerator:
+        """The accelerator as an object."""
+        return Accelerator.model_validate(self.accelerator)
+
+
+def accelerators() -> Iterator[Accelerator]:
+    """Those of `DESIGNS`."""
+    for dim, changes in DESIGNS:
+        features = {name: value for name, value in changes.items() if name in Features.model_fields}
+        fields = {name: value for name, value in changes.items() if name not in features}
+        kib = max(1, dim * _ROWS // 1024)
+        yield Accelerator(
+            name=f"d{dim}",
+            dim=dim,
+            scratchpad_kib=kib,
+            accumulator_kib=4 * kib,
+            features=Features(**features),
+            **fields,
+        )
+
+
+def read_netlists(path: Path) -> list[Netlist]:
+    """Those that a file holds; none where there is none."""
+    if not path.exists():
+        return []
+    return [Netlist(**row) for row in json.loads(path.read_text(encoding="utf-8"))["netlists"]]
+
+
+def measure(
+    liberty: Sequence[Path],
+    memories: Sequence[Path],
+    kept: Path,
+    *,
+    designs: int = len(DESIGNS),
+    progress: Callable[[int, int, str], None] | None = None,
+    cache: Cache | None = None,
+) -> list[Netlist]:
+    """Netlists of the first `designs` of `DESIGNS`, those that a file keeps already taken from it.
+
+    Args:
+        liberty, memories: as of `synthesise`.
+        kept: the file; written after each design.
+        progress: told how many designs are measured, of how many, and what is being done.
+
+    Raises as `synthesise`.
+    """
+    library = read_library(liberty)
+    told = progress or (lambda done, of, what: None)
+    known = {one.design: one for one in read_netlists(kept)}
+    wanted = [*accelerators()][:designs]
+    found = []
+    for number, accelerator in enumerate(wanted):
+        key = stable_hash([verilog(accelerator), library.digest, [path.name for path in memories]])
+        one = known.get(key)
+        if one is None:
+
+            def within(done: int, of: int, module: str, number: int = number) -> None:
+                told(number, len(wanted), f"{module} ({done} of {of} modules)")
+
+            one = _netlist(
+                accelerator, key, synthesise(accelerator, liberty, memories, progress=within, cache=cache)
+            )
+        found.append(one)
+        told(number + 1, len(wanted), accelerator.name)
+        rows = [vars(each) for each in found]
+        atomic_write(kept, json.dumps({"library": library.names, "netlists": rows}, indent=1) + "\n")
+    return found
+
+
+def _netlist(accelerator: Accelerator, key: str, found: Synthesis) -> Netlist:
+    fields = accelerator.model_dump(mode="json", exclude_defaults=True)
+    return Netlist(
+        fields,
+        key,
+        round(found.logic_mm2, 8),
+        round(found.memories_mm2, 8),
+        round(found.clock_mhz, 4),
+        round(found.leakage_mw, 6),
+        {module.name: round(module.mm2, 8) for module in found.modules},
+    )
+
+
+def fit_technology(
+    name: str, netlists: Sequence[Netlist], liberty: Sequence[Path], memories: Sequence[Path] = ()
+) -> Technology:
+    """The laws of least squared relative error on netlists, each design also predicted by laws that have not seen it.
+
+    Raises InputError with too few netlists.
+    """
+    if len(netlists) <= len(QUANTITIES):
+        raise InputError(f"{len(netlists)} netlists are too few to fit: at least {len(QUANTITIES) + 1}")
+    library = read_library(liberty)
+    macros = read_library(memories) if memories else None
+    law, bank_errors = _bank_law(library, macros)
+    machines = [one.configuration for one in netlists]
+    counts = np.array([[float(v) for v in structure_law().counts(one, one.dim).values()] for one in machines])
+    logic = np.array([one.logic_mm2 for one in netlists]) * 1e6
+    period = np.array([1e3 / one.clock_mhz for one in netlists])
+    values = np.array([[*PeriodLaw.values(one, one.dim).values()] for one in machines])
+    prices, held_logic = _fitted(counts, logic)
+    paths, held_period = _fitted(values, period)
+    area = np.array([one.logic_mm2 + one.memories_mm2 for one in netlists])
+    errors = {
+        "logic": _errors(counts @ prices, logic),
+        "logic, held out": _errors(held_logic, logic),
+        "period": _errors(values @ paths, period),
+        "period, held out": _errors(held_period, period),
+        "banks": bank_errors,
+    }
+    corner = f"{library.volts:g} V, {library.celsius:g} °C"
+    found = Technology(
+        name=name,
+        description=f"{len(netlists)} netlists before layout, {corner}",
+        source=", ".join(library.names),
+        logic_um2=dict(zip(QUANTITIES, _rounded(prices), strict=True)),
+        memories=law,
+        period=PeriodLaw(**dict(zip(PeriodLaw.model_fields, _rounded(paths), strict=True))),
+        energy={
+            "leakage_mw_per_mm2": _rounded([sum(one.leakage_mw for one in netlists) / float(area.sum())])[0]
+        },
+    )
+    whole = np.array(
+        [
+            float(found.area_mm2(one, float(one.dim), one.accumulator_kib, one.scratchpad_kib))
+            for one in machines
+        ]
+    )
+    return found.model_copy(update={"errors": errors | {"area": _errors(whole, area)}})
+
+
+def _fitted(design: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """Coefficients, none negative, and what those without a row predict of it, shape (n,)."""
+
+    def solved(keep: npt.NDArray[np.bool_]) -> Floats:
+        scale = np.abs(design).max(axis=0)
+        scale[scale == 0] = 1.0
+        solution = nnls(design[keep] / scale / target[keep, None], np.ones(int(keep.sum())))[0]
+        found: Floats = solution / scale
+        return found
+
+    rows = np.arange(len(target))
+    held = np.array([design[row] @ solved(rows != row) for row in rows])
+    return solved(rows >= 0), held
+
+
+def _errors(predicted: Floats, measured: Floats) -> dict[str, float]:
+    """Mean and worst, percent, and agreement in rank."""
+    off = np.abs(predicted / measured - 1) * 100
+    # what differs by rounding only is equal
+    rank = float(spearmanr(_rounded(predicted), _rounded(measured)).statistic)
+    return {
+        "mean_percent": round(float(off.mean()), 2),
+        "worst_percent": round(float(off.max()), 2),
+        "rank": round(rank, 4),
+    }
+
+
+def _bank_law(library: Library, macros: Library | None) -> tuple[BankLaw, dict[str, float]]:
+    """Fitted to what banks of `_BANKS` are composed of."""
+    shapes = [BankShape(rows, width // 8, 8) for rows, width in _BANKS]
+    found, _ = banks(shapes, library, macros)
+    area = np.array([found[shape].area_um2 for shape in shapes])
+    bits = np.array([float(shape.bits) for shape in shapes])
+    width = np.array([float(width) for _, width in _BANKS])
+    design = np.stack([np.ones(len(shapes)), bits**0.5, width, bits], axis=1)
+    solution, _ = _fitted(design, area)
+    law = BankLaw(**dict(zip(BankLaw.model_fields, _rounded(solution), strict=True)))
+    return law, _errors(law.um2(bits, width), area)
+
+
+def _rounded(values: Sequence[float] | Floats) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]

@@ -1,0 +1,226 @@
+"""What structures cost in silicon, by technology: areas, delays and leakage of cells and memories, each with its error.
+
+`published-45nm` stands for the published areas (`baco.accel.area`), which every other figure of the reference model goes with. All
+others are measured: netlists of some designs (`baco.accel.technologies.measuring`) give the area of one of each quantity that
+`baco.accel.structure_law` counts, what memories of some bits and width take, and the period that a design closes at, so that
+
+    area = sum over quantities (area of one x count) + sum over banks (bank + a sqrt(bits) + b width + c bits).
+
+Control logic and every feature are in the counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from baco.accel.area import TABLE_BITS, TABLE_ENTRIES, priced_mm2, term_prices
+from baco.accel.structure_law import Configuration, terms
+from baco.common.cache import cache_folder
+from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.files import atomic_write, read_input
+
+__all__ = [
+    "PUBLISHED",
+    "BankLaw",
+    "PeriodLaw",
+    "Technology",
+    "own_technologies",
+    "technology",
+    "technology_names",
+]
+
+#: The one that published figures are in.
+PUBLISHED = "published-45nm"
+_STRICT = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+_MOST_BYTES = 1 << 20
+#: Those that come with baco.
+_OURS = Path(str(resources.files(__package__).joinpath("technologies")))
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}"
+
+
+class BankLaw(BaseModel):
+    """Area of a bank of memory with a port that reads and one that writes, um2."""
+
+    model_config = _STRICT
+
+    bank: float = Field(ge=0, description="each")
+    sqrt_bits: float = Field(ge=0, description="for the root of its bits")
+    width: float = Field(ge=0, description="for each bit of a word")
+    bits: float = Field(ge=0, description="for each bit")
+
+    def um2(self, bits: Any, width: Any) -> Any:
+        """Of banks; numbers, arrays or tensors that broadcast."""
+        return self.bank + self.sqrt_bits * bits**0.5 + self.width * width + self.bits * bits
+
+
+class PeriodLaw(BaseModel):
+    """Period that a design closes at before layout, margin included, ns: a base, and what grows with it."""
+
+    model_config = _STRICT
+
+    base: float = Field(ge=0, description="of all")
+    log_dim: float = Field(ge=0, description="for each doubling of the array's side")
+    log_entries: float = Field(ge=0, description="for each doubling of the reservation station")
+    chained: float = Field(
+        ge=0, description="for each row more of a tile, whose multiplications follow each other"
+    )
+
+    @staticmethod
+    def values(configuration: Configuration, dim: float) -> dict[str, float]:
+        """What the coefficients are multiplied by."""
+        entries = configuration.load_entries + configuration.execute_entries + configuration.store_entries
+        return {
+            "base": 1.0,
+            "log_dim": math.log2(dim),
+            "log_entries": math.log2(entries),
+            "chained": float(configuration.tile_rows - 1),
+        }
+
+    def ns(self, configuration: Configuration, dim: float) -> float:
+        """Of an accelerator with an array of some side."""
+        return float(
+            sum(getattr(self, name) * value for name, value in self.values(configuration, dim).items())
+        )
+
+
+class Technology(BaseModel):
+    """A technology; all figures are before layout.
+
+    Attributes:
+        name: what files and commands call it.
+        description, source: in words; the libraries and corner that it was measured in.
+        logic_um2: of one of each of `baco.accel.structure_law.QUANTITIES`; empty: the published areas speak.
+        memories: of banks.
+        period: None: clocks are assumed.
+        energy: constants of `baco.accel.energy.EnergyTable` that are other than the published ones, leakage among them.
+        errors: of the laws against netlists, percent, by what was predicted.
+    """
+
+    model_config = _STRICT
+
+    name: str = Field(pattern=rf"^{_NAME}$")
+    description: str = ""
+    source: str = ""
+    logic_um2: dict[str, float] = Field(default_factory=dict)
+    memories: BankLaw | None = None
+    period: PeriodLaw | None = None
+    energy: dict[str, float] = Field(default_factory=dict)
+    errors: dict[str, dict[str, float]] = Field(default_factory=dict)
+
+    @property
+    def measured(self) -> bool:
+        """Whether areas come from netlists."""
+        return bool(self.logic_um2) and self.memories is not None
+
+    def blocks_mm2(
+        self, configuration: Configuration, dim: Any, accumulator_kib: Any, scratchpad_kib: Any
+    ) -> dict[str, Any]:
+        """Areas of logic, memories and tables (of row functions), mm2, of accelerators that have everything but their sizes from a
+        configuration; numbers, arrays or tensors that broadcast. Only of a measured technology."""
+        assert self.memories is not None
+        found = {"logic": priced_mm2(configuration, dim, self._prices)}
+        for name, kib, banks, bits in (
+            ("accumulator", accumulator_kib, configuration.accumulator_banks, 32),
+            ("scratchpad", scratchpad_kib, configuration.scratchpad_banks, 8),
+        ):
+            found[name] = banks * 1e-6 * self.memories.um2(kib * 8192.0 / banks, bits * dim)
+        if configuration.features.row_functions:
+            table = self.memories.um2(float(TABLE_ENTRIES * TABLE_BITS), TABLE_BITS)
+            found["tables"] = 1e-6 * table * terms(configuration, dim)["lanes"]
+        return found
+
+    def area_mm2(
+        self, configuration: Configuration, dim: Any, accumulator_kib: Any, scratchpad_kib: Any
+    ) -> Any:
+        """The sum of `blocks_mm2`."""
+        return sum(self.blocks_mm2(configuration, dim, accumulator_kib, scratchpad_kib).values())
+
+    def closes_at_mhz(self, configuration: Configuration, dim: float) -> float | None:
+        """The clock that an accelerator closes at before layout; None where clocks are assumed."""
+        return None if self.period is None else 1e3 / self.period.ns(configuration, dim)
+
+    @property
+    def _prices(self) -> tuple[tuple[str, float], ...]:
+        return term_prices(tuple(self.logic_um2.items()))
+
+    def text(self) -> str:
+        """Its figures and how far they are off, a line each."""
+        lines = [f"{self.name}: {self.description}", f"source      {self.source}"]
+        if not self.measured:
+            lines.append("area        the law of published areas; clocks are assumed")
+        lines += [f"{name:18} {um2:.5g} µm² each" for name, um2 in self.logic_um2.items()]
+        for law, unit in ((self.memories, "µm²"), (self.period, "ns")):
+            for name, field in type(law).model_fields.items() if law is not None else ():
+                lines.append(f"{name:18} {getattr(law, name):.5g} {unit} {field.description}")
+        lines += [f"{name:18} {value:.5g}" for name, value in self.energy.items()]
+        for what, off in self.errors.items():
+            lines.append(
+                f"off by      {what}: {off['mean_percent']:g}% mean, {off['worst_percent']:g}% worst, rank {off['rank']:g}"
+            )
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """As files have it."""
+        return json.dumps(self.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"
+
+
+def own_technologies() -> Path:
+    """The folder of those that were measured on this machine."""
+    return cache_folder() / "technologies"
+
+
+def technology_names() -> list[str]:
+    """Those that come with baco, and the user's own."""
+    return sorted({path.stem for folder in (_OURS, own_technologies()) for path in folder.glob("*.json")})
+
+
+def technology(name: str) -> Technology:
+    """A technology by its name. Raises InputError for an unknown one or a malformed file."""
+    return _found(name, str(own_technologies()))
+
+
+def keep_technology(made: Technology) -> None:
+    """Keep the user's own."""
+    atomic_write(own_technologies() / f"{made.name}.json", made.to_json())
+    _found.cache_clear()
+
+
+@cache
+def _found(name: str, own: str) -> Technology:
+    """One of those that come with baco or lie in a folder."""
+    for folder in (_OURS, Path(own)):
+        path = folder / f"{name}.json"
+        if re.fullmatch(_NAME, name) and path.exists():
+            return _read(path)
+    raise InputError(f"unknown technology '{name}'", hint=did_you_mean(name, technology_names()))
+
+
+def check_own_name(name: str) -> None:
+    """Raises InputError for a name that a technology of the user's cannot have."""
+    if not re.fullmatch(_NAME, name):
+        raise InputError(
+            f"'{name}' is no name of a technology", hint="letters, digits, '.', '_', '+' and '-', 64 at most"
+        )
+    if (_OURS / f"{name}.json").exists():
+        raise InputError(f"the technology '{name}' comes with baco", hint="give another name")
+
+
+def _read(path: Path) -> Technology:
+    try:
+        return Technology.model_validate_json(read_input(path, limit_bytes=_MOST_BYTES))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"no technology: {place}: {first['msg']}",
+            location=Location(str(path)),
+            hint="measure it again: baco technology add",
+        ) from None

@@ -1,0 +1,204 @@
+"""Technologies: laws are recovered from netlists that follow them, areas and clocks are theirs, files are checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import baco
+from baco.accel.area import area_mm2
+from baco.accel.config import Accelerator
+from baco.accel.presets import load_accelerator
+from baco.accel.structure_law import QUANTITIES, structure_law
+from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
+from baco.accel.technology import (
+    PUBLISHED,
+    BankLaw,
+    PeriodLaw,
+    Technology,
+    keep_technology,
+    technology,
+    technology_names,
+)
+from baco.common.errors import InputError
+from baco.exploration.space.reading import space_of
+from baco.main import run
+from tests.accel.synthesis.tiny_library import tiny_file
+
+LOGIC = {"register_bits": 7.0, "partial_products": 5.0, "adder_bits": 6.0, "multiplexer_bits": 2.0}
+BANKS = BankLaw(bank=1000.0, sqrt_bits=20.0, width=50.0, bits=0.5)
+PERIOD = PeriodLaw(base=5.0, log_dim=0.5, log_entries=1.0, chained=2.0)
+MINE = Technology(
+    name="mine", logic_um2=LOGIC, memories=BANKS, period=PERIOD, energy={"leakage_mw_per_mm2": 1.5}
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACO_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "technologies").mkdir(parents=True)
+    keep_technology(MINE)
+
+
+def by_hand(machine: Accelerator) -> float:
+    """Area in mm2, of the module's formula, a bank at a time."""
+    counts = structure_law().counts(machine, float(machine.dim))
+    um2 = sum(LOGIC[name] * counts[name] for name in QUANTITIES)
+    for kib, number, width in (
+        (machine.scratchpad_kib, machine.scratchpad_banks, machine.dim * 8),
+        (machine.accumulator_kib, machine.accumulator_banks, machine.dim * 32),
+    ):
+        bits = kib * 8192 / number
+        um2 += number * (1000 + 20 * bits**0.5 + 50 * width + 0.5 * bits)
+    return float(um2 / 1e6)
+
+
+def test_published_figures_stay_and_are_written_as_before() -> None:
+    machine = baco.accelerator()
+    assert machine.technology == PUBLISHED
+    assert machine.area_mm2 == area_mm2(16.0, 64.0, 256.0)
+    assert machine.closes_at_mhz is None
+    assert "technology" not in machine.model_dump()
+    assert "technology" not in machine.to_yaml()
+    assert PUBLISHED in technology_names()
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"dim": 32, "scratchpad_banks": 8}, {"dataflow": "WS", "load_queue": 4}]
+)
+def test_areas_are_counts_and_memories_at_the_technologys_figures(changes: dict[str, Any]) -> None:
+    machine = baco.accelerator(technology="mine", **changes)
+    assert machine.area_mm2 == pytest.approx(by_hand(machine))
+    assert sum(machine.area_blocks().values()) == pytest.approx(machine.area_mm2)
+    again = load_accelerator(Path(_written(machine)))
+    assert again == machine
+    assert machine.config_hash != machine.replace(technology=PUBLISHED).config_hash
+
+
+def _written(machine: Accelerator) -> str:
+    path = technology_folder() / "machine.yaml"
+    path.write_text(machine.to_yaml())
+    return str(path)
+
+
+def technology_folder() -> Path:
+    """The user's own."""
+    from baco.accel.technology import own_technologies
+
+    return own_technologies()
+
+
+def test_areas_of_arrays_and_tensors_are_those_of_numbers() -> None:
+    machine = baco.accelerator(technology="mine", features={"row_functions": True})
+    sides, accumulators, scratchpads = np.array([[4, 8, 8], [64, 16, 32], [256, 64, 128]])
+    each = [
+        machine.area_of(float(d), float(a), float(s))
+        for d, a, s in zip(sides, accumulators, scratchpads, strict=True)
+    ]
+    assert machine.area_of(sides, accumulators, scratchpads) == pytest.approx(each)
+    tensors = [
+        torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (sides, accumulators, scratchpads)
+    ]
+    found = machine.area_of(*tensors)
+    assert found.tolist() == pytest.approx(each)
+    found.sum().backward()
+    assert all((one.grad > 0).all() for one in tensors if one.grad is not None)
+    with_tables = each[1] - machine.replace(features={"row_functions": False}).area_of(8.0, 16.0, 64.0)
+    assert (
+        with_tables > 8 * (1000 + 20 * 64 + 50 * 16 + 0.5 * 4096) / 1e6
+    )  # eight lanes' tables, and their logic
+
+
+def test_clocks_are_those_that_designs_close_at() -> None:
+    # 5 + 0.5 x log2(16) + log2(28), ns
+    most = 1e3 / (5 + 0.5 * 4 + np.log2(28))
+    machine = baco.accelerator(technology="mine")
+    assert machine.closes_at_mhz == pytest.approx(most)
+    assert most * 0.999 < machine.clock_mhz <= most
+    assert machine.memory_gb_s == pytest.approx(baco.accelerator().memory_gb_s)
+    assert machine.energy.leakage_mw_per_mm2 == 1.5
+    assert load_accelerator("gemmini-default,technology=mine") == machine
+    assert baco.accelerator(technology="mine", clock_mhz=50.0).clock_mhz == 50.0
+    with pytest.raises(InputError, match=rf"closes at {most:.4g} MHz before layout, not at 500"):
+        baco.accelerator(technology="mine", clock_mhz=500.0)
+    with pytest.raises(InputError, match="unknown technology 'yours'"):
+        baco.accelerator(technology="yours")
+
+
+def test_spaces_take_a_technology_and_the_clock_of_their_largest_side() -> None:
+    space = space_of({"technology": "mine", "dim": [8, 16, 32]})
+    most = 1e3 / (5 + 0.5 * 5 + np.log2(28))
+    assert most * 0.999 < space.base.clock_mhz <= most
+    machine = space.accelerator(16, 64, 256)
+    assert machine.area_mm2 == pytest.approx(by_hand(machine))
+    assert space.area_of(16, 64, 256) == pytest.approx(machine.area_mm2)
+    for values in ({"technology": "yours"}, {"technology": "mine", "fixed": {"clock_mhz": 900.0}}):
+        with pytest.raises(InputError, match=r"technology|closes at") as caught:
+            space_of(values)
+        assert caught.value.location is not None
+
+
+def test_laws_are_recovered_from_netlists_that_follow_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Accelerator] = []
+
+    def netlist(machine: Accelerator, *_: Any, **__: Any) -> Any:
+        made.append(machine)
+        if len(made) == 7:
+            raise KeyboardInterrupt
+        counts = structure_law().counts(machine, float(machine.dim))
+        logic = sum(LOGIC[name] * counts[name] for name in QUANTITIES) / 1e6
+        entries = machine.load_entries + machine.execute_entries + machine.store_entries
+        ns = 5 + 0.5 * np.log2(machine.dim) + np.log2(entries) + 2 * (machine.tile_rows - 1)
+        return SimpleNamespace(
+            logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
+        )
+
+    monkeypatch.setattr("baco.accel.technologies.measuring.synthesise", netlist)
+    liberty, kept = [tiny_file(tmp_path)], tmp_path / "netlists.json"
+    with pytest.raises(KeyboardInterrupt):
+        measure(liberty, [], kept)
+    found = measure(liberty, [], kept)
+    assert len(found) == len(DESIGNS) >= 30
+    assert len(made) == len(DESIGNS) + 1  # what was measured before the interruption is not measured again
+    assert {one.configuration.dim for one in found} == {2, 4, 8, 16, 32}
+    law = fit_technology("own", found, liberty)
+    assert law.logic_um2 == pytest.approx(LOGIC, rel=2e-3)
+    assert law.period is not None
+    assert law.period.model_dump() == pytest.approx(PERIOD.model_dump(), rel=2e-3)
+    assert law.energy["leakage_mw_per_mm2"] == pytest.approx(2.0, rel=1e-4)
+    for what in ("logic", "logic, held out", "period, held out"):
+        assert law.errors[what]["worst_percent"] < 0.1
+        assert law.errors[what]["rank"] > 0.999
+    with pytest.raises(InputError, match="4 netlists are too few"):
+        fit_technology("own", found[:4], liberty)
+
+
+def test_the_command_lists_shows_and_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("baco", ["technology", "list", "--json"]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == sorted(technology_names())
+    assert run("baco", ["technology", "show", "mine"]) == 0
+    assert "register_bits" in capsys.readouterr().out
+    liberty = str(tiny_file(tmp_path))
+    for arguments, said in (
+        (["show", "yours"], "unknown technology 'yours'"),
+        (["show"], "give a name"),
+        (["add", "mine"], "give the library's files"),
+        (["add", PUBLISHED, "--liberty", liberty], "comes with baco"),
+        (["add", "../x", "--liberty", liberty], "is no name"),
+        (["add", "mine", "--liberty", str(tmp_path / "none.lib")], "no such file"),
+    ):
+        assert run("baco", ["technology", *arguments]) == 2
+        assert said in capsys.readouterr().err
+    (technology_folder() / "broken.json").write_text('{"name": "broken", "memories": 3}')
+    with pytest.raises(InputError, match="no technology: memories"):
+        technology("broken")
