@@ -19,10 +19,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from baco.accel.area import TABLE_BITS, TABLE_ENTRIES, priced_mm2, term_prices
 from baco.accel.structure_law import Configuration, terms
+from baco.common import portable
 from baco.common.cache import cache_folder
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import atomic_write, read_input
@@ -58,7 +60,7 @@ class BankLaw(BaseModel):
 
     def um2(self, bits: Any, width: Any) -> Any:
         """Of banks; numbers, arrays or tensors that broadcast."""
-        return self.bank + self.sqrt_bits * bits**0.5 + self.width * width + self.bits * bits
+        return self.bank + self.sqrt_bits * _root(bits) + self.width * width + self.bits * bits
 
 
 class PeriodLaw(BaseModel):
@@ -79,8 +81,8 @@ class PeriodLaw(BaseModel):
         entries = configuration.load_entries + configuration.execute_entries + configuration.store_entries
         return {
             "base": 1.0,
-            "log_dim": math.log2(dim),
-            "log_entries": math.log2(entries),
+            "log_dim": portable.log2(dim),
+            "log_entries": portable.log2(entries),
             "chained": float(configuration.tile_rows - 1),
         }
 
@@ -170,6 +172,13 @@ class Technology(BaseModel):
     def to_json(self) -> str:
         """As files have it."""
         return json.dumps(self.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"
+
+
+def _root(x: Any) -> Any:
+    """Square root of a number, array or tensor: rounded correctly everywhere, as powers are not."""
+    if isinstance(x, int | float):
+        return math.sqrt(x)
+    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
 
 
 def own_technologies() -> Path:

@@ -29,6 +29,7 @@ from baco.common.cache import Cache
 from baco.common.errors import InputError
 from baco.common.files import atomic_write
 from baco.common.provenance import stable_hash
+from baco.common.yaml import load_yaml
 
 __all__ = ["DESIGNS", "Netlist", "fit_technology", "measure", "read_netlists"]
 
@@ -36,40 +37,7 @@ Floats = npt.NDArray[np.float64]
 #: Rows of each memory: banks' addresses stay equal as the side grows.
 _ROWS = 512
 #: What is measured, most telling first: side and what differs from Gemmini's default.
-DESIGNS: tuple[tuple[int, dict[str, Any]], ...] = (
-    (4, {}),
-    (4, {"dataflow": "WS"}),
-    (8, {}),
-    (2, {"loop_conv": False, "loop_ws": False}),
-    (4, {"load_entries": 4, "execute_entries": 8, "store_entries": 2}),
-    (16, {"dataflow": "WS", "loop_conv": False}),
-    (4, {"dataflow": "OS", "partial_sum_bits": 20}),
-    (8, {"dataflow": "WS", "partial_sum_bits": 20}),
-    (4, {"mvin_scale": False, "max_pool": False}),
-    (4, {"row_functions": True}),
-    (4, {"normalizations": True}),
-    (4, {"load_queue": 2, "execute_queue": 4, "counters": 0}),
-    (4, {"dma_bits": 64}),
-    (8, {"loop_conv": False, "accumulator_scale": False}),
-    (4, {"scratchpad_banks": 8, "accumulator_banks": 4}),
-    (16, {}),
-    (8, {"tile_rows": 2}),
-    (4, {"tile_rows": 4}),
-    (8, {"dma_bits": 64, "dma_requests": 4}),
-    (2, {"dataflow": "OS"}),
-    (2, {"row_functions": True, "loop_conv": False}),
-    (8, {"normalizations": True, "loop_conv": False}),
-    (8, {"row_functions": True, "dataflow": "WS"}),
-    (16, {"dataflow": "OS", "partial_sum_bits": 20, "load_entries": 4, "execute_entries": 8, "store_entries": 2}),
-    (4, {"training_convs": False, "depthwise_convs": False, "first_layer": False}),
-    (4, {"mvin_scale_acc": True, "dma_requests": 32}),
-    (4, {"read_full_width": False, "write_to_scratchpad": False, "activations": False}),
-    (8, {"counters": 0, "store_queue": 8, "dataflow": "OS"}),
-    (16, {"mvin_scale": False, "dataflow": "WS", "partial_sum_bits": 20}),
-    (32, {"dataflow": "WS"}),
-    (32, {"loop_conv": False, "dataflow": "WS", "partial_sum_bits": 20, "load_entries": 4, "execute_entries": 8}),
-    (32, {"mvin_scale": False, "scratchpad_banks": 8}),
-)  # fmt: skip
+DESIGNS: tuple[dict[str, Any], ...] = tuple(load_yaml(Path(__file__).with_name("designs.yaml")).data)
 #: Shapes that the law of banks is fitted to: rows and bits of a word, with lanes of a byte.
 _BANKS = tuple((1 << rows, 1 << width) for rows in range(5, 15) for width in range(4, 11))
 
@@ -101,13 +69,13 @@ class Netlist:
 
 def accelerators() -> Iterator[Accelerator]:
     """Those of `DESIGNS`."""
-    for dim, changes in DESIGNS:
+    for changes in DESIGNS:
+        dim = changes["dim"]
         features = {name: value for name, value in changes.items() if name in Features.model_fields}
         fields = {name: value for name, value in changes.items() if name not in features}
         kib = max(1, dim * _ROWS // 1024)
         yield Accelerator(
             name=f"d{dim}",
-            dim=dim,
             scratchpad_kib=kib,
             accumulator_kib=4 * kib,
             features=Features(**features),
