@@ -81,7 +81,7 @@ def _headline(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
     peak = a.dim * a.dim
     area = synthesis.area_mm2 if synthesis else a.area_mm2
     mhz = synthesis.clock_mhz if synthesis else a.clock_mhz
-    technology = ", ".join(synthesis.library) if synthesis else "by the area law, 45 nm"
+    technology = synthesis.libraries if synthesis else "by the area law, 45 nm"
     return _cards(
         (
             "array",
@@ -116,7 +116,7 @@ def _area(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
         _shares([("memories", synthesis.memories_mm2), *by_module]),
         numeric=(1, 2),
         total=("whole", significant(synthesis.area_mm2), ""),
-        caption=f"Area by module, from the netlist ({', '.join(synthesis.library)}, mapped by {synthesis.yosys}), before layout",
+        caption=f"Area by module, from the netlist ({synthesis.libraries}, mapped by {synthesis.yosys}), before layout",
     )
 
 

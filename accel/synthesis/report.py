@@ -37,6 +37,10 @@ WIRE_F_A_UM = 0.2e-15
 WIRE_CELLS = 2 / 0.7**0.5
 
 
+#: Libraries that are named in text.
+_NAMED = 2
+
+
 @dataclass(frozen=True)
 class MappedModule:
     """All instances of one module: their own cells, without the modules and memories inside."""
@@ -113,6 +117,12 @@ class Synthesis:
         """Logic and memories, before layout."""
         return self.logic_mm2 + self.memories_mm2
 
+    @property
+    def libraries(self) -> str:
+        """Names of the first libraries, and how many more there are: memories come in a file each."""
+        names, more = self.library[:_NAMED], len(self.library) - _NAMED
+        return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {"area_mm2": self.area_mm2, **asdict(self)}
@@ -121,7 +131,7 @@ class Synthesis:
         """What it is, with what is assumed; modules and paths below."""
         corner = f"{self.volts:g} V, {self.celsius:g} °C" if self.volts else "no corner given"
         lines = [
-            f"technology  {', '.join(self.library)} ({corner}), mapped by {self.yosys}",
+            f"technology  {self.libraries} ({corner}), mapped by {self.yosys}",
             f"area        {self.area_mm2:.4g} mm² before layout: logic {self.logic_mm2:.4g}, memories {self.memories_mm2:.4g}",
             f"clock       {self.clock_mhz:.4g} MHz before layout, {self.margin:.0%} of the period kept for it;"
             f" {self.wire_ff:.3g} fF of wire to each pin assumed",
