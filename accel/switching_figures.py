@@ -7,21 +7,21 @@ times Liberty's energies (`baco.accel.synthesis.power`), before layout.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 
+from baco.accel.bank_law import BankLaw
 from baco.accel.config import Accelerator
 from baco.accel.structure_law import structure_law
 from baco.common.errors import InputError
 
-__all__ = ["ACCESS_TERMS", "SwitchingFigures", "switching_figures"]
+__all__ = ["ACCESS", "SwitchingFigures", "switching_figures"]
 
-#: Energy of an access of a bank of memory by the terms of `access_pj`, in charges (capacitance times V squared) of an input of the
+#: Energy of an access of a bank of memory, in charges (capacitance times V squared) of an input of the
 #: technology's smallest NAND of two inputs. Fitted to ten two-port memories of IHP's 130 nm library, as the law of
 #: `baco.accel.synthesis.memories`; off by at most 2 %.
-ACCESS_TERMS = {"bank": 410.2, "sqrt bits": 10.94, "width": 131.1, "bits": 0.1767}
+ACCESS = BankLaw(bank=410.2, sqrt_bits=10.94, width=131.1, bits=0.1767)
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,7 @@ class SwitchingFigures:
 
     def access_pj(self, rows: int, width: int) -> float:
         """Of reading or writing a row of a bank."""
-        bits = rows * width
-        terms = {"bank": 1.0, "sqrt bits": math.sqrt(bits), "width": width, "bits": bits}
-        return self.charge * sum(ACCESS_TERMS[name] * value for name, value in terms.items())
+        return self.charge * float(ACCESS.of(rows * width, width))
 
     def scratchpad_pj(self, accelerator: Accelerator) -> float:
         """Of an access of a row of the scratchpad."""

@@ -12,17 +12,16 @@ Control logic and every feature are in the counts.
 from __future__ import annotations
 
 import json
-import math
 import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from baco.accel.area import TABLE_BITS, TABLE_ENTRIES, priced_mm2, term_prices
+from baco.accel.bank_law import BankLaw
 from baco.accel.structure_law import Configuration, terms
 from baco.common import portable
 from baco.common.cache import cache_folder
@@ -31,7 +30,6 @@ from baco.common.files import atomic_write, read_input
 
 __all__ = [
     "PUBLISHED",
-    "BankLaw",
     "PeriodLaw",
     "Technology",
     "own_technologies",
@@ -46,21 +44,6 @@ _MOST_BYTES = 1 << 20
 #: Those that come with baco.
 _OURS = Path(str(resources.files(__package__).joinpath("technologies")))
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}"
-
-
-class BankLaw(BaseModel):
-    """Area of a bank of memory with a port that reads and one that writes, um2."""
-
-    model_config = _STRICT
-
-    bank: float = Field(ge=0, description="each")
-    sqrt_bits: float = Field(ge=0, description="for the root of its bits")
-    width: float = Field(ge=0, description="for each bit of a word")
-    bits: float = Field(ge=0, description="for each bit")
-
-    def um2(self, bits: Any, width: Any) -> Any:
-        """Of banks; numbers, arrays or tensors that broadcast."""
-        return self.bank + self.sqrt_bits * _root(bits) + self.width * width + self.bits * bits
 
 
 class PeriodLaw(BaseModel):
@@ -133,9 +116,9 @@ class Technology(BaseModel):
             ("accumulator", accumulator_kib, configuration.accumulator_banks, 32),
             ("scratchpad", scratchpad_kib, configuration.scratchpad_banks, 8),
         ):
-            found[name] = banks * 1e-6 * self.memories.um2(kib * 8192.0 / banks, bits * dim)
+            found[name] = banks * 1e-6 * self.memories.of(kib * 8192.0 / banks, bits * dim)
         if configuration.features.row_functions:
-            table = self.memories.um2(float(TABLE_ENTRIES * TABLE_BITS), TABLE_BITS)
+            table = self.memories.of(float(TABLE_ENTRIES * TABLE_BITS), TABLE_BITS)
             found["tables"] = 1e-6 * table * terms(configuration, dim)["lanes"]
         return found
 
@@ -172,13 +155,6 @@ class Technology(BaseModel):
     def to_json(self) -> str:
         """As files have it."""
         return json.dumps(self.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"
-
-
-def _root(x: Any) -> Any:
-    """Square root of a number, array or tensor: rounded correctly everywhere, as powers are not."""
-    if isinstance(x, int | float):
-        return math.sqrt(x)
-    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
 
 
 def own_technologies() -> Path:

@@ -12,6 +12,7 @@ from baco.accel.isa.coding import (
     find_command_type,
     float32_bits,
     float32_value,
+    gives_result,
 )
 from baco.accel.isa.command import Command, CommandType, Field
 from baco.accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
@@ -37,6 +38,7 @@ __all__ = [
     "find_command_type",
     "float32_bits",
     "float32_value",
+    "gives_result",
     "is_garbage",
     "local_address_bits",
 ]

@@ -78,6 +78,12 @@ def find_command_type(funct: int, rs1: int = 0) -> CommandType | None:
     return _BY_NUMBER.get((funct, rs1 & 3 if funct == 0 else 0))
 
 
+def gives_result(funct: int) -> bool:
+    """Whether a command answers with a value for a register."""
+    kind = find_command_type(funct)
+    return kind is not None and kind.response
+
+
 def decode(funct: int, rs1: int, rs2: int) -> dict[str, int]:
     """Bits of every field of a command, by name; `encode` of them gives the command's known bits again.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from baco.accel.area import TABLE_BITS, TABLE_ENTRIES
 from baco.accel.c_header import c_header
 from baco.accel.config import Accelerator
 from baco.accel.legality.document import reference
 from baco.accel.structure_law import terms
+from baco.accel.synthesis.mapping import BankShape
 from baco.accel.verilog.generate import CONFIG_FILE, TOP, verilog_files
 
 __all__ = ["RTL_FOLDER", "MemoryBanks", "hardware_files", "memory_banks"]
@@ -29,30 +31,31 @@ class MemoryBanks:
     Attributes:
         use: what they hold.
         banks: how many.
-        rows, lanes, lane_bits: a row has `lanes` parts of `lane_bits` that are written one by one.
+        shape: of each.
     """
 
     use: str
     banks: int
-    rows: int
-    lanes: int
-    lane_bits: int
+    shape: BankShape
 
     @property
     def kib(self) -> float:
         """Capacity of all of them."""
-        return self.banks * self.rows * self.lanes * self.lane_bits / 8 / 1024
+        return self.banks * self.shape.bits / 8 / 1024
 
 
 def memory_banks(accelerator: Accelerator) -> list[MemoryBanks]:
     """All memories that a technology's macros replace."""
     a = accelerator
+    scratchpad = BankShape(a.scratchpad_rows // a.scratchpad_banks, a.dim, 8)
+    accumulator = BankShape(a.accumulator_rows // a.accumulator_banks, a.dim, 32)
     found = [
-        MemoryBanks("scratchpad", a.scratchpad_banks, a.scratchpad_rows // a.scratchpad_banks, a.dim, 8),
-        MemoryBanks("accumulator", a.accumulator_banks, a.accumulator_rows // a.accumulator_banks, a.dim, 32),
+        MemoryBanks("scratchpad", a.scratchpad_banks, scratchpad),
+        MemoryBanks("accumulator", a.accumulator_banks, accumulator),
     ]
     if a.features.row_functions:
-        found.append(MemoryBanks("tables of functions", int(terms(a, a.dim)["lanes"]), 256, 1, 16))
+        lanes = int(terms(a, a.dim)["lanes"])
+        found.append(MemoryBanks("tables of functions", lanes, BankShape(TABLE_ENTRIES, 1, TABLE_BITS)))
     return found
 
 
@@ -98,7 +101,7 @@ set_output_delay {outside:.4f} -clock clock [all_outputs]
 
 def _memories(accelerator: Accelerator) -> str:
     rows = "\n".join(
-        f"| {one.use} | {one.banks} | {one.rows:,} | {one.lanes * one.lane_bits} | {one.lanes} x {one.lane_bits} |"
+        f"| {one.use} | {one.banks} | {one.shape.rows:,} | {one.shape.width} | {one.shape.lanes} x {one.shape.lane_bits} |"
         f" {one.kib:g} |"
         for one in memory_banks(accelerator)
     )

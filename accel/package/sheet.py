@@ -183,7 +183,7 @@ def _networks(
 
 def _memories(banks: Sequence[MemoryBanks]) -> str:
     rows = [
-        (one.use, f"{one.banks}", f"{one.rows:,}", f"{one.lanes * one.lane_bits}", f"{one.kib:g}")
+        (one.use, f"{one.banks}", f"{one.shape.rows:,}", f"{one.shape.width}", f"{one.kib:g}")
         for one in banks
     ]
     return html_table(

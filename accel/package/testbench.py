@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from baco.accel.isa import Command, find_command_type
+from baco.accel.isa import Command, gives_result
 from baco.accel.verilog.generate import CONFIG_FILE
 
 __all__ = ["Stimulus", "simulation_files"]
@@ -90,6 +90,9 @@ def _memory(content: bytes) -> str:
 def _step(step: Command | None) -> int:
     if step is None:
         return _FENCE << 136
-    kind = find_command_type(step.funct)
-    answers = kind is not None and kind.response
-    return (_RESULT if answers else _COMMAND) << 136 | step.funct << 128 | step.rs1 << 64 | step.rs2
+    return (
+        (_RESULT if gives_result(step.funct) else _COMMAND) << 136
+        | step.funct << 128
+        | step.rs1 << 64
+        | step.rs2
+    )

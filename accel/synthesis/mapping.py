@@ -119,9 +119,14 @@ class BankShape:
     lane_bits: int
 
     @property
+    def width(self) -> int:
+        """Bits of a row."""
+        return self.lanes * self.lane_bits
+
+    @property
     def bits(self) -> int:
         """In all."""
-        return self.rows * self.lanes * self.lane_bits
+        return self.rows * self.width
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco.accel.switching_figures import ACCESS_TERMS
+from baco.accel.bank_law import BankLaw
+from baco.accel.switching_figures import ACCESS
 from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.tables import repeated
@@ -53,12 +54,12 @@ class Bank:
     @property
     def text(self) -> str:
         """In a few words."""
-        size = f"{self.memory.rows:,} x {self.memory.lanes * self.memory.lane_bits}"
+        size = f"{self.memory.rows:,} x {self.memory.width}"
         return f"{size}: {self.across} x {self.down} {self.macro}" if self.macro else f"{size}: by law"
 
 
-#: Fitted by `python -m baco.bench.fit.memories FILES`: terms as in this module's docstring, smallest NAND2s.
-LAW = {"bank": 1606.2, "sqrt bits": 32.75, "width": 69.24, "bits": 0.8167}  # off by at most 5 % of an area
+#: The law of this module's docstring, in areas of the smallest NAND2; off by at most 5 % of an area.
+LAW = BankLaw(bank=1606.2, sqrt_bits=32.75, width=69.24, bits=0.8167)
 #: Delays of an inverter that drives four: access = first + second x log2(bits); setup.
 ACCESS_FO4, SETUP_FO4 = (-6.89, 4.45), 4.14
 #: Leakage of a bit, in that of the smallest NAND2.
@@ -142,7 +143,7 @@ def _access_j(cell: LibraryCell) -> float:
 
 
 def _composed(memory: BankShape, macro: _Macro, cells: Library) -> Bank:
-    width = memory.lanes * memory.lane_bits
+    width = memory.width
     across, down = math.ceil(width / macro.bits), math.ceil(memory.rows / macro.words)
     number = across * down
     levels = math.ceil(math.log2(down)) if down > 1 else 0
@@ -161,18 +162,16 @@ def _composed(memory: BankShape, macro: _Macro, cells: Library) -> Bank:
 
 
 def _by_law(memory: BankShape, cells: Library) -> Bank:
-    width = memory.lanes * memory.lane_bits
-    terms = {"bank": 1.0, "sqrt bits": math.sqrt(memory.bits), "width": width, "bits": memory.bits}
     fo4 = fo4_s(cells)
     nand = _nand2(cells)
     charge_j = nand2_charge_j(cells)
     return Bank(
         memory,
-        sum(LAW[name] * value for name, value in terms.items()) * nand.area_um2,
+        LAW.of(memory.bits, memory.width) * nand.area_um2,
         BIT_LEAKAGE * memory.bits * nand.leakage_w,
         (ACCESS_FO4[0] + ACCESS_FO4[1] * math.log2(memory.bits)) * fo4,
         SETUP_FO4 * fo4,
-        sum(ACCESS_TERMS[name] * value for name, value in terms.items()) * charge_j,
+        ACCESS.of(memory.bits, memory.width) * charge_j,
     )
 
 
@@ -216,7 +215,7 @@ def bank_cell(name: str, bank: Bank) -> LibraryCell:
     row_bits = max(1, math.ceil(math.log2(memory.rows)))
     widths = {
         "read_enable": 1, "read_row": row_bits, "write_enable": 1, "write_row": row_bits,
-        "write_mask": memory.lanes, "write_data": memory.lanes * memory.lane_bits,
+        "write_mask": memory.lanes, "write_data": memory.width,
     }  # fmt: skip
     pins = {"clock": Pin("input", is_clock=True)}
     arcs = []
@@ -226,7 +225,7 @@ def bank_cell(name: str, bank: Bank) -> LibraryCell:
             one = pin if width == 1 else f"{pin}[{bit}]"
             pins[one] = Pin("input")
             arcs.append(Arc("clock", one, "setup_rising", "non_unate", setup, setup))
-    for bit in range(memory.lanes * memory.lane_bits):
+    for bit in range(memory.width):
         one = f"read_data[{bit}]"
         pins[one] = Pin("output")
         arcs.append(Arc("clock", one, "rising_edge", "non_unate", access, access, slew, slew))

@@ -24,7 +24,7 @@ from baco.common.cache import Cache
 from baco.common.errors import InputError
 from baco.common.scratch import scratch_folder
 
-__all__ = ["CellDesign", "MappedModule", "Synthesis", "WorstPath", "in_cells", "synthesise"]
+__all__ = ["CellDesign", "MappedModule", "Synthesis", "WorstPath", "in_cells"]
 
 #: Delays of an inverter that drives four which logic between registers is mapped for, unless told otherwise.
 PERIOD_FO4 = 65
@@ -167,39 +167,6 @@ def _power_lines(found: Power) -> list[str]:
     return lines
 
 
-def synthesise(
-    accelerator: Accelerator,
-    liberty: Sequence[Path],
-    memories: Sequence[Path] = (),
-    *,
-    period_ns: float | None = None,
-    margin: float = 0.2,
-    progress: Callable[[int, int, str], None] | None = None,
-    cache: Cache | None = None,
-    run: Callable[[str, Path], int] | None = None,
-) -> Synthesis:
-    """Map an accelerator to a library and tell what it is there.
-
-    Args:
-        liberty: files of one library of standard cells, Liberty, gzip or not.
-        memories: files of memory macros; none: banks cost a law.
-        period_ns: delay that logic between registers is mapped for; default: 65 delays of an inverter that drives four.
-        margin: part of the period kept for layout, clock tree and variation.
-        progress: told how many modules are mapped, of how many, and the last one's name.
-        cache: keeps mapped modules; default: the user's.
-        run: simulates a program on a netlist, its Verilog; returns cycles, with what the netlist counted at a path
-            (`baco.accel.synthesis.switching`). None: no power.
-
-    Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
-    BacoError where it fails.
-    """
-    design = in_cells(
-        accelerator, liberty, memories, period_ns=period_ns, margin=margin, progress=progress, cache=cache
-    )
-    found = _summary(design)
-    return found if run is None else replace(found, power=design.power(run))
-
-
 @dataclass(frozen=True)
 class CellDesign:
     """An accelerator in the cells of a library, timed.
@@ -219,6 +186,16 @@ class CellDesign:
     timing: Timing
     remarks: tuple[str, ...]
 
+    def synthesis(self, run: Callable[[str, Path], int] | None = None) -> Synthesis:
+        """What it is there.
+
+        Args:
+            run: simulates a program on a netlist, its Verilog; returns cycles, with what the netlist counted at a path
+                (`baco.accel.synthesis.switching`). None: no power.
+        """
+        found = _summary(self)
+        return found if run is None else replace(found, power=self.power(run))
+
     @cached_property
     def verilog(self) -> str:
         """Of its netlist. Raises InputError where that is too large to simulate."""
@@ -230,7 +207,7 @@ class CellDesign:
         return gate_verilog(self.flat, self.mapped.memories, TOP)
 
     def power(self, run: Callable[[str, Path], int]) -> Power:
-        """Dynamic power of a run, which is simulated as `synthesise` says."""
+        """Dynamic power of a run, which is simulated as `synthesis` says."""
         with scratch_folder() as scratch:
             cycles = run(self.verilog, scratch / "counts")
             switching = read_switching(scratch / "counts", self.flat.nets, cycles)
@@ -248,7 +225,19 @@ def in_cells(
     progress: Callable[[int, int, str], None] | None = None,
     cache: Cache | None = None,
 ) -> CellDesign:
-    """Map an accelerator to a library and time it; arguments and errors as those of `synthesise`."""
+    """Map an accelerator to a library and time it.
+
+    Args:
+        liberty: files of one library of standard cells, Liberty, gzip or not.
+        memories: files of memory macros; none: banks cost a law.
+        period_ns: delay that logic between registers is mapped for; default: 65 delays of an inverter that drives four.
+        margin: part of the period kept for layout, clock tree and variation.
+        progress: told how many modules are mapped, of how many, and the last one's name.
+        cache: keeps mapped modules; default: the user's.
+
+    Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
+    BacoError where it fails.
+    """
     library = read_library(liberty)
     macros = read_library(memories) if memories else None
     period_ps = period_ns * 1e3 if period_ns is not None else PERIOD_FO4 * fo4_s(library) * 1e12

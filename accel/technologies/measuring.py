@@ -17,13 +17,14 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
+from baco.accel.bank_law import BankLaw
 from baco.accel.config import Accelerator, Features
 from baco.accel.structure_law import QUANTITIES, structure_law
 from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.memories import banks
-from baco.accel.synthesis.report import Synthesis, synthesise
-from baco.accel.technology import BankLaw, PeriodLaw, Technology
+from baco.accel.synthesis.report import Synthesis, in_cells
+from baco.accel.technology import PeriodLaw, Technology
 from baco.accel.verilog.generate import verilog
 from baco.common.cache import Cache
 from baco.common.errors import InputError
@@ -102,11 +103,11 @@ def measure(
     """Netlists of the first `designs` of `DESIGNS`, those that a file keeps already taken from it.
 
     Args:
-        liberty, memories: as of `synthesise`.
+        liberty, memories: as of `in_cells`.
         kept: the file; written after each design.
         progress: told how many designs are measured, of how many, and what is being done.
 
-    Raises as `synthesise`.
+    Raises as `in_cells`.
     """
     library = read_library(liberty)
     told = progress or (lambda done, of, what: None)
@@ -121,9 +122,8 @@ def measure(
             def within(done: int, of: int, module: str, number: int = number) -> None:
                 told(number, len(wanted), f"{module} ({done} of {of} modules)")
 
-            one = _netlist(
-                accelerator, key, synthesise(accelerator, liberty, memories, progress=within, cache=cache)
-            )
+            design = in_cells(accelerator, liberty, memories, progress=within, cache=cache)
+            one = _netlist(accelerator, key, design.synthesis())
         found.append(one)
         told(number + 1, len(wanted), accelerator.name)
         rows = [vars(each) for each in found]
@@ -229,7 +229,7 @@ def _bank_law(library: Library, macros: Library | None) -> tuple[BankLaw, dict[s
     design = np.stack([np.ones(len(shapes)), bits**0.5, width, bits], axis=1)
     solution, _ = _fitted(design, area)
     law = BankLaw(**dict(zip(BankLaw.model_fields, _rounded(solution), strict=True)))
-    return law, _errors(law.um2(bits, width), area)
+    return law, _errors(law.of(bits, width), area)
 
 
 def _rounded(values: Sequence[float] | Floats) -> list[float]:

@@ -78,7 +78,7 @@ def synthesise(
     where it was. Raises InputError for
     files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed; BacoError where it fails.
     """
-    from baco.accel.synthesis.report import synthesise as synthesise_files
+    from baco.accel.synthesis.report import in_cells
 
     def told(done: int, of: int, name: str) -> None:
         if report is not None:
@@ -96,15 +96,10 @@ def synthesise(
         def run(netlist: str, counts: Path) -> int:
             return run_verilog(job, netlist, counts=counts).cycles or 0
 
-    return synthesise_files(
-        machine,
-        _paths(liberty),
-        _paths(memories),
-        period_ns=period_ns,
-        margin=margin,
-        progress=told,
-        run=run,
+    design = in_cells(
+        machine, _paths(liberty), _paths(memories), period_ns=period_ns, margin=margin, progress=told
     )
+    return design.synthesis(run)
 
 
 def add_technology(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from baco.accel.isa import Command, disassemble, find_command_type
+from baco.accel.isa import Command, disassemble, gives_result
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.numbers import hexadecimal_number, real_number, whole_number
 
@@ -19,6 +19,7 @@ __all__ = [
     "Stream",
     "describe",
     "group_items",
+    "item_line",
     "parse_stream",
 ]
 
@@ -80,9 +81,7 @@ class Stream:
         settings = "".join(f" {key}={value:g}" if isinstance(value, float) else f" {key}={value}" for key, value in self.settings.items())  # fmt: skip
         lines = [f"stream {self.name}{settings}"]
         for item in self.items:
-            line = "fence" if item is None else f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}"
-            if isinstance(item, FlippedResult):
-                line += f" {int(not _has_result(item.funct))}"
+            line = item_line(item)
             lines.append(f"{line}  # {describe(item)}" if comments and item else line)
         return "\n".join(lines) + "\n"
 
@@ -91,9 +90,10 @@ class Stream:
         return replace(self, groups=tuple(groups), name=name or self.name)
 
 
-def _has_result(funct: int) -> bool:
-    kind = find_command_type(funct)
-    return kind is not None and kind.response
+def item_line(item: Item) -> str:
+    """As the simulator reads it (sim/cpp/stream.h)."""
+    line = "fence" if item is None else f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}"
+    return line + f" {int(not gives_result(item.funct))}" if isinstance(item, FlippedResult) else line
 
 
 def describe(item: Item) -> str:
@@ -102,7 +102,7 @@ def describe(item: Item) -> str:
         return "fence"
     text = disassemble(item.funct, item.rs1, item.rs2)
     if isinstance(item, FlippedResult):
-        text += " without its result" if _has_result(item.funct) else " asked for a result"
+        text += " without its result" if gives_result(item.funct) else " asked for a result"
     return text
 
 
@@ -148,7 +148,7 @@ def parse_stream(text: str, source: str) -> Stream:
             )
             command = Command(funct, rs1, rs2)
             asks = whole_number("XD", words[4], most=1, location=here) if len(words) == 5 else None
-            flipped = asks is not None and bool(asks) != _has_result(funct)
+            flipped = asks is not None and bool(asks) != gives_result(funct)
             items.append(FlippedResult(*command) if flipped else command)
         else:
             raise InputError(

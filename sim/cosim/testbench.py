@@ -11,7 +11,7 @@ from baco.common.scratch import scratch_folder
 from baco.sim.build import Report
 from baco.sim.cosim.builder import ACCUMULATOR
 from baco.sim.cosim.macros import MacroGenerator
-from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, item_line
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
 
@@ -53,8 +53,7 @@ def stimulus(accelerator: Accelerator, seed: int = 0, report: Report | None = No
 def _played(accelerator: Accelerator, steps: Sequence[Item], before: bytes, report: Report | None) -> bytes:
     """Main memory behind the commands, by the functional model."""
     lines = [f"write {BASE:x} {before.hex()}"]
-    lines += ["fence" if step is None else f"cmd {step.funct:x} {step.rs1:x} {step.rs2:x}" for step in steps]
-    lines += ["fence", f"dump {BASE:x} {len(before):x}"]
+    lines += [*map(item_line, steps), "fence", f"dump {BASE:x} {len(before):x}"]
     with scratch_folder() as folder:
         stream = folder / "stream.txt"
         stream.write_text("\n".join(lines) + "\n", encoding="ascii")

@@ -75,7 +75,9 @@ def test_memories_are_the_instances_of_the_verilog(machine: Accelerator) -> None
         if one.module == "baco_sram"
     )
     said = sorted(
-        (one.rows, one.lanes, one.lane_bits) for one in memory_banks(machine) for _ in range(one.banks)
+        (one.shape.rows, one.shape.lanes, one.shape.lane_bits)
+        for one in memory_banks(machine)
+        for _ in range(one.banks)
     )
     assert said == there
 

@@ -13,7 +13,7 @@ from baco.accel.synthesis.flat import flatten
 from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import read_library
 from baco.accel.synthesis.mapping import CellInstance, Mapped, NetlistModule, map_design
-from baco.accel.synthesis.report import synthesise
+from baco.accel.synthesis.report import in_cells
 from baco.accel.synthesis.switching import read_switching
 from baco.accel.verilog.yosys import run_yosys
 from baco.bench.fit.switching import MACHINE
@@ -122,7 +122,7 @@ def test_the_netlist_of_a_machine_runs_a_program_as_its_rtl_does(tmp_path: Path)
         ran.append(run_verilog(job, netlist, counts=counts))
         return ran[0].cycles or 0
 
-    found = synthesise(MACHINE, _cells(tmp_path), run=simulated)
+    found = in_cells(MACHINE, _cells(tmp_path)).synthesis(simulated)
     rtl, (netlist,) = RtlEngine().run(job), ran
     assert rtl.exit_code == netlist.exit_code == 0
     assert rtl.cycles == netlist.cycles

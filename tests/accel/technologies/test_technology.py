@@ -13,13 +13,13 @@ import torch
 
 import baco
 from baco.accel.area import area_mm2
+from baco.accel.bank_law import BankLaw
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.accel.structure_law import QUANTITIES, structure_law
 from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
 from baco.accel.technology import (
     PUBLISHED,
-    BankLaw,
     PeriodLaw,
     Technology,
     keep_technology,
@@ -149,7 +149,7 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
 ) -> None:
     made: list[Accelerator] = []
 
-    def netlist(machine: Accelerator, *_: Any, **__: Any) -> Any:
+    def netlist(machine: Accelerator) -> Any:
         made.append(machine)
         if len(made) == 7:
             raise KeyboardInterrupt
@@ -161,7 +161,10 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
             logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
         )
 
-    monkeypatch.setattr("baco.accel.technologies.measuring.synthesise", netlist)
+    def in_cells(machine: Accelerator, *_: Any, **__: Any) -> Any:
+        return SimpleNamespace(synthesis=lambda: netlist(machine))
+
+    monkeypatch.setattr("baco.accel.technologies.measuring.in_cells", in_cells)
     liberty, kept = [tiny_file(tmp_path)], tmp_path / "netlists.json"
     with pytest.raises(KeyboardInterrupt):
         measure(liberty, [], kept)
