@@ -49,9 +49,15 @@ module baco_execute #(
   localparam CW = $clog2(DIM + 1);
   localparam G = DIM / TILE_ROWS;
   localparam LATENCY = 2 * G;                     // of the array
-  localparam INFO = 32 + 16 + CW + CW + ID_BITS + 1 + 5;
+  localparam AT = 2 + 2 * AW;                     // of what follows C's address and stride
+  localparam INFO = AT + CW + CW + ID_BITS + 1 + 5;
   localparam [31:0] DIM_VALUE = DIM;
   localparam [CW-1:0] FULL = DIM_VALUE[CW-1:0];
+`ifdef SYNTHESIS
+  localparam SKIP = 0;
+`else
+  localparam SKIP = 1;                            // simulators skip what nothing will look at
+`endif
 
   // ---------------------------------------------------------------- operations
   wire idle;
@@ -81,6 +87,15 @@ module baco_execute #(
       .op_b(op_b), .b_base(b_base), .b_rows(b_rows), .b_total(b_total), .b_lanes(b_lanes),
       .op_x(op_x), .x_base(x_base), .x_rows(x_rows), .x_lanes(x_lanes), .waiting(waiting));
 
+  wire [AW-1:0] c_stride;                         // rows wrap
+  generate
+    if (AW > 16) begin : wide_stride
+      assign c_stride = {{(AW-16){1'b0}}, op_c_stride};
+    end else begin : narrow_stride
+      assign c_stride = op_c_stride[AW-1:0];
+    end
+  endgenerate
+
   localparam M_WIDTH = INFO + 1 + 1 + 1 + 1 + CW + ID_BITS;
   wire m_room, a_room, b_room, x_room, xf_room;
   wire take = op_valid && op_ready;
@@ -88,7 +103,7 @@ module baco_execute #(
 
   wire m_valid;
   wire [M_WIDTH-1:0] m_op;
-  wire [INFO-1:0] m_info;                         // {shift, relu, preload id, C cols, C rows, C stride, C local}
+  wire [INFO-1:0] m_info;                         // {shift, relu, preload id, C cols, C rows, C stride, C local's flags and row}
   wire m_flip, m_a, m_b, m_c;
   wire [CW-1:0] m_waves;
   wire [ID_BITS-1:0] m_id;
@@ -96,7 +111,7 @@ module baco_execute #(
   baco_fifo #(.WIDTH(M_WIDTH), .DEPTH(4)) m_ops (
       .clock(clock), .reset(reset), .in_valid(take), .in_ready(m_room),
       .in_data({op_compute_id, op_waves, op_flip, op_a, op_b, op_c,
-                shift, relu, op_preload_id, op_c_cols, op_c_rows, op_c_stride, op_c_local}),
+                shift, relu, op_preload_id, op_c_cols, op_c_rows, c_stride, op_c_local[31:30], op_c_local[AW-1:0]}),
       .out_valid(m_valid), .out_ready(m_pop), .out_data(m_op));
 
   wire x_valid, x_pop, x_real;
@@ -169,21 +184,19 @@ module baco_execute #(
   reg shadow_c;                                   // ... the shadow registers do
   reg [INFO-1:0] shadow_info;
   reg [1:0] quiet;                                // cycles without a wave, saturating
-  wire tag_room;
 
   wire m_first = m_index == 0;
   wire m_last = m_index + 1'b1 == m_waves;
   wire m_operands = (!m_a || row_valid[0]) && (!m_b || row_valid[1]);
-  wire m_go = m_valid && m_operands && tag_room && !flushing && (!m_first || !m_flip || shadow_full);
+  wire m_go = m_valid && m_operands && !flushing && (!m_first || !m_flip || shadow_full);
   wire m_flips = m_go && m_first && m_flip;
   // A result leaves with the next exchange; when none comes, it is flushed out.
-  wire flush_starts = os && !flushing && !m_valid && !x_valid && x_index == 0 && (active_c || shadow_c) && quiet[1]
-      && tag_room;
+  wire flush_starts = os && !flushing && !m_valid && !x_valid && x_index == 0 && (active_c || shadow_c) && quiet[1];
   wire flush_flips = flush_starts && !shadow_c;
   wire flips = m_flips || flush_flips;
   wire x_starts_now = !shadow_full || flips;
-  wire x_go = tag_room && (flushing || flush_starts
-      || (x_valid && (!x_real || row_valid[2]) && (x_index != 0 || x_starts_now)));
+  wire x_go = flushing || flush_starts
+      || (x_valid && (!x_real || row_valid[2]) && (x_index != 0 || x_starts_now));
   wire x_last = x_index == FULL - 1'b1;
   assign m_pop = m_go && m_last;
   assign x_pop = x_go && x_last && !flushing;
@@ -195,29 +208,25 @@ module baco_execute #(
   assign done_valid = m_pop || config_done;
   assign done_id = m_pop ? m_id : config_id;
   assign dropped_valid = m_go && m_first && !m_c;
-  assign dropped_id = m_info[48 + 2*CW +: ID_BITS];
+  assign dropped_id = m_info[AT + 2*CW +: ID_BITS];
 
   // what leaves the array with this wave
   wire x_c = flips ? active_c : shadow_c;
   wire [INFO-1:0] x_info = flips ? active_info : shadow_info;
   wire [INFO-1:0] tag_info = os ? x_info : m_info;
   wire [CW-1:0] tag_index = os ? x_index : m_index;
-  wire [CW-1:0] tag_rows = tag_info[48 +: CW];
+  wire [CW-1:0] tag_rows = tag_info[AT +: CW];
   wire tag_valid = (os ? x_go && x_c : m_go && m_c) && tag_index < tag_rows;
-  reg [31:0] tag_row_next;                        // row of the next result row but the first
-  wire [31:0] tag_local = tag_index == 0 ? {6'd0, tag_info[25:0]} : tag_row_next;
+  reg [AW-1:0] tag_row_next;                      // of a result, but the first
+  wire [AW-1:0] tag_row = tag_index == 0 ? tag_info[AW-1:0] : tag_row_next;
   wire tag_last = tag_index + 1'b1 == tag_rows;
 
   localparam TAG = 1 + 5 + 1 + ID_BITS + CW + 2 + AW;
-  localparam TAG_DEPTH = LATENCY + 2;
-  wire tag_out_valid;
-  wire [TAG-1:0] tag;
   reg [LATENCY:0] flight;                         // waves with a result on their way, newest in bit 0
-  baco_fifo #(.WIDTH(TAG), .DEPTH(TAG_DEPTH)) tags (
-      .clock(clock), .reset(reset), .in_valid(tag_valid), .in_ready(tag_room),
-      .in_data({tag_last, tag_info[INFO-1 -: 6], tag_info[48+2*CW +: ID_BITS], tag_info[48+CW +: CW],
-                tag_info[31:30], tag_local[AW-1:0]}),
-      .out_valid(tag_out_valid), .out_ready(flight[LATENCY]), .out_data(tag));
+  reg [(LATENCY+1)*TAG-1:0] tags;                 // of each
+  wire [TAG-1:0] tag = tags[LATENCY*TAG +: TAG];
+  wire [TAG-1:0] tag_in = {tag_last, tag_info[INFO-1 -: 6], tag_info[AT+2*CW +: ID_BITS], tag_info[AT+CW +: CW],
+                           tag_info[AW +: 2], tag_row};
 
   reg [DIM*8-1:0] in_a;
   reg [DIM*8-1:0] in_b;
@@ -235,6 +244,7 @@ module baco_execute #(
   always @(posedge clock) begin
     entered <= wave;
     flight <= {flight[LATENCY-1:0], tag_valid};
+    if (tag_valid || flight != {(LATENCY+1){1'b0}} || SKIP == 0) tags <= {tags[LATENCY*TAG-1:0], tag_in};
     if (wave || entered) begin
       in_a <= m_go && m_a ? row_a : {DIM*8{1'b0}};
       in_flip <= flips;
@@ -261,7 +271,7 @@ module baco_execute #(
     if (x_go && x_last) flushing <= 1'b0;
     if (x_pop) shadow_full <= 1'b1;
     else if (flips) shadow_full <= 1'b0;
-    if (tag_valid) tag_row_next <= tag_local + {16'd0, tag_info[47:32]};
+    if (tag_valid) tag_row_next <= tag_row + tag_info[AW+2 +: AW];
 
     if (m_pop && m_c && os) begin
       active_c <= 1'b1;
@@ -298,8 +308,8 @@ module baco_execute #(
   wire [4:0] tag_shift;
   wire [ID_BITS-1:0] tag_id;
   wire [CW-1:0] tag_cols;
-  wire [AW-1:0] tag_row;
-  assign {tag_is_last, tag_shift, tag_relu, tag_id, tag_cols, tag_acc, tag_accumulate, tag_row} = tag;
+  wire [AW-1:0] out_row;
+  assign {tag_is_last, tag_shift, tag_relu, tag_id, tag_cols, tag_acc, tag_accumulate, out_row} = tag;
   reg last_written;
   reg [ID_BITS-1:0] last_id;
   assign written_valid = last_written;
@@ -319,18 +329,18 @@ module baco_execute #(
     sp_write_valid <= flight[LATENCY] && !tag_acc;
     acc_write_valid <= flight[LATENCY] && tag_acc;
     last_written <= flight[LATENCY] && tag_is_last;
-    if (flight[LATENCY]) begin
+    if (flight[LATENCY] || SKIP == 0) begin
       last_id <= tag_id;
       for (i = 0; i < DIM; i = i + 1) write_mask[i] <= i[CW-1:0] < tag_cols;
       acc_write_accumulate <= tag_accumulate;
-      if (tag_acc) begin
-        acc_write_row <= tag_row[ACC_AW-1:0];
+      if (tag_acc || SKIP == 0) begin
+        acc_write_row <= out_row[ACC_AW-1:0];
         for (i = 0; i < DIM; i = i + 1)
           acc_write_data[i*32 +: 32] <= {{(33-PSUM_BITS){value[i*PSUM_BITS+PSUM_BITS-1]}}, value[i*PSUM_BITS +: PSUM_BITS-1]};
       end
 `ifdef BACO_WRITE_SCRATCHPAD
-      else begin
-        sp_write_row <= tag_row[SP_AW-1:0];
+      if (!tag_acc || SKIP == 0) begin
+        sp_write_row <= out_row[SP_AW-1:0];
         for (i = 0; i < DIM; i = i + 1)
           // saturate, and clear what is negative
           sp_write_data[i*8 +: 8] <= value[i*PSUM_BITS+PSUM_BITS-1]
@@ -363,5 +373,5 @@ module baco_execute #(
                    m_valid && m_b && !row_valid[1], x_valid && x_real && !row_valid[2], m_valid && m_a && !row_valid[0],
                    m_valid && m_operands && m_first && m_flip && !shadow_full, x_valid && x_real && !row_valid[2] && x_index == 0,
                    op_valid && !op_ready, flushing, wave};
-  wire _unused = &{1'b0, tag_out_valid, waiting, tag_local, tag_info[29:26], tag_row, tag_relu};
+  wire _unused = &{1'b0, waiting, op_c_local, op_c_stride, out_row, tag_relu};
 endmodule

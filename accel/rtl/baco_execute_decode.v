@@ -61,7 +61,7 @@ module baco_execute_decode #(
     output wire [CW-1:0] x_lanes,
     output wire waiting                           // a PRELOAD without its COMPUTE is all there is
 );
-  localparam WIDTH = ID_BITS + 7 + 128;
+  localparam WIDTH = ID_BITS + 7 + 32 + 2 * CW + 32 + CW + 16;
   localparam [31:0] DIM_VALUE = DIM;
   localparam [CW-1:0] FULL = DIM_VALUE[CW-1:0];
 
@@ -70,12 +70,18 @@ module baco_execute_decode #(
   wire queue_ready;
   wire [ID_BITS-1:0] id;
   wire [6:0] funct;
-  wire [63:0] rs1;
-  wire [63:0] rs2;
+  // of the registers: rows and columns of both as far as they count, strides, and all below
+  localparam SPARE = 16 - CW;
+  wire [CW-1:0] rows_1, cols_1, cols_2;
+  wire [15:0] rows_2;
+  wire [31:0] low_1, low_2;
+  wire [63:0] rs1 = {{SPARE{1'b0}}, rows_1, {SPARE{1'b0}}, cols_1, low_1};
+  wire [63:0] rs2 = {rows_2, {SPARE{1'b0}}, cols_2, low_2};
   baco_fifo #(.WIDTH(WIDTH), .DEPTH(EX_QUEUE)) queue (
       .clock(clock), .reset(reset), .in_valid(cmd_valid), .in_ready(cmd_ready),
-      .in_data({cmd_id, cmd_funct, cmd_rs1, cmd_rs2}),
-      .out_valid(queue_valid), .out_ready(queue_ready), .out_data({id, funct, rs1, rs2}));
+      .in_data({cmd_id, cmd_funct, cmd_rs1[48 +: CW], cmd_rs1[32 +: CW], cmd_rs1[31:0],
+                cmd_rs2[63:48], cmd_rs2[32 +: CW], cmd_rs2[31:0]}),
+      .out_valid(queue_valid), .out_ready(queue_ready), .out_data({id, funct, rows_1, cols_1, low_1, rows_2, cols_2, low_2}));
 
   reg preloaded;                                  // a PRELOAD waits here
   reg [ID_BITS-1:0] preload_id;
@@ -174,7 +180,7 @@ module baco_execute_decode #(
   assign x_rows = !os && b_transpose ? x_logical_cols : x_logical_rows;
   assign x_lanes = !os && b_transpose ? x_logical_rows : x_logical_cols;
 
-  wire _unused = &{1'b0, rs1, rs2, preload_rs1, preload_rs2};  // bits that commands leave unused
+  wire _unused = &{1'b0, cmd_rs1, cmd_rs2, rs1, rs2, preload_rs1, preload_rs2};  // bits that commands leave unused
 
   always @(posedge clock) begin
     if (preload_moves) begin

@@ -10,12 +10,17 @@ module baco_shift_round #(
     input wire [LANES*BITS-1:0] in,
     output reg [LANES*BITS-1:0] out
 );
+`ifdef SYNTHESIS
+  localparam SKIP = 0;
+`else
+  localparam SKIP = 1;
+`endif
   integer i;
   reg signed [31:0] lane;
   reg signed [31:0] floor;
   reg guard;
   reg sticky;
-  reg [31:0] half;                              // the guard bit: the highest that is shifted out
+  reg [31:0] half;                              // the guard bit: the highest that is shifted out, if any is
   reg [31:0] below;                             // the bits under it
   reg [31:0] rounded;
 
@@ -27,9 +32,9 @@ module baco_shift_round #(
     rounded = 32'd0;
     guard = 1'b0;
     sticky = 1'b0;
-    half = 32'd1 << (shift - 5'd1);
+    half = shift == 5'd0 ? 32'd0 : 32'd1 << (shift - 5'd1);
     below = half - 32'd1;
-    if (enable && shift != 5'd0)
+    if ((enable && shift != 5'd0) || SKIP == 0)
       for (i = 0; i < LANES; i = i + 1) begin
         lane = {{(33-BITS){in[i*BITS+BITS-1]}}, in[i*BITS +: BITS-1]};
         floor = lane >>> shift;

@@ -97,6 +97,11 @@ module baco_store_convert #(
   reg [INDEX_BITS-1:0] src_index;
   reg src_acc, src_full, src_spad, src_zero, src_first, src_emit, src_relu;
   reg [31:0] src_scale;
+`ifdef SYNTHESIS
+  localparam SKIP = 0;
+`else
+  localparam SKIP = 1;                           // simulators skip what nothing will look at
+`endif
 `ifdef BACO_ACC_SCALE
   localparam TAG = 3 + INDEX_BITS + META;
   reg [31:0] scale_scale;                        // to the scaling unit
@@ -161,11 +166,11 @@ module baco_store_convert #(
     arrived <= item_taken;
     held <= src_valid && !(cut && cut_last);
     short_valid <= cut && src_short;
-    if (src_valid) begin
+    if (src_valid || SKIP == 0) begin
       row = held ? hold : acc_read_data;
       if (!held && !src_acc)
         row[DIM*8-1:0] = sp_read_data;
-      if (cut && src_short) begin
+      if ((cut && src_short) || SKIP == 0) begin
         short_data <= row[SLICE*8-1:0];
 `ifndef BACO_ACC_SCALE
         if (src_acc && !src_full)
@@ -186,7 +191,7 @@ module baco_store_convert #(
         short_meta <= cut_meta;
       end
 `ifdef BACO_ACC_SCALE
-      if (cut && !src_short) begin
+      if ((cut && !src_short) || SKIP == 0) begin
         scale_scale <= src_scale;
         for (i = 0; i < LANES; i = i + 1) begin
           element = row[i*32 +: 32];
@@ -198,7 +203,7 @@ module baco_store_convert #(
       // keep what is left
       if (!cut)
         hold <= row;
-      else if (!cut_last)
+      else if (!cut_last || SKIP == 0)
         hold <= src_full ? row >> (SLICE*8) : src_acc ? row >> (LANES*32) : row >> (LANES*8);
       if (cut) begin
         src_addr <= src_addr + (src_full ? SLICE_ADDR : LANES_ADDR);
@@ -274,9 +279,9 @@ module baco_store_convert #(
     scale_valid <= cut && !src_short && !src_normal && !reset;
     tag_1_valid <= scale_now && !reset;
     tag_2_valid <= tag_1_valid && !reset;
-    if (scale_now) tag_1 <= tag_0;
-    if (tag_1_valid) tag_2 <= tag_1;
-    if (tag_2_valid) tag_3 <= tag_2;
+    if (scale_now || SKIP == 0) tag_1 <= tag_0;
+    if (tag_1_valid || SKIP == 0) tag_2 <= tag_1;
+    if (tag_2_valid || SKIP == 0) tag_3 <= tag_2;
   end
 
 `ifdef BACO_NORMALIZATIONS

@@ -73,10 +73,11 @@ def _stimulus(in_bits: int, out_bits: int, vectors: int) -> tuple[np.ndarray, np
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
+@pytest.mark.parametrize("defines", [[], ["SYNTHESIS"]], ids=["simulated", "synthesised"])
 @pytest.mark.parametrize(("in_bits", "out_bits"), [(32, 8), (8, 8), (32, 32)])
-def test_equals_float32_arithmetic(tmp_path: Path, in_bits: int, out_bits: int) -> None:
+def test_equals_float32_arithmetic(tmp_path: Path, in_bits: int, out_bits: int, defines: list[str]) -> None:
     parameters = {"LANES": LANES, "IN_BITS": in_bits, "OUT_BITS": out_bits}
-    bench = build([RTL / "baco_scale.v"], "baco_scale", parameters, [], BENCHES / "scale_bench.cpp")
+    bench = build([RTL / "baco_scale.v"], "baco_scale", parameters, defines, BENCHES / "scale_bench.cpp")
     data, scale = _stimulus(in_bits, out_bits, 200_000)
     records = np.empty((len(data), 1 + LANES), np.uint32)
     records[:, 0] = scale
