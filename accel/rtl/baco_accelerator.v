@@ -101,80 +101,136 @@ module baco_accelerator #(
       .in_data({cmd_funct, cmd_rd, cmd_xd, cmd_rs1, cmd_rs2}),
       .out_valid(raw_valid), .out_ready(raw_ready), .out_data(raw));
 
-  wire [2:0] space;                                  // free entries: loads, execution, stores
-  // Configuration that macros work with, as the reservation station keeps it; loops that are under way change none that
-  // matters to the next one, and when they issue a PRELOAD it is their own.
-  wire preloaded, ex_set, ex_ws, st_set, st_plain;
-`ifdef BACO_ROW_FUNCTIONS
-  wire st_by_row;
-`endif
-  wire [2:0] ld_set, ld_plain, ld_shrink;
-  wire [1:0] ex_transposes;
-  wire [15:0] ex_stride_a, ex_stride_c;
+  // Commands come through buffers with registers on both sides; what goes with a command: its error, its loop, whether that
+  // may turn out to be illegal.
+  localparam PASSED = COMMAND + 4 + 3 + 1;
+  // Entries of the reservation station that are free for what the unrollers send: they count what is under way to it.
+  wire [2:0] conv_space, ws_space;
   wire [1:0] conv_loops, ws_loops;
   assign event_loops = {conv_loops, ws_loops};
-  wire lone_preload = preloaded && event_loops == 4'd0;
 
-  wire conv_valid, conv_ready, conv_xd, conv_busy, conv_trial;
+  wire [6:0] ws_funct, station_funct;
+  wire [63:0] ws_rs1, station_rs1, station_rs2;
+  wire own_valid, reject;                            // a command of a LOOP_WS leaves; the station rejects one
+  wire ld_done, st_done, ex_done, ex_written, ex_dropped;
+  wire [4:0] freed = {st_done, ex_dropped, ex_written, ex_done, ld_done};
+
+  wire conv_busy, middle_valid, middle_ready, loop_busy;
+  wire [PASSED-1:0] middle;
+`ifdef BACO_LOOP_CONV
+  wire conv_valid, conv_ready, conv_xd, conv_trial;
   wire [6:0] conv_funct;
   wire [4:0] conv_rd;
   wire [63:0] conv_rs1, conv_rs2;
   wire [3:0] conv_error;
   wire [2:0] conv_loop;
-`ifdef BACO_LOOP_CONV
+  wire conv_preloaded, conv_ex_set, conv_ex_ws, conv_st_set, conv_st_plain;
+  wire [1:0] conv_ex_transposes;
+  wire [15:0] conv_ex_stride_a, conv_ex_stride_c;
+`ifdef BACO_ROW_FUNCTIONS
+  wire conv_st_by_row;
+`endif
+  wire [10:0] _unused_conv_configuration;
+  baco_configuration #(.DIM(DIM)) conv_configuration (
+      .clock(clock), .reset(reset), .passes(conv_valid && conv_ready), .funct(conv_funct), .rs1(conv_rs1), .rs2(conv_rs2),
+      .preloaded(conv_preloaded), .ld_set(_unused_conv_configuration[2:0]), .ld_plain(_unused_conv_configuration[5:3]),
+      .ld_shrink(_unused_conv_configuration[8:6]), .ex_set(conv_ex_set), .ex_ws(conv_ex_ws),
+      .ex_transposes(conv_ex_transposes), .ex_stride_a(conv_ex_stride_a), .ex_stride_c(conv_ex_stride_c),
+      .st_set(conv_st_set), .gathered(_unused_conv_configuration[9]),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(conv_st_by_row),
+`endif
+      .st_plain(conv_st_plain), .new_os(_unused_conv_configuration[10]));
   baco_loop_conv #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .DMA_MAX_BYTES(DMA_MAX_BYTES)) loop_conv (
       .clock(clock), .reset(reset), .in_valid(raw_valid), .in_ready(raw_ready), .in_funct(raw[COMMAND-1 -: 7]),
       .in_rs1(raw[127:64]), .in_rs2(raw[63:0]), .in_rd(raw[129 +: 5]), .in_xd(raw[128]),
       .out_valid(conv_valid), .out_ready(conv_ready), .out_funct(conv_funct), .out_rs1(conv_rs1), .out_rs2(conv_rs2),
       .out_rd(conv_rd), .out_xd(conv_xd), .out_error(conv_error), .out_loop(conv_loop), .out_trial(conv_trial),
-      .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .preloaded(lone_preload), .ex_set(ex_set),
-      .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c),
+      .ld_space(conv_space[0]), .ex_space(conv_space[1]), .st_space(conv_space[2]),
+      .preloaded(conv_preloaded && conv_loops == 2'd0), .ex_set(conv_ex_set), .ex_ws(conv_ex_ws),
+      .ex_transposes(conv_ex_transposes), .ex_stride_a(conv_ex_stride_a), .ex_stride_c(conv_ex_stride_c),
 `ifdef BACO_ROW_FUNCTIONS
-      .st_by_row(st_by_row),
+      .st_by_row(conv_st_by_row),
 `endif
-      .st_set(st_set), .st_plain(st_plain), .loops(conv_loops), .busy(conv_busy));
+      .st_set(conv_st_set), .st_plain(conv_st_plain), .loops(conv_loops), .busy(conv_busy));
+  baco_fifo #(.WIDTH(PASSED), .DEPTH(2)) behind_conv (
+      .clock(clock), .reset(reset), .in_valid(conv_valid), .in_ready(conv_ready),
+      .in_data({conv_trial, conv_loop, conv_error, conv_funct, conv_rd, conv_xd, conv_rs1, conv_rs2}),
+      .out_valid(middle_valid), .out_ready(middle_ready), .out_data(middle));
+  baco_credits #(.LOADS(LOAD_ENTRIES), .EXECUTES(EX_ENTRIES), .STORES(STORE_ENTRIES)) conv_credits (
+      .clock(clock), .reset(reset), .sent_valid({own_valid, conv_valid && conv_ready}), .sent_funct({ws_funct, conv_funct}),
+      .sent_kind({ws_rs1[1:0], conv_rs1[1:0]}), .done(freed), .dropped(reject), .dropped_funct(station_funct),
+      .dropped_kind(station_rs1[1:0]), .space(conv_space));
+  wire _unused_conv = &{1'b0, _unused_conv_configuration};
 `else
-  assign conv_valid = raw_valid;
-  assign raw_ready = conv_ready;
-  assign {conv_funct, conv_rd, conv_xd, conv_rs1, conv_rs2} = raw;
+  assign middle_valid = raw_valid;
+  assign raw_ready = middle_ready;
+  assign middle = {1'b0, 3'd0, `BACO_ERROR_NONE, raw};
   assign conv_busy = 1'b0;
-  assign conv_error = `BACO_ERROR_NONE;
-  assign conv_loop = 3'd0;
-  assign conv_trial = 1'b0;
   assign conv_loops = 2'd0;
-  wire _unused_conv = &{1'b0, ex_transposes};
-`ifdef BACO_ROW_FUNCTIONS
-  wire _unused_by_row = st_by_row;
-`endif
+  assign conv_space = 3'd0;
+  wire _unused_conv = &{1'b0, conv_space, own_valid};
 `endif
 
-  wire door_valid, door_ready, door_xd, loop_busy;
-  wire [3:0] door_error;
-  wire [2:0] door_loop;
-  wire [6:0] door_funct;
-  wire [4:0] door_rd;
-  wire [63:0] door_rs1, door_rs2;
+  wire door_valid, door_ready;
+  wire [PASSED-1:0] door;
 `ifdef BACO_LOOP_WS
+  wire ws_valid, ws_ready, ws_xd;
+  wire [3:0] ws_error;
+  wire [2:0] ws_loop;
+  wire [4:0] ws_rd;
+  wire [63:0] ws_rs2;
+  wire ws_preloaded, ws_ex_set, ws_ex_ws, ws_st_set, ws_st_plain;
+  wire [2:0] ws_ld_set, ws_ld_plain, ws_ld_shrink;
+  wire [15:0] ws_ex_stride_a, ws_ex_stride_c;
+  wire [3:0] _unused_ws_configuration;
+`ifdef BACO_ROW_FUNCTIONS
+  wire _unused_ws_by_row;
+`endif
+  baco_configuration #(.DIM(DIM)) ws_configuration (
+      .clock(clock), .reset(reset), .passes(ws_valid && ws_ready), .funct(ws_funct), .rs1(ws_rs1), .rs2(ws_rs2),
+      .preloaded(ws_preloaded), .ld_set(ws_ld_set), .ld_plain(ws_ld_plain), .ld_shrink(ws_ld_shrink), .ex_set(ws_ex_set),
+      .ex_ws(ws_ex_ws), .ex_transposes(_unused_ws_configuration[1:0]), .ex_stride_a(ws_ex_stride_a),
+      .ex_stride_c(ws_ex_stride_c), .st_set(ws_st_set), .gathered(_unused_ws_configuration[2]),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(_unused_ws_by_row),
+`endif
+      .st_plain(ws_st_plain), .new_os(_unused_ws_configuration[3]));
   baco_loop_ws #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .DMA_MAX_BYTES(DMA_MAX_BYTES)) loop_ws (
-      .clock(clock), .reset(reset), .in_valid(conv_valid), .in_ready(conv_ready), .in_funct(conv_funct),
-      .in_rs1(conv_rs1), .in_rs2(conv_rs2), .in_rd(conv_rd), .in_xd(conv_xd), .in_error(conv_error), .in_loop(conv_loop),
-      .out_valid(door_valid), .out_ready(door_ready), .out_funct(door_funct), .out_rs1(door_rs1), .out_rs2(door_rs2),
-      .out_rd(door_rd), .out_xd(door_xd), .out_error(door_error), .out_loop(door_loop),
-      .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .preloaded(lone_preload), .ld_set(ld_set),
-      .ld_plain(ld_plain), .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_stride_a(ex_stride_a),
-      .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain),
-      .loops(ws_loops), .busy(loop_busy));
+      .clock(clock), .reset(reset), .in_valid(middle_valid), .in_ready(middle_ready), .in_funct(middle[COMMAND-1 -: 7]),
+      .in_rs1(middle[127:64]), .in_rs2(middle[63:0]), .in_rd(middle[129 +: 5]), .in_xd(middle[128]),
+      .in_error(middle[COMMAND +: 4]), .in_loop(middle[COMMAND+4 +: 3]),
+      .out_valid(ws_valid), .out_ready(ws_ready), .out_funct(ws_funct), .out_rs1(ws_rs1), .out_rs2(ws_rs2),
+      .out_rd(ws_rd), .out_xd(ws_xd), .out_error(ws_error), .out_loop(ws_loop),
+      .ld_space(ws_space[0]), .ex_space(ws_space[1]), .st_space(ws_space[2]),
+      .preloaded(ws_preloaded && ws_loops == 2'd0), .ld_set(ws_ld_set), .ld_plain(ws_ld_plain), .ld_shrink(ws_ld_shrink),
+      .ex_set(ws_ex_set), .ex_ws(ws_ex_ws), .ex_stride_a(ws_ex_stride_a), .ex_stride_c(ws_ex_stride_c), .st_set(ws_st_set),
+      .st_plain(ws_st_plain), .loops(ws_loops), .busy(loop_busy));
+  assign own_valid = ws_valid && ws_ready && loop_busy;
+  baco_fifo #(.WIDTH(PASSED), .DEPTH(2)) behind_ws (
+      .clock(clock), .reset(reset), .in_valid(ws_valid), .in_ready(ws_ready),
+      .in_data({!loop_busy && middle[PASSED-1], ws_loop, ws_error, ws_funct, ws_rd, ws_xd, ws_rs1, ws_rs2}),
+      .out_valid(door_valid), .out_ready(door_ready), .out_data(door));
+  baco_credits #(.LOADS(LOAD_ENTRIES), .EXECUTES(EX_ENTRIES), .STORES(STORE_ENTRIES)) ws_credits (
+      .clock(clock), .reset(reset), .sent_valid({1'b0, ws_valid && ws_ready}), .sent_funct({7'd0, ws_funct}),
+      .sent_kind({2'd0, ws_rs1[1:0]}), .done(freed), .dropped(reject), .dropped_funct(station_funct),
+      .dropped_kind(station_rs1[1:0]), .space(ws_space));
+  wire _unused_ws = &{1'b0, _unused_ws_configuration};
 `else
-  assign door_valid = conv_valid;
-  assign conv_ready = door_ready;
-  assign {door_funct, door_rd, door_xd, door_rs1, door_rs2} = {conv_funct, conv_rd, conv_xd, conv_rs1, conv_rs2};
-  assign door_error = conv_error;
-  assign door_loop = conv_loop;
+  assign door_valid = middle_valid;
+  assign middle_ready = door_ready;
+  assign door = middle;
   assign loop_busy = 1'b0;
   assign ws_loops = 2'd0;
-  wire _unused_ws = &{1'b0, ld_set, ld_plain, ld_shrink, ex_set, ex_ws, ex_stride_a, ex_stride_c, st_set, st_plain,
-                      lone_preload};
+  assign own_valid = 1'b0;
+  assign ws_funct = 7'd0;
+  assign ws_rs1 = 64'd0;
+  assign ws_space = 3'd0;
+  wire _unused_ws = &{1'b0, ws_space, ws_funct, ws_rs1, own_valid};
 `endif
+  wire [6:0] door_funct = door[COMMAND-1 -: 7];
+  wire [4:0] door_rd = door[129 +: 5];
+  wire door_xd = door[128];
 
   // FLUSH (there is no translation), CLKGATE_EN (clocks are not gated) and COUNTER_OP end here, in program order. The
   // others are illegal when they ask for a result.
@@ -186,20 +242,19 @@ module baco_accelerator #(
   assign door_ready = is_front ? !(is_counter && responding) : station_ready;
   assign resp_valid = responding;
 
-  wire reject;
-  wire [3:0] reject_code;
+  wire [3:0] reject_code, station_tag;
   always @(posedge clock) begin
     if (counter_runs && door_xd) begin
       responding <= 1'b1;
       resp_rd <= door_rd;
     end else if (resp_ready) responding <= 1'b0;
     // What comes out of a convolution that is not found legal yet does not count: the macro itself will be rejected.
-    if (reject && !error_valid && !(conv_trial && door_loop[1])) begin
+    if (reject && !error_valid && !(station_tag[3] && station_tag[1])) begin
       error_valid <= 1'b1;
       error_code <= reject_code;
-      error_funct <= door_funct;
-      error_rs1 <= door_rs1;
-      error_rs2 <= door_rs2;
+      error_funct <= station_funct;
+      error_rs1 <= station_rs1;
+      error_rs2 <= station_rs2;
     end
     if (reset) begin
       responding <= 1'b0;
@@ -212,7 +267,6 @@ module baco_accelerator #(
   wire [3*ID_BITS-1:0] issue_id;
   wire [20:0] issue_funct;
   wire [191:0] issue_rs1, issue_rs2;
-  wire ld_done, st_done, ex_done, ex_written, ex_dropped;
   wire [ID_BITS-1:0] ld_done_id, st_done_id, ex_done_id, ex_written_id, ex_dropped_id;
   wire station_busy;
   wire [20:0] occupancy;
@@ -221,20 +275,15 @@ module baco_accelerator #(
                      .LOAD_ENTRIES(LOAD_ENTRIES), .EX_ENTRIES(EX_ENTRIES), .STORE_ENTRIES(STORE_ENTRIES),
                      .ID_BITS(ID_BITS)) station (
       .clock(clock), .reset(reset), .cmd_valid(door_valid && !is_front), .cmd_ready(station_ready),
-      .cmd_funct(door_funct), .cmd_xd(door_xd), .cmd_rs1(door_rs1), .cmd_rs2(door_rs2), .cmd_error(door_error),
-      .space(space),
+      .cmd_funct(door_funct), .cmd_xd(door_xd), .cmd_rs1(door[127:64]), .cmd_rs2(door[63:0]),
+      .cmd_error(door[COMMAND +: 4]), .cmd_tag(door[PASSED-1 -: 4]),
       .issue_valid(issue_valid), .issue_ready(issue_ready), .issue_id(issue_id), .issue_funct(issue_funct),
       .issue_rs1(issue_rs1), .issue_rs2(issue_rs2),
-      .done_valid({st_done, ex_dropped, ex_written, ex_done, ld_done}),
+      .done_valid(freed),
       .done_id({st_done_id, ex_dropped_id, ex_written_id, ex_done_id, ld_done_id}),
       .alloc(alloc), .alloc_class(event_alloc_class), .alloc_id(event_alloc_id),
-      .reject(reject), .reject_code(reject_code), .busy(station_busy), .occupancy(occupancy), .preloaded(preloaded),
-      .ld_set(ld_set), .ld_plain(ld_plain), .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws),
-      .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set),
-`ifdef BACO_ROW_FUNCTIONS
-      .st_by_row(st_by_row),
-`endif
-      .st_plain(st_plain));
+      .reject(reject), .reject_code(reject_code), .door_funct(station_funct), .door_rs1(station_rs1),
+      .door_rs2(station_rs2), .door_tag(station_tag), .busy(station_busy), .occupancy(occupancy));
 
   // ---------------------------------------------------------------- units
   wire [3:0] sp_read_valid, sp_read_ready;
@@ -332,7 +381,7 @@ module baco_accelerator #(
       !load_busy && !store_busy && execute_busy, !load_busy && store_busy && !execute_busy,
       load_busy && !store_busy && !execute_busy, 1'b0};
   baco_counters #(.COUNTERS(COUNTERS)) counters (
-      .clock(clock), .reset(reset), .op_valid(counter_runs), .op_rs1(door_rs1), .value(resp_data), .events(counted),
+      .clock(clock), .reset(reset), .op_valid(counter_runs), .op_rs1(door[127:64]), .value(resp_data), .events(counted),
       .occupancy_ld(occupancy[6:0]), .occupancy_ex(occupancy[13:7]), .occupancy_st(occupancy[20:14]),
       .bytes_read(bytes_read), .bytes_written(bytes_written),
       .reads_in_flight(reads_in_flight), .writes_in_flight(writes_in_flight));
@@ -342,13 +391,13 @@ module baco_accelerator #(
 `endif
 
   // ---------------------------------------------------------------- outside
-  assign busy = raw_valid || conv_busy || loop_busy || station_busy || load_busy || execute_busy || store_busy;
+  assign busy = raw_valid || conv_busy || middle_valid || door_valid || loop_busy || station_busy || load_busy || execute_busy || store_busy;
 
   assign event_alloc = alloc;
-  assign event_alloc_funct = door_funct;
-  assign event_alloc_rs1 = door_rs1;
-  assign event_alloc_rs2 = door_rs2;
-  assign event_alloc_loop = door_loop;
+  assign event_alloc_funct = station_funct;
+  assign event_alloc_rs1 = station_rs1;
+  assign event_alloc_rs2 = station_rs2;
+  assign event_alloc_loop = station_tag[2:0];
   assign event_ld_issue = issue_valid[0] && issue_ready[0];
   assign event_ld_issue_id = issue_id[ID_BITS-1:0];
   assign event_ld_done = ld_done;
@@ -367,5 +416,5 @@ module baco_accelerator #(
                         store_busy, execute_busy, load_busy};
 
   wire _unused = &{1'b0, load_events, store_events, execute_events, bytes_read, bytes_written, reads_in_flight,
-                   writes_in_flight, occupancy, space, sp_write_ready[0]};
+                   writes_in_flight, occupancy, sp_write_ready[0]};
 endmodule

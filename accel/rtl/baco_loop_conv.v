@@ -44,7 +44,7 @@ module baco_loop_conv #(
     input wire ld_space,            // the reservation station can take a load, execute or store command
     input wire ex_space,
     input wire st_space,
-    // configuration by others, see baco_operands
+    // configuration by others, see baco_configuration
     input wire preloaded,           // a PRELOAD that is none of a loop's is without its COMPUTE
     input wire ex_set,
     input wire ex_ws,

@@ -54,7 +54,7 @@ module baco_loop_conv_check #(
     input wire [ROW_BITS-1:0] block_in,
     input wire [ROW_BITS-1:0] image_out,
     input wire [ROW_BITS-1:0] block_out,
-    // configuration by others, see baco_operands
+    // configuration by others, see baco_configuration
     input wire preloaded,
     input wire begin_execute,             // the loop ahead has issued what changes the configuration of products
     input wire begin_store,               // ... of stores

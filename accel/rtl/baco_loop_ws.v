@@ -53,7 +53,7 @@ module baco_loop_ws #(
     input wire ld_space,           // a load can be taken in this cycle
     input wire ex_space,           // a PRELOAD or COMPUTE can be taken
     input wire st_space,           // a store can be taken
-    // configuration by others, see baco_operands
+    // configuration by others, see baco_configuration
     input wire preloaded,          // a PRELOAD that is none of a loop's is without its COMPUTE
     input wire [2:0] ld_set,
     input wire [2:0] ld_plain,

@@ -31,7 +31,7 @@ module baco_loop_ws_check #(
     output wire [ROW_BITS-1:0] rows,
     input wire [ROW_BITS-1:0] a_rows,
     input wire [ROW_BITS-1:0] b_rows,
-    // configuration by others, see baco_operands
+    // configuration by others, see baco_configuration
     input wire preloaded,
     input wire [2:0] ld_set,
     input wire [2:0] ld_plain,

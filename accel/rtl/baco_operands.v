@@ -16,37 +16,32 @@ module baco_operands #(
 ) (
     input wire clock,
     input wire reset,
-    input wire [6:0] funct,
-    input wire xd,                                // the command asks for a result, which none of these has
-    input wire [63:0] rs1,
-    input wire [63:0] rs2,
-    input wire offered,                           // the command is there; it stays until it is taken
-    input wire taken,                             // it goes in this cycle, accepted or rejected
-    input wire accepted,                          // ... and it is legal
-    output reg [1:0] kind,                        // 0 load, 1 execute, 2 store
-    output reg [3:0] error,                       // code of the rejection, 0 when the command is legal
-    output reg [1:0] valid,                       // operand n touches local memory
-    output reg [1:0] acc,                         // ... the accumulator
-    output reg [1:0] write,                       // ... and writes it
+    input wire in_valid,
+    output wire in_ready,
+    input wire [6:0] in_funct,
+    input wire in_xd,                             // the command asks for a result, which none of these has
+    input wire [63:0] in_rs1,
+    input wire [63:0] in_rs2,
+    input wire [3:0] in_error,                    // error that an unroller found
+    input wire [3:0] in_tag,                      // goes with the command
+    output reg out_valid,
+    input wire out_ready,
+    output reg [6:0] out_funct,
+    output reg [63:0] out_rs1,
+    output reg [63:0] out_rs2,
+    output reg [3:0] out_tag,
+    input wire accepted,                          // it goes in this cycle, and it is legal
+    output reg [1:0] out_kind,                    // 0 load, 1 execute, 2 store
+    output wire [3:0] out_error,                  // code of the rejection, 0 when the command is legal
+    output reg [1:0] out_uses,                    // operand n touches local memory
+    output reg [1:0] out_acc,                     // ... the accumulator
+    output reg [1:0] out_write,                   // ... and writes it
     output wire [2*27-1:0] start,                 // first row
     output wire [2*27-1:0] past,                  // row after the last
     output reg pending,                           // a PRELOAD is without its COMPUTE
     output wire settled,                          // it is known whether
     output wire overwritten,                      // ... a COMPUTE's result overwrites an operand before that is read
-    // configuration that macros work with
-    output reg [2:0] ld_set,                      // by load state: there was a CONFIG_LD
-    output reg [2:0] ld_plain,                    // ... with a block stride of DIM and without pixel repeats
-    output reg [2:0] ld_shrink,
-    output reg ex_set,                            // there was a CONFIG_EX of everything
-    output wire ex_ws,                            // weight-stationary
-    output wire [1:0] ex_transposes,              // B, A
-    output wire [15:0] ex_stride_a,
-    output wire [15:0] ex_stride_c,
-    output reg st_set,                            // there was a CONFIG_ST
-`ifdef BACO_ROW_FUNCTIONS
-    output wire st_by_row,                        // rows that are stored are softmaxed or normalised
-`endif
-    output wire st_plain                          // without pooling, 1-D mode and functions of rows
+    output wire busy                              // a command is here
 );
   localparam LOG_DIM = $clog2(DIM);
   localparam [31:0] DIM_VALUE = DIM;
@@ -63,42 +58,54 @@ module baco_operands #(
   localparam [TW-1:0] SP_END = {{(TW-26){1'b0}}, SP_VALUE[25:0]};
   localparam [TW-1:0] ACC_END = {{(TW-26){1'b0}}, ACC_VALUE[25:0]};
 
-  reg [15:0] stride_a;
-  reg [15:0] stride_c;
-  reg os;
-  reg transpose_a;
-  reg transpose_b;
+  // ---------------------------------------------------------------- first step: fields, and the configuration
+  wire [6:0] funct = in_funct;
+  wire [63:0] rs1 = in_rs1;
+  wire [63:0] rs2 = in_rs2;
+  reg valid1;                                     // a command is in the second step
+  assign in_ready = !valid1 || !out_valid || out_ready;
+  wire taken = in_valid && in_ready;
+  wire followed = taken && in_error == `BACO_ERROR_NONE;
+
+  wire [2:0] ld_set, ld_shrink;
+  wire ex_set, ex_ws, st_set, gathered, new_os;
+  wire [1:0] ex_transposes;
+  wire [15:0] stride_a, stride_c;
+`ifdef BACO_ROW_FUNCTIONS
+  wire st_by_row;
+`endif
+  wire [4:0] _unused_configuration;
+  baco_configuration #(.DIM(DIM)) configuration (
+      .clock(clock), .reset(reset), .passes(followed), .funct(funct), .rs1(rs1), .rs2(rs2),
+      .preloaded(_unused_configuration[0]), .ld_set(ld_set), .ld_plain(_unused_configuration[3:1]), .ld_shrink(ld_shrink),
+      .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(stride_a), .ex_stride_c(stride_c),
+      .st_set(st_set), .gathered(gathered),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(st_by_row),
+`endif
+      .st_plain(_unused_configuration[4]), .new_os(new_os));
+  wire os = !ex_ws;
+  wire transpose_a = ex_transposes[0];
+  wire transpose_b = ex_transposes[1];
   reg [3*16-1:0] block_stride;
   reg [3*8-1:0] repeats;
   reg pooling;
-  reg gathered;                                   // pooling or 1-D mode: rows come from the tile, not from the command
   reg [15:0] tile_rows;
-  reg pending_c;                                  // the pending PRELOAD names a result to be kept
-  reg pending_local;                              // ... in the scratchpad
-  reg [26:0] result_first;                        // ... in these rows
-  reg [26:0] result_past;
-  reg [7:0] result_rows;
+  reg keeps;                                      // the last PRELOAD names a result to be kept
   reg empty;                                      // the array holds neither weights nor sums of this dataflow
 
   wire raw = rs2[31] && rs2[29];
-  assign ex_ws = !os;
-  assign ex_transposes = {transpose_b, transpose_a};
-  assign ex_stride_a = stride_a;
-  assign ex_stride_c = stride_c;
 `ifdef BACO_ROW_FUNCTIONS
   reg [1:0] function_of_stores;
   reg [7:0] apart;                                // softmax: rows from one block of a row to the next
   reg [26:0] parameters;                          // rows of gains and offsets begin there
   reg multiplies;                                  // ... or of what source rows, from 0 on, are multiplied by
-  assign st_by_row = function_of_stores[1];
-  assign st_plain = !gathered && !st_by_row;
   localparam [31:0] TABLE_VALUE = DIM > 128 ? 1 : 128 / DIM;
   localparam [TW-1:0] TABLE_ROWS = {{(TW-8){1'b0}}, TABLE_VALUE[7:0]};
   wire by_row = st_by_row && !raw;
   wire normalises = by_row && function_of_stores[0];
   wire unfit = st_by_row && function_of_stores[0];  // for the scratchpad
 `else
-  assign st_plain = !gathered;
   wire by_row = 1'b0;
   wire unfit = 1'b0;
 `endif
@@ -149,10 +156,9 @@ module baco_operands #(
   wire [16:0] blocks = ({1'b0, cols2} + {1'b0, DIM_ROWS} - 17'd1) >> LOG_DIM;
   wire [TW-1:0] further = {{(TW-17-LOG_DIM){1'b0}}, blocks - 17'd1, {LOG_DIM{1'b0}}};  // rows before the last block
 `ifdef BACO_ROW_FUNCTIONS
-  wire [24:0] blocks_apart = {8'd0, blocks - 17'd1} * {17'd0, apart};
-  wire [TW-1:0] further_read = by_row ? {{(TW-25){1'b0}}, blocks_apart} : further;  // of a store's source
-`else
-  wire [TW-1:0] further_read = further;
+  wire [16:0] blocks_wide = blocks - 17'd1;
+  wire [15:0] blocks_less_one = blocks_wide[15:0];
+  wire _unused_blocks = &{1'b0, blocks_wide, function_of_stores};
 `endif
   wire [FW-1:0] more_blocks = blocks[FW-1:0] - 1'b1;  // exact for columns that are not too many
 
@@ -175,15 +181,6 @@ module baco_operands #(
 
   // configuration commands
   wire whole = !rs1[7];                           // CONFIG_EX of everything
-`ifdef BACO_WS
-`ifdef BACO_OS
-  wire new_os = !rs1[2];
-`else
-  wire new_os = 1'b0;
-`endif
-`else
-  wire new_os = 1'b1;
-`endif
 `ifdef BACO_MAX_POOL
   wire new_pooling = rs1[5:4] != 2'd0;
 `else
@@ -196,10 +193,9 @@ module baco_operands #(
   reg far;                                        // the step alone leaves every memory
   reg [TW-1:0] first1;
   reg [TW-1:0] first2;
-  reg [TW-1:0] past1;                             // of the operand in rs1 (COMPUTE, PRELOAD), or of the only one
-  reg [TW-1:0] past2;
-  wire [FW+SW-1:0] product = {{SW{1'b0}}, count} * {{FW{1'b0}}, step};
-  wire [TW-1:0] distance = {{(TW-FW-SW){1'b0}}, product};
+  reg [TW-1:0] sum1;                              // row after the last: of the operand in rs1 (COMPUTE, PRELOAD), or of the
+  reg [TW-1:0] sum2;                              // only one; and of the other, without the product where it counts
+  reg [1:0] far_on;                               // which it counts for
   wire [TW-1:0] wide_row1 = {{(TW-27){1'b0}}, row1};
   wire [TW-1:0] wide_row2 = {{(TW-27){1'b0}}, row2};
   wire [TW-1:0] wide_rows2 = {{(TW-16){1'b0}}, rows2};
@@ -207,8 +203,8 @@ module baco_operands #(
   reg [15:0] stored1;                             // rows of an operand as stored
   reg [15:0] stored2;
   reg too_big;
-  wire beyond = (valid[0] && past1 > (acc[0] ? ACC_END : SP_END)) || (valid[1] && (far || past2 > (acc[1] ? ACC_END : SP_END)));
-  wire overlap = funct == 7'd23 && !acc[0] && first1 < past2 && first2 < past1;
+  reg [1:0] kind, valid, acc, write;
+  reg [3:0] error;                                // what is wrong without a look at rows
   reg [3:0] fault;                                // an error that comes before those of sizes and rows
   reg absent;                                     // there is no such command
 
@@ -224,8 +220,9 @@ module baco_operands #(
     far = 1'b0;
     first1 = wide_row2;
     first2 = wide_row1;
-    past1 = {TW{1'b0}};
-    past2 = {TW{1'b0}};
+    sum1 = {TW{1'b0}};
+    sum2 = {TW{1'b0}};
+    far_on = 2'b00;
     stored1 = rows1;
     stored2 = rows2;
     too_big = 1'b0;
@@ -234,11 +231,11 @@ module baco_operands #(
         case (rs1[1:0])
           2'd0: begin
             kind = 2'd1;
-            if (pending) fault = `BACO_ERROR_OUT_OF_TURN;
 `ifndef BACO_NORMALIZATIONS
-            else if (whole && rs1[4:3] > 2'd1) fault = `BACO_ERROR_NOT_BUILT;
+            if (whole && rs1[4:3] > 2'd1) fault = `BACO_ERROR_NOT_BUILT;
+            else
 `endif
-            else if (whole && rs1[9] && rs1[8] != new_os) fault = `BACO_ERROR_TRANSPOSES;
+            if (whole && rs1[9] && rs1[8] != new_os) fault = `BACO_ERROR_TRANSPOSES;
           end
           2'd1: if (rs1[4:3] == 2'd3) fault = `BACO_ERROR_BAD_FLAGS;
           2'd2: begin
@@ -272,7 +269,8 @@ module baco_operands #(
         count = more_blocks;
         step[15:0] = state_stride;
         if (repeated) first1 = row2 > below ? wide_row2 - {{(TW-27){1'b0}}, below} : {TW{1'b0}};
-        past1 = wide_row2 + distance + wide_rows2;
+        far_on[0] = 1'b1;
+        sum1 = wide_row2 + wide_rows2;
       end
       7'd3: begin
         kind = 2'd2;
@@ -288,14 +286,20 @@ module baco_operands #(
 `endif
         too_big = cols2 == 16'd0 || ({2'b00, cols2} > MOST_BYTES && !by_row) || ((raw || gathered) && large_cols2)
             || (!gathered && (rows2 == 16'd0 || rows2 > 16'd255 || (large_rows2 && (large_cols2 || by_row))));
-        past1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
+        sum1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
 `ifdef BACO_ROW_FUNCTIONS
-        if (by_row) past1 = wide_row2 + further_read + wide_rows2;
+        if (by_row) begin
+          sum1 = wide_row2 + wide_rows2;
+          far_on[0] = 1'b1;
+          count = apart;
+          step[15:0] = blocks_less_one;
+        end
         if (normalises) begin
           valid = 2'b11;
           acc[1] = 1'b1;
           first2 = {{(TW-27){1'b0}}, parameters} + (multiplies ? wide_row2 : {TW{1'b0}});
-          past2 = {{(TW-27){1'b0}}, parameters} + (multiplies ? past1 : {{(TW-17){1'b0}}, blocks});
+          sum2 = {{(TW-27){1'b0}}, parameters} + (multiplies ? sum1 : {{(TW-17){1'b0}}, blocks});
+          far_on[1] = multiplies;
         end
 `endif
       end
@@ -313,13 +317,24 @@ module baco_operands #(
         count = rows2[FW-1:0] - 1'b1;
         step = rs1[32 +: SW];
         far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;
-        past1 = wide_row2 + further_read + wide_rows2;
-        past2 = wide_row1 + further + distance + ONE;
+        far_on[1] = 1'b1;
+        sum1 = wide_row2 + further + wide_rows2;
+        sum2 = wide_row1 + further + ONE;
+`ifdef BACO_ROW_FUNCTIONS
+        // of several blocks a row, what is written lies together: the product is of what is read
+        if (by_row && large_cols2) begin
+          far_on = 2'b01;
+          count = apart;
+          step = {SW{1'b0}};
+          step[15:0] = blocks_less_one;
+          sum1 = wide_row2 + wide_rows2;
+          sum2 = wide_row1 + further + wide_rows2;
+        end
+`endif
       end
       7'd4, 7'd5: begin
         kind = 2'd1;
-        if (!pending) fault = `BACO_ERROR_OUT_OF_TURN;
-        else if (funct == 7'd5 && empty) fault = `BACO_ERROR_NOTHING_TO_ADD_TO;
+        if (funct == 7'd5 && empty) fault = `BACO_ERROR_NOTHING_TO_ADD_TO;
         else if ((real1 && rs1[31]) || (real2 && rs2[31])) fault = `BACO_ERROR_BAD_FLAGS;
         too_big = (real1 && large1) || (real2 && large2);
         stored1 = transpose_a ? cols1 : rows1;
@@ -329,15 +344,15 @@ module baco_operands #(
         step[15:0] = stride_a;
         first1 = wide_row1;
         first2 = wide_row2;
-        past1 = wide_row1 + distance + ONE;
-        past2 = wide_row2 + {{(TW-16){1'b0}}, stored2};
+        far_on[0] = 1'b1;
+        sum1 = wide_row1 + ONE;
+        sum2 = wide_row2 + {{(TW-16){1'b0}}, stored2};
       end
       7'd6: begin
         kind = 2'd1;
         write = 2'b10;
         acc[1] = rs2[31];
-        if (pending) fault = `BACO_ERROR_OUT_OF_TURN;
-        else if (!ex_set) fault = `BACO_ERROR_NOT_CONFIGURED;
+        if (!ex_set) fault = `BACO_ERROR_NOT_CONFIGURED;
         else if (real1 && rs1[31]) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_WRITE_SCRATCHPAD
         else if (real2 && !rs2[31]) fault = `BACO_ERROR_BAD_FLAGS;
@@ -349,8 +364,9 @@ module baco_operands #(
         step[15:0] = stride_c;
         first1 = wide_row1;
         first2 = wide_row2;
-        past1 = wide_row1 + {{(TW-16){1'b0}}, stored1};
-        past2 = wide_row2 + distance + ONE;
+        far_on[1] = 1'b1;
+        sum1 = wide_row1 + {{(TW-16){1'b0}}, stored1};
+        sum2 = wide_row2 + ONE;
       end
 `ifdef BACO_ROW_FUNCTIONS
       7'd26: begin
@@ -364,7 +380,7 @@ module baco_operands #(
         acc[0] = 1'b1;
         if (!rs1[31]) fault = `BACO_ERROR_BAD_FLAGS;
         first1 = wide_row1;
-        past1 = wide_row1 + TABLE_ROWS;
+        sum1 = wide_row1 + TABLE_ROWS;
       end
 `else
       7'd26, 7'd27: begin
@@ -392,69 +408,149 @@ module baco_operands #(
     endcase
     // What is left of the known ones, macros and commands for the front end, comes here with its error known, or
     // since it asks for a result.
-    error = absent ? fault
-          : xd ? `BACO_ERROR_NO_RESULT
+    error = in_error != `BACO_ERROR_NONE ? in_error
+          : absent ? fault
+          : in_xd ? `BACO_ERROR_NO_RESULT
           : fault != `BACO_ERROR_NONE ? fault
-          : too_big ? `BACO_ERROR_BAD_SIZE
-          : beyond ? `BACO_ERROR_LOCAL_ADDRESS
-          : overlap ? `BACO_ERROR_ROWS_IN_USE : `BACO_ERROR_NONE;
+          : too_big ? `BACO_ERROR_BAD_SIZE : `BACO_ERROR_NONE;
   end
 
-  assign start = {first2[26:0], first1[26:0]};
-  assign past = {past2[26:0], past1[26:0]};
+  // ---------------------------------------------------------------- second step: the product
+  reg [6:0] funct1;
+  reg [63:0] rs1_1, rs2_1;
+  reg [3:0] tag1, error1;
+  reg [1:0] kind1, uses1, acc1, write1, far_on1;
+  reg [TW-1:0] first1_1, first2_1, sum1_1, sum2_1;
+  reg [FW-1:0] count1;
+  reg [SW-1:0] step1;
+  reg far1, known1, os1, transposed1;             // known: what is wrong comes before any turn of PRELOAD and COMPUTE
+  wire [FW+SW-1:0] product = {{SW{1'b0}}, count1} * {{FW{1'b0}}, step1};
+  wire [TW-1:0] distance = {{(TW-FW-SW){1'b0}}, product};
+  always @(posedge clock) begin
+    if (in_ready) begin
+      valid1 <= in_valid;
+      funct1 <= funct;
+      rs1_1 <= rs1;
+      rs2_1 <= rs2;
+      tag1 <= in_tag;
+      error1 <= error;
+      known1 <= in_error != `BACO_ERROR_NONE || absent || in_xd;
+      kind1 <= kind;
+      uses1 <= valid;
+      acc1 <= acc;
+      write1 <= write;
+      far_on1 <= far_on;
+      first1_1 <= first1;
+      first2_1 <= first2;
+      sum1_1 <= sum1;
+      sum2_1 <= sum2;
+      count1 <= count;
+      step1 <= step;
+      far1 <= far;
+      os1 <= os;
+      transposed1 <= transpose_a;
+    end
+    if (reset) valid1 <= 1'b0;
+  end
+
+  // ---------------------------------------------------------------- third step: the verdict; hazards go on beside it
+  reg [3:0] error2;
+  reg [TW-1:0] first1_2, first2_2, past1_2, past2_2;
+  reg [15:0] stride2;
+  reg far2, known2, os2, transposed2;
+  wire go2 = !out_valid || out_ready;
+  always @(posedge clock) begin
+    if (go2) begin
+      out_valid <= valid1;
+      out_funct <= funct1;
+      out_rs1 <= rs1_1;
+      out_rs2 <= rs2_1;
+      out_tag <= tag1;
+      error2 <= error1;
+      known2 <= known1;
+      out_kind <= kind1;
+      out_uses <= uses1;
+      out_acc <= acc1;
+      out_write <= write1;
+      first1_2 <= first1_1;
+      first2_2 <= first2_1;
+      past1_2 <= sum1_1 + (far_on1[0] ? distance : {TW{1'b0}});
+      past2_2 <= sum2_1 + (far_on1[1] ? distance : {TW{1'b0}});
+      stride2 <= step1[15:0];
+      far2 <= far1;
+      os2 <= os1;
+      transposed2 <= transposed1;
+    end
+    if (reset) out_valid <= 1'b0;
+  end
+  assign busy = valid1 || out_valid;
+  wire computes = out_funct == 7'd4 || out_funct == 7'd5;
+  wire preloads = out_funct == 7'd6;
+  wire reconfigures = out_funct == 7'd0 && out_rs1[1:0] == 2'd0;
+  wire out_of_turn = pending ? preloads || reconfigures : computes;
+  wire beyond = (out_uses[0] && past1_2 > (out_acc[0] ? ACC_END : SP_END))
+      || (out_uses[1] && (far2 || past2_2 > (out_acc[1] ? ACC_END : SP_END)));
+  wire overlap = out_funct == 7'd23 && !out_acc[0] && first1_2 < past2_2 && first2_2 < past1_2;
+  assign out_error = known2 ? error2
+      : out_of_turn ? `BACO_ERROR_OUT_OF_TURN
+      : error2 != `BACO_ERROR_NONE ? error2
+      : beyond ? `BACO_ERROR_LOCAL_ADDRESS
+      : overlap ? `BACO_ERROR_ROWS_IN_USE : `BACO_ERROR_NONE;
+  assign start = {first2_2[26:0], first1_2[26:0]};
+  assign past = {past2_2[26:0], past1_2[26:0]};
+
+  always @(posedge clock)
+    if (reset) pending <= 1'b0;
+    else if (accepted) pending <= preloads || (pending && !computes);
 
 `ifdef BACO_WRITE_SCRATCHPAD
   // Output-stationary, results leave when all operands are in the array; weight-stationary, they leave while later rows
   // of A and of the bias are still read, unless A comes through the transposer.
-  wire streams = offered && !os && pending && pending_c && pending_local && error == `BACO_ERROR_NONE
-      && (funct == 7'd4 || funct == 7'd5);
+  reg result_local;                               // the pending PRELOAD names a result in the scratchpad
+  reg [26:0] result_first;                        // ... in these rows
+  reg [26:0] result_past;
+  reg [15:0] result_stride;
+  reg [7:0] result_rows;
+  always @(posedge clock)
+    if (accepted && preloads) begin
+      result_local <= out_uses[1] && !out_acc[1];
+      result_first <= first2_2[26:0];
+      result_past <= past2_2[26:0];
+      result_stride <= stride2;
+      result_rows <= out_rs2[55:48];
+    end
+  wire streams = out_valid && !os2 && computes && pending && result_local && out_error == `BACO_ERROR_NONE;
+  wire leaves = out_valid && out_ready;
   wire settled_a, settled_d, overwritten_a, overwritten_d;
   baco_in_place u_in_place_a (
-      .clock(clock), .reset(reset), .asked(streams && valid[0] && !transpose_a), .taken(taken),
-      .result_first(result_first), .result_past(result_past), .result_stride(stride_c), .result_rows(result_rows),
-      .first(first1[26:0]), .past(past1[26:0]), .stride(stride_a), .rows(rows1[7:0]),
+      .clock(clock), .reset(reset), .asked(streams && out_uses[0] && !transposed2), .taken(leaves),
+      .result_first(result_first), .result_past(result_past), .result_stride(result_stride), .result_rows(result_rows),
+      .first(first1_2[26:0]), .past(past1_2[26:0]), .stride(stride2), .rows(out_rs1[55:48]),
       .settled(settled_a), .overwritten(overwritten_a));
   baco_in_place u_in_place_d (
-      .clock(clock), .reset(reset), .asked(streams && valid[1]), .taken(taken),
-      .result_first(result_first), .result_past(result_past), .result_stride(stride_c), .result_rows(result_rows),
-      .first(first2[26:0]), .past(past2[26:0]), .stride(16'd1), .rows(rows2[7:0]),
+      .clock(clock), .reset(reset), .asked(streams && out_uses[1]), .taken(leaves),
+      .result_first(result_first), .result_past(result_past), .result_stride(result_stride), .result_rows(result_rows),
+      .first(first2_2[26:0]), .past(past2_2[26:0]), .stride(16'd1), .rows(out_rs2[55:48]),
       .settled(settled_d), .overwritten(overwritten_d));
   assign settled = settled_a && settled_d;
   assign overwritten = overwritten_a || overwritten_d;
 `else
   assign settled = 1'b1;
   assign overwritten = 1'b0;
-  wire _unused_in_place = &{1'b0, offered, taken, pending_local, result_first, result_past, result_rows};
+  wire _unused_in_place = &{1'b0, stride2, os2, transposed2};
 `endif
 
-  wire configure = accepted && funct == 7'd0;
+  wire configure = followed && funct == 7'd0;
   always @(posedge clock) begin
-    if (configure && rs1[1:0] == 2'd0) begin
-      stride_a <= rs1[31:16];
-      stride_c <= rs2[63:48];
-      if (whole) begin
-        ex_set <= 1'b1;
-        os <= new_os;
-        transpose_a <= rs1[8];
-        transpose_b <= rs1[9];
-        if (new_os != os) empty <= 1'b1;
-      end
-    end
-    if (configure && rs1[1:0] == 2'd1) begin
-      ld_set[rs1[4:3]] <= 1'b1;
+    if (configure && rs1[1:0] == 2'd0 && whole && new_os != os) empty <= 1'b1;
+    if (configure && rs1[1:0] == 2'd1 && rs1[4:3] != 2'd3) begin
       block_stride[rs1[4:3]*16 +: 16] <= rs1[31:16];
-      ld_shrink[rs1[4:3]] <= rs1[2];
 `ifdef BACO_FIRST_LAYER
       repeats[rs1[4:3]*8 +: 8] <= rs1[15:8];
-      ld_plain[rs1[4:3]] <= rs1[31:16] == DIM_ROWS && rs1[15:9] == 7'd0;
-`else
-      ld_plain[rs1[4:3]] <= rs1[31:16] == DIM_ROWS;
 `endif
     end
     if (configure && rs1[1:0] == 2'd2) begin
-      st_set <= 1'b1;
       pooling <= new_pooling;
-      gathered <= new_gathered;
       if (new_gathered) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};
     end
 `ifdef BACO_NORMALIZATIONS
@@ -463,7 +559,7 @@ module baco_operands #(
     if (reset) activation <= 3'd0;
 `endif
 `ifdef BACO_ROW_FUNCTIONS
-    if (accepted && funct == 7'd26) begin
+    if (followed && funct == 7'd26) begin
       function_of_stores <= rs1[1:0];
       apart <= rs1[1:0] == 2'd2 && rs2[55:48] != 8'd0 ? rs2[55:48] : DIM_ROWS[7:0];
       if (rs1[1:0] == 2'd3) begin
@@ -478,40 +574,18 @@ module baco_operands #(
       multiplies <= 1'b0;
     end
 `endif
-    if (accepted && funct == 7'd6) begin
-      pending <= 1'b1;
-      pending_c <= valid[1];
-      pending_local <= !acc[1];
-      result_first <= first2[26:0];
-      result_past <= past2[26:0];
-      result_rows <= rows2[7:0];
-    end
-    if (accepted && (funct == 7'd4 || funct == 7'd5)) begin
-      pending <= 1'b0;
-      empty <= os && pending_c;
-    end
+    if (followed && funct == 7'd6) keeps <= valid[1];
+    if (followed && (funct == 7'd4 || funct == 7'd5)) empty <= os && keeps;
     if (reset) begin
-      stride_a <= 16'd1;
-      stride_c <= 16'd1;
-      os <= 1'b0;
-      transpose_a <= 1'b0;
-      transpose_b <= 1'b0;
       block_stride <= 48'd0;
       repeats <= 24'd0;
       pooling <= 1'b0;
-      gathered <= 1'b0;
       tile_rows <= 16'd0;
-      pending <= 1'b0;
-      pending_c <= 1'b0;
+      keeps <= 1'b0;
       empty <= 1'b1;
-      ld_set <= 3'd0;
-      ld_plain <= 3'd0;
-      ld_shrink <= 3'd0;
-      ex_set <= 1'b0;
-      st_set <= 1'b0;
     end
   end
 
-  wire _unused = &{1'b0, rs1, rs2, repeats, state_repeats, below, blocks, first1[TW-1:27], first2[TW-1:27], past1[TW-1:27],
-                   past2[TW-1:27], stored1, stored2};
+  wire _unused = &{1'b0, rs1, rs2, repeats, state_repeats, below, blocks, first1_2[TW-1:27], first2_2[TW-1:27],
+                   stored1, stored2, _unused_configuration};
 endmodule

@@ -29,7 +29,7 @@ module baco_reservation #(
     input wire [63:0] cmd_rs1,
     input wire [63:0] cmd_rs2,
     input wire [3:0] cmd_error,                   // error that an unroller found
-    output wire [2:0] space,                      // a free entry: 0 loads, 1 execution, 2 stores
+    input wire [3:0] cmd_tag,                     // goes with the command
     output wire [2:0] issue_valid,                // by class
     input wire [2:0] issue_ready,
     output wire [3*ID_BITS-1:0] issue_id,         // entry within the class
@@ -38,28 +38,18 @@ module baco_reservation #(
     output wire [3*64-1:0] issue_rs2,
     input wire [4:0] done_valid,                  // 0 load, 1..3 execution, 4 store
     input wire [5*ID_BITS-1:0] done_id,
-    output wire alloc,                            // a command is entered in this cycle
+    // the command that is entered or rejected
+    output wire alloc,                            // it is entered in this cycle
     output wire [1:0] alloc_class,
     output wire [ID_BITS-1:0] alloc_id,
-    output wire reject,                           // a command is rejected in this cycle (and dropped)
+    output wire reject,                           // it is rejected in this cycle (and dropped)
     output wire [3:0] reject_code,
+    output wire [6:0] door_funct,
+    output wire [63:0] door_rs1,
+    output wire [63:0] door_rs2,
+    output wire [3:0] door_tag,
     output wire busy,                             // anything but a lone PRELOAD is here
-    output wire [20:0] occupancy,                 // entries in use, 7 bits a class
-    // what macros work with, as baco_operands has it
-    output wire preloaded,
-    output wire [2:0] ld_set,
-    output wire [2:0] ld_plain,
-    output wire [2:0] ld_shrink,
-    output wire ex_set,
-    output wire ex_ws,
-    output wire [1:0] ex_transposes,
-    output wire [15:0] ex_stride_a,
-    output wire [15:0] ex_stride_c,
-    output wire st_set,
-`ifdef BACO_ROW_FUNCTIONS
-    output wire st_by_row,
-`endif
-    output wire st_plain
+    output wire [20:0] occupancy                  // entries in use, 7 bits a class
 );
   localparam N = LOAD_ENTRIES + EX_ENTRIES + STORE_ENTRIES;
   localparam EX0 = LOAD_ENTRIES;
@@ -83,22 +73,19 @@ module baco_reservation #(
   wire [3:0] error;
   wire [1:0] op_valid, op_acc, op_write;
   wire [53:0] op_start, op_past;
+  wire door_valid, door_ready;
   // rows of what enters lie inside a memory, so that a row and the end of the memory are all that is kept and compared
   localparam RB = AW + 1;
   wire [2*RB-1:0] first_row = {op_start[27 +: RB], op_start[0 +: RB]};
   wire [2*RB-1:0] past_row = {op_past[27 +: RB], op_past[0 +: RB]};
-  wire settled, overwritten;
+  wire settled, overwritten, preloaded, decoding;
   baco_operands #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .AW(AW), .DMA_MAX_BYTES(DMA_MAX_BYTES)) operands (
-      .clock(clock), .reset(reset), .funct(cmd_funct), .xd(cmd_xd), .rs1(cmd_rs1), .rs2(cmd_rs2),
-      .offered(cmd_valid && cmd_error == `BACO_ERROR_NONE), .taken(cmd_valid && cmd_ready), .accepted(alloc), .settled(settled),
-      .overwritten(overwritten), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
-      .write(op_write), .start(op_start), .past(op_past), .pending(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
-      .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a),
-      .ex_stride_c(ex_stride_c), .st_set(st_set),
-`ifdef BACO_ROW_FUNCTIONS
-      .st_by_row(st_by_row),
-`endif
-      .st_plain(st_plain));
+      .clock(clock), .reset(reset), .in_valid(cmd_valid), .in_ready(cmd_ready), .in_funct(cmd_funct), .in_xd(cmd_xd),
+      .in_rs1(cmd_rs1), .in_rs2(cmd_rs2), .in_error(cmd_error), .in_tag(cmd_tag),
+      .out_valid(door_valid), .out_ready(door_ready), .out_funct(door_funct), .out_rs1(door_rs1), .out_rs2(door_rs2),
+      .out_tag(door_tag), .accepted(alloc), .out_kind(kind), .out_error(error), .out_uses(op_valid), .out_acc(op_acc),
+      .out_write(op_write), .start(op_start), .past(op_past), .pending(preloaded), .settled(settled),
+      .overwritten(overwritten), .busy(decoding));
 
   reg [N-1:0] used;
   reg [N-1:0] wait_for [0:N-1];
@@ -115,15 +102,14 @@ module baco_reservation #(
   (* mem2reg *) reg [NB-1:0] head [0:2];                        // next entry to issue
   reg [2:0] waiting;                              // that entry is filled (head has not caught up with enter)
   wire [NB-1:0] slot = enter[kind];
-  assign space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
-  wire faulty = cmd_error != `BACO_ERROR_NONE || error != `BACO_ERROR_NONE;
-  wire entering = cmd_valid && !faulty && space[kind] && settled;
+  wire [2:0] space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
+  wire faulty = error != `BACO_ERROR_NONE;
+  wire entering = door_valid && !faulty && space[kind] && settled;
   wire touches_pending;                           // it touches what the PRELOAD without COMPUTE names
   wire in_use_still = touches_pending || overwritten;
-  assign reject = (cmd_valid && faulty) || (entering && in_use_still);
-  assign reject_code = cmd_error != `BACO_ERROR_NONE ? cmd_error
-                     : error != `BACO_ERROR_NONE ? error : `BACO_ERROR_ROWS_IN_USE;
-  assign cmd_ready = faulty || (space[kind] && settled);
+  assign reject = (door_valid && faulty) || (entering && in_use_still);
+  assign reject_code = faulty ? error : `BACO_ERROR_ROWS_IN_USE;
+  assign door_ready = faulty || (space[kind] && settled);
   assign alloc = entering && !in_use_still;
   assign alloc_class = kind;
   wire [NB-1:0] slot_in_class = slot - (kind == 2'd1 ? EX_FIRST : kind == 2'd2 ? ST_FIRST : {NB{1'b0}});
@@ -169,7 +155,7 @@ module baco_reservation #(
     e = 0;
     i = 0;
     j = 0;
-    if (entering && op_valid != 2'b00)
+    if (op_valid != 2'b00)
       for (e = 0; e < N; e = e + 1)
         if (used[e])
           for (i = 0; i < 2; i = i + 1)
@@ -210,9 +196,9 @@ module baco_reservation #(
     if (alloc) begin
       used[slot] <= 1'b1;
       wait_for[slot] <= conflicts & ~done;
-      funct[slot] <= cmd_funct;
-      rs1[slot] <= cmd_rs1;
-      rs2[slot] <= cmd_rs2;
+      funct[slot] <= door_funct;
+      rs1[slot] <= door_rs1;
+      rs2[slot] <= door_rs2;
       e_valid[slot] <= op_valid;
       e_acc[slot] <= op_acc;
       e_write[slot] <= op_write;
@@ -250,6 +236,6 @@ module baco_reservation #(
   assign occupancy = {in_use[2], in_use[1], in_use[0]};
   wire lone_preload = in_use[0] == 7'd0 && in_use[1] == 7'd1 && in_use[2] == 7'd0 && funct[last_execute] == 7'd6
       && used[last_execute];
-  assign busy = used != {N{1'b0}} && !lone_preload;
+  assign busy = decoding || (used != {N{1'b0}} && !lone_preload);
   wire _unused = &{1'b0, alloc_wide, done_entry, op_start, op_past};
 endmodule

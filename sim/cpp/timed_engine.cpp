@@ -1,10 +1,13 @@
 #include "timed_engine.h"
 
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "dram.h"
 #include "functional.h"
 #include "timed_banks.h"
+#include "timed_credits.h"
 #include "timed_execute.h"
 #include "timed_load.h"
 #include "timed_loop_conv.h"
@@ -18,7 +21,7 @@ namespace baco {
 
 namespace {
 
-constexpr size_t kQueue = 2;            // commands before the unrollers
+constexpr size_t kQueue = 2;            // commands before, between and behind the unrollers
 constexpr unsigned kSettleCycles = 64;  // as with the Verilog: longer than anything that `busy` does not cover
 
 class TimedEngine final : public Engine {
@@ -52,7 +55,7 @@ class TimedEngine final : public Engine {
   // A counter's value is there when the command has come through the unrollers.
   bool response(uint64_t& data) override { return responses_ > 0 && values_.response(data) && responses_--; }
   bool busy() const override {
-    return commands_.valid() || convolutions_.busy() || products_.busy() || station_.busy() || load_.busy() ||
+    return commands_.valid() || middle_.valid() || door_.valid() || decoded_ || verdict_ || convolutions_.busy() || products_.busy() || station_.busy() || load_.busy() ||
            execute_.busy() || store_.busy();
   }
   void tick() override {
@@ -114,44 +117,93 @@ class TimedEngine final : public Engine {
   void finish() override {}
 
  private:
-  // The commands' way from the core to the reservation station, which at most one takes in a cycle.
+  // The commands' way from the core to the reservation station, which at most one takes in a cycle: last first, so that all
+  // see what was there as the cycle began.
   void front() {
-    const bool any = commands_.valid();
-    const Command* const raw = any ? &commands_.front() : nullptr;
-    const bool to_conv = any && config_.loop_conv && TimedLoopConv::takes(*raw);
-    const bool conv_busy = convolutions_.busy(), ws_busy = products_.busy();
-    const bool conv_takes = to_conv && convolutions_.ready();
-    const Command* const unrolled = conv_busy ? convolutions_.offered(station_) : nullptr;
-    const Command* const passing = conv_busy ? unrolled : any && !to_conv ? raw : nullptr;
-    const bool to_ws = passing && config_.loop_ws && TimedLoopWs::takes(*passing);
-    const bool ws_takes = to_ws && products_.ready(cycle_, *passing);
-    const Command* const unrolled_too = ws_busy ? products_.offered(station_) : nullptr;
-    const Command* const door = ws_busy ? unrolled_too : passing && !to_ws ? passing : nullptr;
-    bool gone = false;
-    Command command;
-    if (door) {
-      command = *door;
-      const bool primitive = command.funct != kFlush && command.funct != kClockGate && command.funct != kCounter;
-      if (primitive) {
-        const bool settled = station_.settled(command);
-        gone = settled && station_.space(TimedStation::class_of(command));
-      } else {
-        gone = true;
-      }
-      if (gone && primitive)
-        station_.allocate(cycle_, command);
-      else if (gone)
-        responses_ += command.xd;
+    const bool waits = verdict_ && !(station_.settled(*verdict_) && station_.space(TimedStation::class_of(*verdict_)));
+    if (verdict_ && !waits) {
+      station_.allocate(cycle_, *verdict_);
+      conv_credits_.arrived(*verdict_);
+      products_credits_.arrived(*verdict_);
+      verdict_.reset();
     }
-    Command taken, configured;
-    if (ws_takes) taken = *passing;
-    if (conv_takes) configured = *raw;
-    const bool passed = passing && (to_ws ? ws_takes : !ws_busy && gone);
-    products_.tick(ws_busy && gone);
-    if (ws_takes) products_.take(cycle_, taken);
-    convolutions_.tick(cycle_, conv_busy && passed);
-    if (conv_takes) convolutions_.take(cycle_, configured);
-    if (conv_takes || (!conv_busy && passed)) commands_.pop();
+    const bool room = !waits || !decoded_;
+    if (!waits) verdict_ = std::exchange(decoded_, std::nullopt);
+    const bool gone = decode(room);
+    const bool passed = unroll_products(config_.loop_ws ? door_.room() : gone);
+    unroll_convolutions(config_.loop_conv ? middle_.room() : passed);
+    door_.tick();
+    middle_.tick();
+    conv_credits_.tick(station_);
+    products_credits_.tick(station_);
+  }
+  // What the unroller of products takes and the next stage; without an unroller what lies before.
+  const Command* middle() const {
+    if (config_.loop_conv) return middle_.valid() ? &middle_.front() : nullptr;
+    return commands_.valid() ? &commands_.front() : nullptr;
+  }
+  const Command* door() const {
+    if (config_.loop_ws) return door_.valid() ? &door_.front() : nullptr;
+    return middle();
+  }
+  bool decode(bool room) {
+    const Command* const command = door();
+    if (!command) return false;
+    if (TimedStation::enters(*command)) {
+      if (!room) return false;
+      decoded_ = *command;
+    } else {
+      responses_ += command->xd;
+    }
+    if (config_.loop_ws) door_.pop();
+    return true;
+  }
+  // Whether what lies before leaves.
+  bool unroll_products(bool room) {
+    bool passed = room;
+    if (config_.loop_ws) {
+      const bool busy = products_.busy();
+      const Command* const passing = middle();
+      const bool to_ws = passing && TimedLoopWs::takes(*passing);
+      const bool takes = to_ws && products_.ready(cycle_, *passing);
+      Command taken;
+      if (takes) taken = *passing;
+      const Command* const own = busy ? products_.offered(products_credits_) : nullptr;
+      const Command* const leaves = busy ? own : to_ws ? nullptr : passing;
+      const bool gone = leaves && room;
+      if (gone) {
+        products_credits_.sent(*leaves);
+        if (busy) conv_credits_.sent(*leaves);
+        door_.push(*leaves);
+      }
+      passed = to_ws ? takes : !busy && gone;
+      products_.tick(busy && gone);
+      if (takes) products_.take(cycle_, taken);
+    }
+    if (config_.loop_conv && passed) middle_.pop();
+    return passed;
+  }
+  void unroll_convolutions(bool room) {
+    bool passed = room;
+    if (config_.loop_conv) {
+      const bool busy = convolutions_.busy();
+      const Command* const raw = commands_.valid() ? &commands_.front() : nullptr;
+      const bool to_conv = raw && TimedLoopConv::takes(*raw);
+      const bool takes = to_conv && convolutions_.ready();
+      Command taken;
+      if (takes) taken = *raw;
+      const Command* const own = busy ? convolutions_.offered(conv_credits_) : nullptr;
+      const Command* const leaves = busy ? own : to_conv ? nullptr : raw;
+      const bool gone = leaves && room;
+      if (gone) {
+        conv_credits_.sent(*leaves);
+        middle_.push(*leaves);
+      }
+      passed = to_conv ? takes : !busy && gone;
+      convolutions_.tick(cycle_, busy && gone);
+      if (takes) convolutions_.take(cycle_, taken);
+    }
+    if (passed) commands_.pop();
   }
 
   const Config config_;
@@ -166,7 +218,9 @@ class TimedEngine final : public Engine {
   TimedStore store_;
   TimedLoopConv convolutions_;
   TimedLoopWs products_;
-  TimedQueue<Command> commands_{kQueue};
+  TimedQueue<Command> commands_{kQueue}, middle_{kQueue}, door_{kQueue};  // before, between and behind the unrollers
+  std::optional<Command> decoded_, verdict_;                              // steps of baco_operands.v
+  TimedCredits conv_credits_, products_credits_;
   RefusedCommand refused_;
   uint64_t cycle_ = 0, busy_cycles_ = 0, evaluated_ = 0, first_command_ = 0, last_work_ = 0;
   uint64_t load_cycles_ = 0, execute_cycles_ = 0, store_cycles_ = 0, mesh_cycles_ = 0;

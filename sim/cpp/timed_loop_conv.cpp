@@ -103,19 +103,19 @@ TimedLoopConv::Phase TimedLoopConv::pick_load() const {
   return may[kInput] ? kInput : kPhases;
 }
 
-const Command* TimedLoopConv::offered(const TimedStation& station) {
+const Command* TimedLoopConv::offered(const TimedCredits& credits) {
   chosen_ = kPhases;
-  if (store_may() && station.space(kStores)) {
+  if (store_may() && credits.space(kStores)) {
     chosen_ = kStore;
     return &machines_[kStore].step().command;
   }
-  if (command_ && station.space(kExecution)) {
+  if (command_ && credits.space(kExecution)) {
     chosen_ = kExecute;
     return &command_now_;
   }
   // between a PRELOAD and its COMPUTE no load goes out
   const bool pair_open = command_ && (command_now_.funct == kComputePreloaded || command_now_.funct == kComputeAccumulated);
-  if (pair_open || !station.space(kLoads)) return nullptr;
+  if (pair_open || !credits.space(kLoads)) return nullptr;
   chosen_ = pick_load();
   return chosen_ == kPhases ? nullptr : &machines_[chosen_].step().command;
 }

@@ -313,14 +313,14 @@ TimedLoopWs::Phase TimedLoopWs::pick_load(bool b_ready) const {
   return pick_b ? kSecond : kFirst;
 }
 
-const Command* TimedLoopWs::offered(const TimedStation& station) {
+const Command* TimedLoopWs::offered(const TimedCredits& credits) {
   chosen_ = kPhases;
   const Machine& execute = machines_[kExecute];
-  if (machines_[kStore].active && station.space(kStores) && store_may()) {
+  if (machines_[kStore].active && credits.space(kStores) && store_may()) {
     chosen_ = kStore;
-  } else if (execute.active && station.space(kExecution) && ahead_of_product(step(kExecute), execute.owner)) {
+  } else if (execute.active && credits.space(kExecution) && ahead_of_product(step(kExecute), execute.owner)) {
     chosen_ = kExecute;
-  } else if (station.space(kLoads)) {
+  } else if (credits.space(kLoads)) {
     const bool b_ready = machines_[kSecond].active && b_may();
     if (machines_[kFirst].active || b_ready || machines_[kThird].active) chosen_ = pick_load(b_ready);
   }

@@ -8,7 +8,7 @@
 #include "command.h"
 #include "config.h"
 #include "fields.h"
-#include "timed_station.h"
+#include "timed_credits.h"
 
 namespace baco {
 
@@ -27,7 +27,7 @@ class TimedLoopWs {
   }
   void take(uint64_t cycle, const Command& command);
   // What can leave in this cycle, if anything.
-  const Command* offered(const TimedStation& station);
+  const Command* offered(const TimedCredits& credits);
   // The cycle ends; `gone`: what was offered has left.
   void tick(bool gone);
 

@@ -25,6 +25,10 @@ class TimedStation {
   TimedStation(const Config& config, CommandLog& log);
 
   static unsigned class_of(const Command& command);
+  // Whether it is kept here: it is neither a macro nor for the front end.
+  static bool enters(const Command& command) {
+    return command.funct <= kPreload || command.funct == kMvin3 || command.funct == kMvoutScratchpad;
+  }
 
   // As the cycle began: a free entry, and what is issued when its unit takes it.
   bool space(unsigned kind) const { return space_[kind]; }
@@ -41,6 +45,7 @@ class TimedStation {
   // A PRELOAD is without its COMPUTE.
   bool preloaded() const { return pending_; }
   bool busy() const;
+  int unused(unsigned kind) const { return static_cast<int>(rings_[kind].entries.size()) - static_cast<int>(rings_[kind].used); }
 
  private:
   struct Range {
