@@ -55,8 +55,8 @@ class TimedEngine final : public Engine {
   // A counter's value is there when the command has come through the unrollers.
   bool response(uint64_t& data) override { return responses_ > 0 && values_.response(data) && responses_--; }
   bool busy() const override {
-    return commands_.valid() || middle_.valid() || door_.valid() || decoded_ || verdict_ || convolutions_.busy() || products_.busy() || station_.busy() || load_.busy() ||
-           execute_.busy() || store_.busy();
+    return commands_.valid() || middle_.valid() || door_.valid() || decoded_ || verdict_ || convolutions_.busy() ||
+           products_.busy() || station_.busy() || load_.busy() || execute_.busy() || store_.busy();
   }
   void tick() override {
     values_.pass(1);

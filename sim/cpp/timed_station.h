@@ -45,7 +45,10 @@ class TimedStation {
   // A PRELOAD is without its COMPUTE.
   bool preloaded() const { return pending_; }
   bool busy() const;
-  int unused(unsigned kind) const { return static_cast<int>(rings_[kind].entries.size()) - static_cast<int>(rings_[kind].used); }
+  // Entries that no command has.
+  int unused(unsigned kind) const {
+    return static_cast<int>(rings_[kind].entries.size()) - static_cast<int>(rings_[kind].used);
+  }
 
  private:
   struct Range {

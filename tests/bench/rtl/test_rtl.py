@@ -51,8 +51,9 @@ BOUNDS = {
     "conflict_stride": 2 * DIM,
     "load_beside": 0,
     "store_beside": DIM + 2,
-    "front": 2,
-    "loop_start": 3,
+    # a queue before, between and behind the unrollers, and three steps in which operands are read
+    "front": 6,
+    "loop_start": 7,
     "load_1": DIM,
     "load_wide": DIM,
     "load_row": 1,
