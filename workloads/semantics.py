@@ -17,7 +17,7 @@ import numpy as np
 from baco.workloads.tensor import Tensor
 from baco.workloads.views import Step, apply_steps
 
-__all__ = ["FUNCTIONS", "PLAIN_FUNCTIONS", "Operand", "Parameter", "Semantics", "constant"]
+__all__ = ["FUNCTIONS", "PLAIN_FUNCTIONS", "Operand", "Parameter", "Semantics", "WholeNumbers", "constant"]
 
 #: How a parameter that the source does not give is drawn: normal with a standard deviation of `spread`, or of
 #: sqrt(2 / fan_in) (He et al. 2015: keeps the size of activations); positive around one; or around zero.
@@ -41,6 +41,9 @@ FUNCTIONS: dict[str, str] = {
     "unary": "x; name of the function, its numbers by name; `requantises`: a clip that only a quantiser's range asks for",
     "binary": "a, b (tensors or parameters, broadcast); name of the function",
     "identity": "x",
+    "quantise": "x; encoding (`baco.workloads.encoding.Encoding`): the nearest number that it has",
+    "decode": "x, whole numbers; encoding: the real numbers that they stand for",
+    "encode": "x; encoding, which x has: the whole numbers that stand for it",
     "maxpool": "x; kernel, stride, padding ((before, after), ...), dilation, shape of the output",
     "avgpool": "x; kernel, stride, padding, shape, count_padding; divisor or None",
     "lppool": "x; kernel, stride, padding, dilation, shape, p: the p-norm of windows, zeros around",
@@ -85,6 +88,7 @@ class Parameter:
         stored_shape: of what is stored; `shape` without steps.
         source: gives the stored elements by the parameter's name, that of every copy of a repeated block its own; as
             `load` otherwise, which comes first.
+        whole: the whole numbers that a quantised model stores in their place, None without.
     """
 
     name: str
@@ -96,6 +100,7 @@ class Parameter:
     steps: tuple[Step, ...] = ()
     stored_shape: tuple[int, ...] | None = None
     source: Callable[[str], np.ndarray | None] | None = None
+    whole: WholeNumbers | None = None
 
     def viewed(self, shape: tuple[int, ...], *steps: Step) -> Parameter:
         """A view of the parameter (a transposed embedding table, a part)."""
@@ -126,9 +131,50 @@ class Parameter:
         stored = self.shape if self.stored_shape is None else self.stored_shape
         return apply_steps(value.reshape(stored), self.steps)
 
+    def along(self, numbers: np.ndarray) -> np.ndarray:
+        """Scales or zero points of `whole` for every element, of the parameter's own shape."""
+        assert self.whole is not None
+        return self._view(self.whole.along(numbers))
+
+    def whole_numbers(self, elements: np.ndarray) -> np.ndarray:
+        """Whole numbers, as `whole` stores them, in the parameter's own shape."""
+        assert self.whole is not None
+        return self._view(self.whole.viewed(elements))
+
     def renamed(self, name: str) -> Parameter:
         """A parameter of its own for a copy of the operator; one with stored elements stays what it is."""
         return self if self.load is not None else replace(self, name=name)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeNumbers:
+    """Whole numbers that the real ones of a parameter stand for: (q - zero) * scale.
+
+    Attributes:
+        elements: the whole numbers.
+        scale, zero: of everything [], or of each index along `axis` [channels].
+        axis: a dimension of `elements`.
+        steps: how the parameter's stored shape is a view of `elements`.
+    """
+
+    elements: Parameter
+    scale: np.ndarray
+    zero: np.ndarray
+    axis: int
+    steps: tuple[Step, ...] = ()
+
+    def along(self, numbers: np.ndarray) -> np.ndarray:
+        """`scale` or `zero` for every element of the stored shape."""
+        shape = self.elements.shape
+        if numbers.size == 1:
+            return apply_steps(np.broadcast_to(numbers.reshape(()), shape), self.steps)
+        lines = [1] * len(shape)
+        lines[self.axis] = numbers.size
+        return apply_steps(np.broadcast_to(numbers.reshape(lines), shape), self.steps)
+
+    def viewed(self, elements: np.ndarray) -> np.ndarray:
+        """`elements` in the parameter's stored shape."""
+        return apply_steps(elements, self.steps)
 
 
 def constant(name: str, value: np.ndarray | float) -> Parameter:

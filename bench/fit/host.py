@@ -24,7 +24,7 @@ from baco.common.files import atomic_write
 from baco.compiler.host_core import MISS_CYCLES
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network import graph as g
-from baco.compiler.network import host_model, selection
+from baco.compiler.network import host_model, requantisation, selection
 from baco.compiler.network.arithmetic import fixed_point
 from baco.compiler.network.host_work import HostWork, host_work
 from baco.compiler.network.program import NetworkProgram, compile_network
@@ -359,11 +359,61 @@ def _term_sum(s: _Sketch) -> None:
     )  # fmt: skip
 
 
+def _real_numbers(s: _Sketch, *shape: int) -> View:
+    """Bits of positive float32 numbers."""
+    return s.value(shape, "constant", s.random.uniform(0.001, 0.01, shape).astype(np.float32).view(np.int32))
+
+
+def _sums(s: _Sketch, shape: tuple[int, ...]) -> View:
+    return s.value(shape, "input", s.random.integers(-10_000, 10_000, shape).astype(np.int32))
+
+
+def _requantise(s: _Sketch) -> None:
+    rows, channels = s.size(1, 200), s.size(2, 200)
+    shape = rows, channels
+    corrected = s.random.random() < 0.3
+    factors = _real_numbers(s, channels if s.random.random() < 0.5 else 1)
+    s.add(
+        requantisation.Requantise, s.turned(shape, "output"), input=_sums(s, shape),
+        rows=_sums(s, shape) if corrected else None, columns=None, factors=factors, zero=3, low=-128, high=127,
+    )  # fmt: skip
+
+
+def _row_sums(s: _Sketch) -> None:
+    rows, extent = s.size(1, 200), s.size(2, 300)
+    s.add(requantisation.RowSums, _wide(s, (rows,)), input=s.turned((rows, extent)), factor=-3, offset=7)
+
+
+def _scaled_pair(s: _Sketch) -> None:
+    shape = s.shape(int(s.random.integers(1, 4)))
+    s.add(
+        requantisation.ScaledPair, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
+        tables=_real_numbers(s, 2, 256), product=bool(s.random.integers(2)), zero=3, low=-128, high=127,
+    )  # fmt: skip
+
+
+def _window_average(s: _Sketch) -> None:
+    source, target, kernel, stride, padding = _windows(s)
+    s.add(
+        requantisation.WindowAverage, target, input=source, factors=_real_numbers(s, *target.shape[1:3]),
+        kernel=kernel, stride=stride, padding=padding, source_zero=5, zero=3, low=-128, high=127,
+    )  # fmt: skip
+
+
+def _scaled_softmax(s: _Sketch) -> None:
+    rows, extent = s.size(1, 100), s.size(2, 300)
+    s.add(
+        requantisation.ScaledSoftmax, s.turned((rows, extent), "output"), input=s.turned((rows, extent)),
+        exponentials=_real_numbers(s, 256), scale=1 / 256, zero=-128, low=-128, high=127,
+    )  # fmt: skip
+
+
 _KINDS: tuple[Callable[[_Sketch], None], ...] = (
     *(_map, _copy, _fill, _add, _multiply, _binary, _softmax, _normalise),
     *(lambda s: _reduce(s, "sum"), lambda s: _reduce(s, "max"), lambda s: _reduce(s, "min")),
     *(_argmax, _max_pool, _average_pool, _resize, _embed, _rotate, _matmul, _convolve),
     *(_convert, _top, _take, _one_hot, _max_positions, _unpool, _term_sum),
+    *(_requantise, _row_sums, _scaled_pair, _window_average, _scaled_softmax),
 )
 
 

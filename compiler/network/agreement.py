@@ -270,5 +270,7 @@ def _worse(found: TensorAgreement, least: float) -> bool:
 def _rounds(network: Network) -> bool:
     """Whether the model quantises activations itself."""
     return any(
-        op.semantics is not None and op.semantics.attributes.get("requantises") for op in network.operators
+        op.semantics is not None
+        and (op.semantics.function == "quantise" or op.semantics.attributes.get("requantises"))
+        for op in network.operators
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from baco.compiler.network.least_error import images_inside
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.selection import Conversion
 from baco.compiler.network.views import JoinedView, View, dense
+from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
@@ -40,6 +41,9 @@ Scales: TypeAlias = Literal["float", "power-of-two"]
 #: Memory order of the dimensions of (N, C, L) and (N, C, H, W).
 CHANNELS_LAST: dict[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
 
+#: Limits of whole numbers of a byte.
+_BYTE, _SIGNED_BYTE = (0, 255), (-128, 127)
+
 
 class IntegerBuilder:
     """What the rules of `tensor_operators` and `host_operators` read and write.
@@ -49,9 +53,21 @@ class IntegerBuilder:
         parameters: elements of its parameters.
         ranges: of its activations.
         scales: see `Scales`.
+        encodings: of tensors whose whole numbers the model gives (`baco.compiler.network.given`).
     """
 
-    def __init__(self, network: Network, parameters: Parameters, ranges: Ranges, scales: Scales) -> None:
+    def __init__(
+        self,
+        network: Network,
+        parameters: Parameters,
+        ranges: Ranges,
+        scales: Scales,
+        encodings: Mapping[str, Encoding] | None = None,
+    ) -> None:
+        #: Of tensors whose whole numbers the model gives, as they are stored.
+        self.encodings = {name: one.stored for name, one in (encodings or {}).items()}
+        #: Inputs and outputs that the user sees as whole numbers.
+        self.whole: dict[str, Encoding] = {}
         self.network = network
         self.parameters = parameters
         self.ranges = ranges
@@ -65,7 +81,7 @@ class IntegerBuilder:
         #: Operators whose zeros the convolution behind them adds: name -> operator.
         self.folded_pads: dict[str, Operator] = {}
         #: Operators that join parts of outputs, which stay apart in memory, and what became of them.
-        self.outside = joins_outside(network, ranges)
+        self.outside = joins_outside(network, ranges) - self.encodings.keys()
         self.joined: dict[str, JoinedView] = {}
         #: Activations whose rare large numbers may be cut off.
         self._images = images_inside(network)
@@ -100,6 +116,15 @@ class IntegerBuilder:
         """Of the value seen."""
         return self.values[view.value].scale
 
+    def zero(self, view: View) -> int:
+        """The element that stands for 0, of the value seen."""
+        return self.values[view.value].zero
+
+    def encoding(self, view: View) -> Encoding:
+        """Of the elements of the value seen."""
+        value = self.values[view.value]
+        return value.encoding or Encoding(value.scale, value.zero, -128, 127)
+
     def scale_for(self, largest: float) -> float:
         """The scale by which numbers up to `largest` in magnitude fit into int8."""
         ideal = largest / 127
@@ -109,6 +134,8 @@ class IntegerBuilder:
 
     def scale_of(self, name: str) -> float:
         """That of a tensor's range; whole numbers are exact in it where they can be, so that they compare as they are."""
+        if name in self.encodings:
+            return self.encodings[name].scale
         largest = self.ranges[name]
         if self.ranges.counts(name) and 1 <= largest <= 127:
             return self._whole_scale(largest)
@@ -128,15 +155,24 @@ class IntegerBuilder:
         scale: float,
         dtype: Dtype = "int8",
         role: Role = "intermediate",
+        encoding: Encoding | None = None,
     ) -> View:
-        """A new value of this (or the next free) name, and the view of all of it."""
+        """A new value of this (or the next free) name, and the view of all of it; `encoding` comes before `scale`."""
         unique = _free_name(name, self.values)
-        self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role)
+        zero = 0
+        if encoding is not None:
+            scale, zero = encoding.scale, encoding.zero
+        self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role, zero, encoding)
         return dense(unique, shape)
 
-    def constant(self, name: str, array: np.ndarray, scale: float = 1.0) -> View:
+    def constant(
+        self, name: str, array: np.ndarray, scale: float = 1.0, encoding: Encoding | None = None
+    ) -> View:
         """A constant value; equal ones of one name are stored once."""
-        if name in self.constants and self.values[name].scale == scale:
+        if encoding is not None:
+            scale = encoding.scale
+        like = (scale, encoding)
+        if name in self.constants and (self.values[name].scale, self.values[name].encoding) == like:
             known = self.constants[name]
             if known.dtype == array.dtype and np.array_equal(known, array):
                 return dense(name, array.shape)
@@ -148,7 +184,7 @@ class IntegerBuilder:
         else:
             assert array.dtype == np.int64, array.dtype
             dtype = "int64"
-        view = self.value(name, array.shape, scale, dtype, "constant")
+        view = self.value(name, array.shape, scale, dtype, "constant", encoding)
         self.constants[view.value] = np.ascontiguousarray(array)
         return view
 
@@ -169,6 +205,7 @@ class IntegerBuilder:
         order: Sequence[int] | None = None,
         scale: float | None = None,
         dtype: Dtype = "int8",
+        like: View | None = None,
     ) -> View:
         """Memory for what a tensor of the network holds: its view in the network's shape.
 
@@ -177,15 +214,20 @@ class IntegerBuilder:
             shape: as the network has it.
             order: dimensions from the outermost to the innermost in memory; None as they are.
             scale: None when any will do: that of the tensor's range, or of what it becomes a part of.
+            like: holds the same elements: scale and encoding are its own.
         """
         order = tuple(range(len(shape))) if order is None else tuple(order)
-        if scale is None and dtype == "int8":
+        encoding = self.encodings.get(name) if dtype == "int8" else None
+        if like is not None:
+            scale, encoding = self.scale(like), self.values[like.value].encoding
+        if (scale is None or encoding is not None) and dtype == "int8":
             part = self._part(name, order)
             if part is not None and part.shape == tuple(shape):
                 self.tensors[name] = part
                 return part
-            scale = self.scale_of(name)
-        view = self.value(name, [shape[a] for a in order], 1.0 if scale is None else scale, dtype)
+            scale = self.scale_of(name) if encoding is None else encoding.scale
+        stored = [shape[a] for a in order]
+        view = self.value(name, stored, 1.0 if scale is None else scale, dtype, encoding=encoding)
         inverse = sorted(range(len(order)), key=lambda i: order[i])
         self.tensors[name] = view.transposed(inverse)
         return self.tensors[name]
@@ -208,7 +250,7 @@ class IntegerBuilder:
         join = self.reader(name)
         if join is None or join.semantics is None or join.semantics.function != "concat":
             return None
-        if join.name in self.outside:
+        if join.name in self.outside or self.encodings.get(join.name) != self.encodings.get(name):
             return None
         if join.name not in self.tensors:
             self.tensor(join.name, join.output.shape, order)
@@ -241,15 +283,48 @@ class IntegerBuilder:
 
     # Operands
 
-    def operand(self, operand: Operand, op: Operator, dtype: Dtype | None = "int8") -> View:
-        """What an operator reads, in the network's shape; parameters become int8 constants."""
+    def operand(
+        self, operand: Operand, op: Operator, dtype: Dtype | None = "int8", *, as_given: bool = False
+    ) -> View:
+        """What an operator reads, in the network's shape; parameters become int8 constants.
+
+        Args:
+            as_given: whatever element stands for 0; else that is 0, of a copy with coarser steps where it must be.
+        """
         assert operand is not None
         if isinstance(operand, Parameter):
-            return self.quantised(operand.name, self.parameters(operand))
+            given = self._given_constant(operand) if as_given else None
+            return given or self.quantised(operand.name, self.parameters(operand))
         view = self.viewed(self.tensors[operand.name], operand.steps, op)
         if dtype is None or self.values[view.value].dtype == dtype:
-            return view
-        return self._converted(operand.name, view, op, dtype)
+            return view if as_given or dtype != "int8" or not self.zero(view) else self._centred(view, op)
+        return self._converted(operand.name, self._centred(view, op) if self.zero(view) else view, op, dtype)
+
+    def _given_constant(self, parameter: Parameter) -> View | None:
+        """The whole numbers of a constant that a quantised model stores with one scale; None for others."""
+        numbers = parameter.whole
+        if numbers is None or numbers.scale.size != 1 or numbers.zero.size != 1:
+            return None
+        elements = self.parameters.whole(parameter).astype(np.int64)
+        scale, zero = float(numbers.scale.reshape(())), int(numbers.zero.reshape(()))
+        encoding = Encoding(scale, zero, *(_BYTE if elements.max(initial=0) > 127 else _SIGNED_BYTE))
+        stored = elements - encoding.shift
+        if stored.min(initial=0) < -128 or stored.max(initial=0) > 127:
+            return None
+        return self.constant(parameter.name, stored.astype(np.int8), encoding=encoding.stored)
+
+    def _centred(self, view: View, op: Operator) -> View:
+        """The same numbers with 0 for 0."""
+        encoding = self.encoding(view)
+        largest = float(np.abs(encoding.real(np.array([encoding.low, encoding.high]))).max())
+        scale = self.scale_for(largest)
+        entries = rounded(encoding.real(np.arange(-128, 128)) / scale)
+        label = f"{op.name}.centred"
+        order = self.order_like(view)
+        inverse = sorted(range(len(order)), key=lambda i: order[i])
+        result = self.value(label, [view.shape[a] for a in order], scale).transposed(inverse)
+        self.emit(Map(self.name(label), (op.name,), result, view, self.constant(f"{label}.table", entries)))
+        return result
 
     def _converted(self, name: str, view: View, op: Operator, dtype: Dtype) -> View:
         """Positions as numbers, or numbers as positions; a tensor with a value for each element of the view."""
@@ -288,8 +363,8 @@ class IntegerBuilder:
         source = self.values[view.value]
         if source.role == "constant":
             elements = np.ascontiguousarray(view.read(self.constants[view.value]))
-            return self.constant(f"{view.value}.copy", elements, source.scale)
-        copy = self.value(f"{op.name}.copy", view.shape, source.scale, source.dtype)
+            return self.constant(f"{view.value}.copy", elements, source.scale, source.encoding)
+        copy = self.value(f"{op.name}.copy", view.shape, source.scale, source.dtype, encoding=source.encoding)
         self.emit(Map(self.name(f"{op.name}.copy"), (op.name,), copy, view, None))
         return copy
 
@@ -333,6 +408,7 @@ class IntegerBuilder:
             self.tensors,
             self.parameters.random,
             seed,
+            self.whole,
         )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.mapping.expression import Expression, Sum, variable
 from baco.compiler.network import graph as g
-from baco.compiler.network import selection
+from baco.compiler.network import requantisation, selection
 from baco.compiler.network.views import View
 
 __all__ = ["Dependences", "IndexMap", "Operand", "dependences", "map_between"]
@@ -253,6 +253,8 @@ def _pool(op: Any) -> Dependences:
     rule.read("input", [n, y, x, c])
     if isinstance(op, g.AveragePool):
         rule.read("factor", [q, p])
+    elif isinstance(op, requantisation.WindowAverage):
+        rule.read("factors", [q, p])
     return rule.done()
 
 
@@ -272,7 +274,8 @@ def _softmax(op: Any) -> Dependences:
     *lead, _ = rule.result
     r = rule.reduce("r", op.input.shape[-1])
     rule.read("input", [*lead, r])
-    rule.read("mask", [*lead, r])
+    if not isinstance(op, requantisation.ScaledSoftmax):
+        rule.read("mask", [*lead, r])
     return rule.done(op.output.words)
 
 
@@ -363,4 +366,9 @@ _RULES: dict[type[g.IntegerOperator], Callable[[Any], Dependences]] = {
     selection.MaxPositions: _pool,
     selection.Unpool: _chosen("input", "indices"),
     selection.TermSum: _reduction,
+    requantisation.Requantise: _elementwise("input", "rows", "columns"),
+    requantisation.ScaledPair: _elementwise("left", "right"),
+    requantisation.RowSums: _reduction,
+    requantisation.WindowAverage: _pool,
+    requantisation.ScaledSoftmax: _softmax,
 }

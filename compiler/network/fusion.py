@@ -58,6 +58,7 @@ def follow(
     scalable: bool = True,
     shiftable: bool = True,
     pools: bool = False,
+    as_given: bool = False,
 ) -> Epilogue:
     """The longest row of operators after `op` that its requantisation can do as well; they are marked as done.
 
@@ -68,9 +69,17 @@ def follow(
         scalable: factors of single channels can be folded into its weights (else only one for all).
         shiftable: its output channels can have a bias.
         pools: a maximum over windows can be fused.
+        as_given: the result may be one whose whole numbers the model gives, behind which nothing else is fused.
     """
     found = Epilogue(op, [op.name])
     while found.pool is None and (following := b.reader(found.last.name)) is not None:
+        known, wanted = b.encodings.get(found.last.name), b.encodings.get(following.name)
+        if (known or wanted) and not as_given:
+            break
+        if known is not None and (
+            known != wanted or semantics_of(following).function not in ("identity", "quantise")
+        ):
+            break
         if not _absorb(b, found, following, axis, scalable, shiftable, pools):
             break
         found.last = following
@@ -89,7 +98,7 @@ def _absorb(
     pools: bool,
 ) -> bool:
     function = semantics_of(op).function
-    if function == "identity":
+    if function in ("identity", "quantise"):
         return True
     relu, limit = rectifier(op)
     if relu:

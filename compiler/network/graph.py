@@ -10,7 +10,7 @@ bit: the reference (`baco.compiler.network.reference`), the accelerator and the 
 
 Images are stored with channels last. All operands are views (`baco.compiler.network.views.View`) of values; weights,
 biases and tables are values too, of the role `constant`, with their elements in `QuantisedNetwork.constants`.
-Real numbers are `scale * integer` for every value (zero point 0).
+Real numbers are `scale * (integer - zero)` for every value; zero is 0 but where a model that is quantised already says else.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 from baco.compiler.network.arithmetic import FixedPoint
 from baco.compiler.network.views import JoinedView, View
+from baco.workloads.encoding import Encoding
 
 __all__ = [
     "Addition",
@@ -60,8 +61,10 @@ class IntegerTensor:
         name: unique in the network.
         shape: as stored (images N, H, W, C).
         dtype: of the elements; indices (tokens, positions of maxima) are int32.
-        scale: a real number is scale * element; 1.0 for indices.
+        scale: a real number is scale * (element - zero); 1.0 for indices.
         role: `input`: written by the user; `output`: read by the user; `constant`: elements in the network.
+        zero: the element that stands for 0.
+        encoding: of the int8 elements as the model gives it; None where baco chose the scale.
     """
 
     name: str
@@ -69,6 +72,8 @@ class IntegerTensor:
     dtype: Dtype = "int8"
     scale: float = 1.0
     role: Role = "intermediate"
+    zero: int = 0
+    encoding: Encoding | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ class Convolution(IntegerOperator):
         acc[n, q, p, k] = bias[k] + sum over s, r, c of
             x[n, q*stride[0] + s*dilation[0] - padding[0], p*stride[1] + r*dilation[1] - padding[1], g*(C/groups) + c]
             * w[s, r, c, k]                                                    (int32, never beyond its range)
-        y = scaled(max(acc, 0) if relu else acc, scale)
+        y = scaled(max(acc, 0) if relu else acc, scale), or acc itself (int32) without a scale
         output[n, q, p, k] = y[n, q, p, k], or with `pool` the maximum of y over the window, positions outside the
             `size` of y left out (only fused where y >= 0 or nothing is padded, so that zeros there do no harm)
 
@@ -132,7 +137,7 @@ class Convolution(IntegerOperator):
         size: (Q, P), height and width of the result before pooling.
         groups: the depthwise case is groups = C = K.
         relu: before the scale.
-        scale: float32.
+        scale: float32; None: results are sums (int32), without ReLU and pooling.
         pool: window after the scale, or None; `output` is then [N, pooled height, pooled width, K].
     """
 
@@ -145,7 +150,7 @@ class Convolution(IntegerOperator):
     size: tuple[int, int]
     groups: int
     relu: bool
-    scale: float
+    scale: float | None
     pool: Pool | None = None
 
 
@@ -154,7 +159,7 @@ class MatMul(IntegerOperator):
     """Matrix product, batched.
 
         acc[..., m, n] = bias[n] + sum over k of left[..., m, k] * right[..., k, n]      (int32)
-        output[..., m, n] = scaled(max(acc, 0) if relu else acc, scale)
+        output[..., m, n] = scaled(max(acc, 0) if relu else acc, scale), or acc itself (int32) without a scale
 
     Attributes:
         left: int8 [*batch, M, K]; right: int8 [*batch, K, N]; output: [*batch, M, N], all with the same batch
@@ -169,7 +174,7 @@ class MatMul(IntegerOperator):
     right: View
     bias: View | None
     relu: bool
-    scale: float
+    scale: float | None
 
 
 @dataclass(frozen=True)
@@ -394,6 +399,7 @@ class QuantisedNetwork:
         tensors: every tensor of the (unrolled) network that is not fused away or kept in another form -> its view.
         random: parameters that the source did not give and that were drawn at random.
         seed: of what was drawn.
+        whole: inputs and outputs that the user sees as the whole numbers that a quantised model has -> their limits.
     """
 
     name: str
@@ -405,13 +411,18 @@ class QuantisedNetwork:
     tensors: Mapping[str, View] = field(default_factory=dict)
     random: tuple[str, ...] = ()
     seed: int = 0
+    whole: Mapping[str, Encoding] = field(default_factory=dict)
 
     def read(self, view: View | JoinedView, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """A tensor in real numbers (indices as they are), from the elements of all values."""
 
         def numbers(one: View) -> np.ndarray:
             value, elements = self.values[one.value], one.read(values[one.value])
-            return elements * value.scale if value.dtype == "int8" else np.asarray(elements)
+            if value.dtype != "int8":
+                return np.asarray(elements)
+            if value.encoding is not None:
+                return value.encoding.real(elements)
+            return elements * value.scale
 
         return view.read(numbers) if isinstance(view, JoinedView) else numbers(view)
 

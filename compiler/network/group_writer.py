@@ -166,7 +166,7 @@ class GroupWriter(StepWriter):
                 *(self._pointer(view) for view in weights),
                 *(0 if view is None else self._pointer(view) for view in biases),
                 *(self._pointer(view) for view in (*outputs, *tables)),
-                *(float32_bits(one.scale) for one in products),
+                *(_scale_bits(one) for one in products),
             ],
             [self._region(view) for view in (left, *weights, *biases, *tables) if view is not None],
             [self._region(view) for view in outputs],
@@ -190,7 +190,7 @@ class GroupWriter(StepWriter):
                     *(self._pointer(view, at) for view, at in zip(views, offsets, strict=True)),
                     *(self._pointer(table) for table in tables),
                     *numbers,
-                    *(float32_bits(op.scale) for op in (first, second)),
+                    *(_scale_bits(op) for op in (first, second)),
                 ],
                 [self._region(view) for view in (*views[:-1], *tables)],
                 [self._region(views[-1])],
@@ -219,7 +219,7 @@ class GroupWriter(StepWriter):
                 self._pointer(target),
                 *(self._pointer(view) for view in weights),
                 *(0 if view is None else self._pointer(view) for view in biases),
-                *(float32_bits(op.scale) for op in ops),
+                *(_scale_bits(op) for op in ops),
                 *(self._pointer(view) for view in added),
                 *bits,
             ],
@@ -237,3 +237,8 @@ class GroupWriter(StepWriter):
         dim = self.accelerator.dim
         elements = diagonal_weights(self._elements(weight)[:, :, 0], dim)
         return self._add_constant(f"{weight.value}.diagonal{dim}", elements)
+
+
+def _scale_bits(op: MatMul | Convolution) -> int:
+    assert op.scale is not None, "what leaves sums is in no group"
+    return float32_bits(op.scale)

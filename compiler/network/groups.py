@@ -158,7 +158,7 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
     #: By an addition, the list of what ends with it: either operand may be made in the same unit.
     ending: dict[str, list[GroupOperators]] = {}
     for op in network.operators:
-        if op.name in taken:
+        if op.name in taken or _leaves_sums(op):
             continue
         if isinstance(op, MatMul):
             row = _products(op, only_reader)
@@ -188,7 +188,9 @@ def _merged(network: QuantisedNetwork, taken: Container[str]) -> Iterator[GroupO
     """Products with constants of the same left operand, those apart that are in other groups already."""
     by_input: dict[View, list[IntegerOperator]] = {}
     for op in network.operators:
-        if isinstance(op, MatMul) and not isinstance(op, SumOfRows) and op.name not in taken:
+        if isinstance(op, SumOfRows) or op.name in taken or _leaves_sums(op):
+            continue
+        if isinstance(op, MatMul):
             parameters = [op.right] if op.bias is None else [op.right, op.bias]
             if op.left.value not in network.constants and all(
                 one.value in network.constants for one in parameters
@@ -206,7 +208,12 @@ def _products(
     if isinstance(behind, Softmax) and _alike(behind.input, op.output):
         row.append(behind)
         behind = only_reader(behind.output)
-    fits = isinstance(behind, MatMul) and behind.bias is None and _alike(behind.left, row[-1].output)
+    fits = (
+        isinstance(behind, MatMul)
+        and not _leaves_sums(behind)
+        and behind.bias is None
+        and _alike(behind.left, row[-1].output)
+    )
     return (*row, behind) if fits and op.bias is None and behind is not None else ()
 
 
@@ -242,6 +249,11 @@ def added_to(op: Convolution, addition: Addition) -> tuple[View, View, float] | 
     return (residual, target, scale) if pixel_pitch(residual) == pixel_pitch(target) else None
 
 
+def _leaves_sums(op: IntegerOperator) -> bool:
+    """Whether the host core turns its sums into results."""
+    return isinstance(op, Convolution | MatMul) and op.scale is None
+
+
 def _by_channel(op: IntegerOperator) -> bool:
     """Whether a convolution of one channel each gains by the code of a group alone: its weights are made ready by the compiler."""
     return isinstance(op, Convolution) and op.groups > 1
@@ -251,6 +263,7 @@ def _plain(op: Convolution, network: QuantisedNetwork) -> bool:
     parameters = [op.weight] if op.bias is None else [op.weight, op.bias]
     return (
         op.pool is None
+        and not _leaves_sums(op)
         and op.dilation == (1, 1)
         and all(one.value in network.constants for one in parameters)
     )

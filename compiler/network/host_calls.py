@@ -228,13 +228,18 @@ def _rotation(op: Rotation, _: Values) -> HostCall:
 # ---------------------------------------------------------------- what no schedule can compute
 
 
+def _way_out(op: Convolution | MatMul) -> tuple[int, int]:
+    """Whether there is a ReLU, or 2 where results are sums; bits of the scale."""
+    return (2, 0) if op.scale is None else (int(op.relu), float32_bits(op.scale))
+
+
 def _matmul(op: MatMul, _: Values) -> HostCall:
     batch = nest_of(op.left.shape[:-2], [one.strides[:-2] for one in (op.left, op.right, op.output)])
     words = (
         *batch.words(),
         *(op.left.shape[-2], op.right.shape[-1], op.left.shape[-1]),
         *(*op.left.strides[-2:], *op.right.strides[-2:], *op.output.strides[-2:]),
-        *(int(op.relu), float32_bits(op.scale)),
+        *_way_out(op),
     )
     return HostCall("net_matmul", "tensor.c", words, (op.left, op.right, op.bias, op.output))
 
@@ -247,7 +252,7 @@ def _convolution(op: Convolution, _: Values) -> HostCall:
         *(op.input.shape[0], *op.size, op.groups, channels // op.groups, depth, taps_h, taps_w),
         *(*op.input.shape[1:3], *op.stride, *op.padding, *op.dilation),
         *(*op.input.strides, *op.weight.strides, *op.output.strides),
-        *(int(op.relu), float32_bits(op.scale)),
+        *_way_out(op),
     )
     return HostCall("net_convolve", "tensor.c", words, (op.input, op.weight, op.bias, op.output))
 

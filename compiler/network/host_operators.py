@@ -81,6 +81,8 @@ def table(b: IntegerBuilder, op: Operator, function: Pointwise) -> None:
     source = next(x for x in semantics_of(op).operands if isinstance(x, Tensor))
     last, sources = op, [op.name]
     while (following := b.reader(last.name)) is not None and following.output.shape == op.output.shape:
+        if following.name in b.encodings:
+            break
         further, gated = pointwise(b, following), _gated(following, source, last, function)
         if further is not None:
             function = _composed(function, further)
@@ -216,8 +218,8 @@ def identity(b: IntegerBuilder, op: Operator) -> None:
 def maxpool(b: IntegerBuilder, op: Operator) -> None:
     """Maximum over windows that nothing could fuse."""
     a = semantics_of(op).attributes
-    view = _image(b, op)
-    output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)], b.scale(view))
+    view = image_operand(b, op, as_given=True)
+    output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)], like=view)
     before = tuple(p[0] for p in a["padding"])
     b.emit(
         MaxPool(
@@ -238,7 +240,7 @@ def avgpool(b: IntegerBuilder, op: Operator) -> None:
     a = semantics_of(op).attributes
     if set(a["dilation"]) != {1}:
         raise b.error(op, "average pooling with dilation cannot be run")
-    view = _image(b, op)
+    view = image_operand(b, op)
     output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)])
     counts = pool_counts(dict(a), view.shape[2:])
     factor = b.scale(view) / b.scale(output) / counts
@@ -259,8 +261,9 @@ def avgpool(b: IntegerBuilder, op: Operator) -> None:
     )
 
 
-def _image(b: IntegerBuilder, op: Operator) -> View:
-    view = b.operand(semantics_of(op).operands[0], op)
+def image_operand(b: IntegerBuilder, op: Operator, *, as_given: bool = False) -> View:
+    """What an operator on images reads."""
+    view = b.operand(semantics_of(op).operands[0], op, as_given=as_given)
     if len(view.shape) not in CHANNELS_LAST:
         raise b.error(op, f"{len(view.shape)} dimensions are no image")
     return view
@@ -269,7 +272,8 @@ def _image(b: IntegerBuilder, op: Operator) -> View:
 def reduction(b: IntegerBuilder, op: Operator) -> None:
     """Mean, sum, maximum or minimum along dimensions."""
     a = semantics_of(op).attributes
-    view = b.operand(semantics_of(op).operands[0], op)
+    keeps = a["name"] in ("max", "min")
+    view = b.operand(semantics_of(op).operands[0], op, as_given=keeps)
     rank = len(view.shape)
     axes = sorted(axis % rank for axis in a["axes"])
     kept = [axis for axis in range(rank) if axis not in axes]
@@ -280,13 +284,12 @@ def reduction(b: IntegerBuilder, op: Operator) -> None:
         return
     if count >= 2**23:
         raise b.error(op, f"a sum of {count} elements does not fit")
-    function: Literal["sum", "max", "min"] = a["name"] if a["name"] in ("max", "min") else "sum"
-    keeps = function != "sum"
-    output = b.tensor(op.name, op.output.shape, None, b.scale(view) if keeps else None)
+    function: Literal["sum", "max", "min"] = a["name"] if keeps else "sum"
+    output = b.tensor(op.name, op.output.shape, None, like=view if keeps else None)
     factor = 1.0 if keeps else b.scale(view) / b.scale(output) / (count if a["name"] == "mean" else 1)
     target = output.reshaped([view.shape[axis] for axis in kept])
     assert target is not None
-    rows = _rows_summed(arranged, len(axes))
+    rows = rows_summed(arranged, len(axes))
     if function == "sum" and rows is not None:
         ones = b.constant(f"ones{count}", np.ones((1, count), np.int8))
         batch = rows.shape[:-2]
@@ -321,7 +324,7 @@ def norm(b: IntegerBuilder, op: Operator, view: View, axes: int, p: int) -> None
     b.emit(TermSum(b.name(op.name), (op.name,), target, view, powers, ends, axes))
 
 
-def _rows_summed(view: View, axes: int) -> View | None:
+def rows_summed(view: View, axes: int) -> View | None:
     """What is summed up over the last `axes` dimensions as matrices [..., rows, columns] whose rows are added, if columns are
     neighbours in memory; None else."""
     lead = len(view.shape) - axes
@@ -345,11 +348,11 @@ def _rows_summed(view: View, axes: int) -> View | None:
 def resize(b: IntegerBuilder, op: Operator) -> None:
     """Nearest or linear interpolation of (N, C, L) or (N, C, H, W)."""
     a = dict(semantics_of(op).attributes)
-    view = _image(b, op)
+    view = image_operand(b, op, as_given=True)
     shape = op.output.shape
     if shape[:2] != view.shape[:2]:
         raise b.error(op, "only heights and widths can be resized")
-    output = b.tensor(op.name, shape, CHANNELS_LAST[len(shape)], b.scale(view))
+    output = b.tensor(op.name, shape, CHANNELS_LAST[len(shape)], like=view)
     tables = [np.array([[0, 0, 0]], np.int32)] if len(shape) == 3 else []
     for axis in range(2, len(shape)):
         factor = None if a["scales"] is None else a["scales"][axis - 2]
@@ -404,9 +407,9 @@ def pad(b: IntegerBuilder, op: Operator) -> None:
     ):
         b.folded_pads[op.name] = op
         return
-    view = b.operand(source, op)
-    output = b.tensor(op.name, op.output.shape, b.order_like(view), b.scale(view))
-    value = int(rounded(np.array(a["value"] / b.scale(view)))[()])
+    view = b.operand(source, op, as_given=True)
+    output = b.tensor(op.name, op.output.shape, b.order_like(view), like=view)
+    value = int(b.encoding(output).whole(np.array(a["value"])))
     kept = cropped(view.shape, dict(a))
     ones = [1] * len(view.shape)
     view = view.sliced([k.start for k in kept], [k.stop - k.start for k in kept], ones)

@@ -441,6 +441,46 @@ def _term_sum(function: str, words: _Words) -> HostWork:
     return HostWork(variant, amounts, lines + min(tables, results * parts * extent))
 
 
+def _requantise(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(5)
+    extent, *steps = words.take(6)
+    given = [n for n in range(5) if words.places[n] is not None]
+    sizes = (4, 4, 4, 4, 1)
+    loops = [
+        OperandWalk(
+            words.places[n],
+            (*extents, extent),
+            tuple(sizes[n] * s for s in (*strides[n], steps[n])),
+            sizes[n],
+        )
+        for n in given
+    ]
+    rows = math.prod(extents)
+    plain = len(given) == 3 and steps[0] == steps[4] == 1
+    variant = f"{function} {'dense' if plain else 'corrected' if len(given) > 3 else 'strided'}"
+    return HostWork(variant, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
+
+
+def _row_sums(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    extent, step = words.take(2)
+    rows = math.prod(extents)
+    lines = line_misses([OperandWalk(words.places[0], (*extents, extent), (*strides[0], step))])
+    lines += line_misses([OperandWalk(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)])
+    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+
+
+def _scaled_softmax(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    extent, *steps = words.take(3)
+    rows = math.prod(extents)
+    loops = [
+        OperandWalk(words.places[place], (*extents, extent), (*strides[n], steps[n]))
+        for n, place in enumerate((0, 2))
+    ]
+    return HostWork(function, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
+
+
 _Reader = Callable[[str, _Words], HostWork]
 _FUNCTIONS: dict[str, _Reader] = {
     "net_map": _elementwise((0, 2), tables=256),
@@ -455,6 +495,11 @@ _FUNCTIONS: dict[str, _Reader] = {
     "net_argmax": _argmax,
     "net_max_pool": _pool,
     "net_average_pool": _pool,
+    "net_window_average": _pool,
+    "net_requantise": _requantise,
+    "net_row_sums": _row_sums,
+    "net_scaled_pair": _elementwise((0, 1, 3)),
+    "net_scaled_softmax": _scaled_softmax,
     "net_resize": _resize,
     "net_embed": _embed,
     "net_rotate": _rotate,

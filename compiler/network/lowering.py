@@ -206,7 +206,7 @@ class _Lowering(GroupWriter):
         shape = (op.input.shape[0], *op.size, op.output.shape[3])
         whole = self._temporary(shape, op.output)
         self._convolution(replace(op, pool=None, output=whole))
-        if not op.relu or op.scale < 0:
+        if not self._is_positive(op):
             self._negative.add(whole.value)
         one = (1, 1)
         self._max_pool(MaxPool(op.name, (), op.output, whole, pool.kernel, pool.stride, pool.padding, one))
@@ -368,7 +368,7 @@ class _Lowering(GroupWriter):
 
     def _is_positive(self, op: IntegerOperator) -> bool:
         if isinstance(op, Convolution | MatMul | Addition):
-            return op.relu and op.scale >= 0
+            return op.relu and op.scale is not None and op.scale >= 0
         if isinstance(op, MaxPool):
             return self._never_negative(op.input.value)
         return isinstance(op, Softmax)
@@ -402,7 +402,7 @@ class _Lowering(GroupWriter):
         weight: View,
         bias: View | None,
         target: View,
-        scale: float,
+        scale: float | None,
         offsets: Sequence[tuple[int, int, int]] = ((0, 0, 0),),
     ) -> None:
         code = self.result.layers[name]
@@ -416,6 +416,7 @@ class _Lowering(GroupWriter):
                 arguments.append(self._pointer(bias))
             arguments += [self._pointer(one) for one in (*spaces, *tables)]
             if code.layer.scale == ANY_SCALE:
+                assert scale is not None
                 arguments.append(float32_bits(scale))
             busy = [self._region(one) for one in spaces]
             read = [self._region(one) for one in (source, weight, bias, *tables) if one is not None]

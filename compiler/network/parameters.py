@@ -54,6 +54,11 @@ class Parameters:
         """Elements times a factor, float64."""
         return np.asarray(self(p).astype(np.float64) * factor)
 
+    def whole(self, p: Parameter) -> np.ndarray:
+        """Whole numbers that a quantised model stores for a parameter, of its shape."""
+        assert p.whole is not None
+        return p.whole_numbers(self(p.whole.elements))
+
     def _elements(self, parameter: Parameter) -> np.ndarray:
         try:
             value = parameter.value()
@@ -82,3 +87,10 @@ class ParameterShapes(Parameters):
         if math.prod(parameter.shape) <= _FEW:
             return super()._elements(parameter)
         return np.broadcast_to(np.float32(0.01), parameter.shape)
+
+    def whole(self, p: Parameter) -> np.ndarray:
+        """As for `Parameters`; of large ones zero everywhere."""
+        assert p.whole is not None
+        if math.prod(p.shape) <= _FEW:
+            return super().whole(p)
+        return np.broadcast_to(np.int8(0), p.shape)

@@ -13,6 +13,7 @@ from typing import get_args
 import numpy as np
 
 from baco.common.errors import InputError, Location, did_you_mean
+from baco.compiler.network import given_operators, given_pointwise
 from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import selection_operators as selection
@@ -27,6 +28,7 @@ from baco.compiler.network.calibrate import (
     needed,
     random_samples,
 )
+from baco.compiler.network.given import given_encodings
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_masks
 from baco.compiler.network.memory_bound import check_network_memory
@@ -34,6 +36,7 @@ from baco.compiler.network.parameters import Parameters, ParameterShapes
 from baco.compiler.network.requantise import settle_requantisations
 from baco.compiler.network.spelled_out import fold_spelled_out
 from baco.compiler.network.transposed import interleave, transposed_convolution
+from baco.compiler.network.views import View
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
@@ -70,11 +73,26 @@ RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "unpool": selection.unpool,
     "rope": host.rope,
     "where": host.where,
+    "quantise": given_pointwise.quantise,
+    "decode": given_pointwise.decode,
+    "encode": given_pointwise.encode,
+}
+
+#: The same of operators whose whole numbers the model gives; contractions of such a model are all of that kind.
+GIVEN: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
+    "avgpool": given_pointwise.average_pool,
+    "reduce": given_pointwise.mean,
+    "softmax": given_pointwise.softmax,
+    "concat": given_pointwise.concat,
+}
+CONTRACTIONS: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
+    "conv": given_operators.convolution,
+    "matmul": given_operators.matmul,
 }
 
 #: Functions that read images, and those that leave elements where they are.
 _IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
-_ELEMENTWISE = {"identity", "unary", "binary"}
+_ELEMENTWISE = {"identity", "unary", "binary", "quantise", "decode"}
 
 
 def check_scales(scales: str) -> None:
@@ -137,8 +155,9 @@ def _integers(
     network: Network, parameters: Parameters, ranges: Ranges, scales: Scales, seed: int
 ) -> QuantisedNetwork:
     network = settle_requantisations(network, ranges)
-    b = IntegerBuilder(network, parameters, ranges, scales)
     indices = index_inputs(network)
+    b = IntegerBuilder(network, parameters, ranges, scales, given_encodings(network, indices))
+    deferred = given_pointwise.deferred(b)
     for x in network.inputs:
         if x.name in indices:
             view = b.tensor(x.name, x.shape, dtype="int32")
@@ -146,9 +165,22 @@ def _integers(
             view = b.joined_input(x) or b.tensor(x.name, x.shape, _input_order(b, x), b.scale_of(x.name))
         b.mark_input(view)
     for op in network.operators:
-        if op.name not in b.done:
-            RULES[semantics_of(op).function](b, op)
+        if op.name in b.done or op.name in deferred:
+            continue
+        if given_pointwise.is_table(b, op):
+            given_pointwise.pointwise(b, op, deferred)
+        else:
+            _rule(b, op)(b, op)
     return b.finish(network.name, seed)
+
+
+def _rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator], None]:
+    function = semantics_of(op).function
+    if b.encodings and function in CONTRACTIONS:
+        return CONTRACTIONS[function]
+    if function == "reduce" and semantics_of(op).attributes["name"] in ("max", "min"):
+        return RULES[function]  # which hands elements on
+    return GIVEN[function] if op.name in b.encodings and function in GIVEN else RULES[function]
 
 
 def runnable(network: Network, parameters: Parameters, layers: int | None = None) -> Network:
@@ -199,7 +231,12 @@ def quantise_inputs(quantised: QuantisedNetwork, inputs: Mapping[str, np.ndarray
             )
         # Several may be parts of one value.
         elements = result.setdefault(value.name, np.zeros(value.shape, np.dtype(value.dtype)))
-        if value.dtype == "int8":
+        if name in quantised.whole:
+            whole = quantised.whole[name]
+            view.write(elements, np.clip(given, whole.low, whole.high).astype(np.int64) - whole.shift)
+        elif value.encoding is not None:
+            view.write(elements, value.encoding.whole(given))
+        elif value.dtype == "int8":
             view.write(elements, saturate8(np.rint(given.astype(np.float64) / value.scale)))
         else:
             view.write(elements, given)
@@ -212,4 +249,6 @@ def real(quantised: QuantisedNetwork, values: Mapping[str, np.ndarray], name: st
     `name` is an output, else any tensor in `QuantisedNetwork.tensors`.
     """
     view = quantised.outputs.get(name) or quantised.tensors[name]
+    if name in quantised.whole and isinstance(view, View):
+        return view.read(values[view.value]).astype(np.int32) + quantised.whole[name].shift
     return quantised.read(view, values)

@@ -78,10 +78,12 @@ def _products(left: Array, right: Array) -> Array:
     return np.rint(left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
 
-def _stored(acc: Array, bias: Array | None, relu: bool, scale: float) -> Array:
+def _stored(acc: Array, bias: Array | None, relu: bool, scale: float | None) -> Array:
     if bias is not None:
         acc = acc + bias.astype(np.int64)
     acc = _int32(acc)
+    if scale is None:
+        return acc
     return requantise(np.maximum(acc, 0) if relu else acc, scale)
 
 

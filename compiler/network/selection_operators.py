@@ -31,13 +31,15 @@ def _elements(b: IntegerBuilder, op: Operator, operand: Operand) -> View:
 def _result(b: IntegerBuilder, op: Operator, like: View) -> View:
     """Memory for elements of another tensor, in its scale and type."""
     value = b.values[like.value]
+    if value.dtype == "int8":
+        return b.tensor(op.name, op.output.shape, None, like=like)
     return b.tensor(op.name, op.output.shape, None, value.scale, value.dtype)
 
 
 def argmax(b: IntegerBuilder, op: Operator) -> None:
     """Positions of maxima or minima."""
     a = semantics_of(op).attributes
-    view = b.operand(semantics_of(op).operands[0], op)
+    view = b.operand(semantics_of(op).operands[0], op, as_given=True)
     axis = a["axis"] % len(view.shape)
     kept = [i for i in range(len(view.shape)) if i != axis]
     output = b.tensor(op.name, op.output.shape, None, 1.0, "int32")
@@ -50,7 +52,7 @@ def argmax(b: IntegerBuilder, op: Operator) -> None:
 def top(b: IntegerBuilder, op: Operator) -> None:
     """Positions of the largest or smallest elements along a dimension."""
     a = semantics_of(op).attributes
-    view = b.operand(semantics_of(op).operands[0], op)
+    view = b.operand(semantics_of(op).operands[0], op, as_given=True)
     axis = a["axis"] % len(view.shape)
     last = (*(i for i in range(len(view.shape)) if i != axis), axis)
     output = b.tensor(op.name, op.output.shape, None, 1.0, "int32")
@@ -133,7 +135,7 @@ def norm_pool(b: IntegerBuilder, op: Operator) -> None:
 def max_positions(b: IntegerBuilder, op: Operator) -> None:
     """Where the maxima of windows are."""
     a = semantics_of(op).attributes
-    view = b.operand(semantics_of(op).operands[0], op)
+    view = b.operand(semantics_of(op).operands[0], op, as_given=True)
     if len(view.shape) not in CHANNELS_LAST:
         raise b.error(op, f"positions of maxima in {len(view.shape)} dimensions cannot be run")
     output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)], 1.0, "int32")

@@ -18,7 +18,7 @@ from baco.workloads.semantics import Operand, Parameter
 from baco.workloads.views import Reshape
 
 #: Sums of products and bias must stay within int32.
-_LARGEST_SUM = 2**31 - 1
+LARGEST_SUM = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def quantise_weights(
         raise b.error(op, "its parameters are not all finite numbers")
     largest = float(np.abs(weight).max(initial=0.0)) or 1.0
     scale = b.scale_for(weights_end(weight, largest))
-    room = _LARGEST_SUM - fan_in * 127 * 128
+    room = LARGEST_SUM - fan_in * 127 * 128
     if room < 2**24:
         raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
     if bias is None or not bias.any():
@@ -137,7 +137,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     a = semantics_of(op).attributes
     dimensions = len(weight.shape)
     padding = [before for before, _ in a["padding"]]
-    x = _unpadded(b, x, padding)
+    x = unpadded(b, x, padding)
     e = follow(b, op, 1, pools=dimensions == 4 and len(op.output.shape) == 4)
     kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
     if dimensions == 3:
@@ -158,7 +158,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     clip(b, e, raw, final)
 
 
-def _unpadded(b: IntegerBuilder, x: Tensor, padding: list[int]) -> Tensor:
+def unpadded(b: IntegerBuilder, x: Tensor, padding: list[int]) -> Tensor:
     """What an operator that only pads with zeros before this convolution reads; the padding is added."""
     pad = b.folded_pads.get(x.name)
     if pad is None or pad.semantics is None:
@@ -252,34 +252,34 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
         total = total + added.reshape(-1)
     total = np.broadcast_to(total * e.factor + shift, (columns,))
 
-    flattened = _flattened(b, left, op) if trained and len(right.shape) <= 2 else None
-    a_view = _matrix(b, b.operand(left, op) if flattened is None else flattened.view, op, row=True)
+    flat = flattened(b, left, op) if trained and len(right.shape) <= 2 else None
+    a_view = matrix_of(b, b.operand(left, op) if flat is None else flat.view, op, row=True)
     batch_left = a_view.shape[:-2]
     if isinstance(right, Parameter):
         real = b.parameters.scaled(right, factor)
         real = real.reshape(-1, 1) if vector else real
         mean = b.ranges.mean(op.name)
-        if flattened is not None:
-            real = flattened.reordered(real)
-            mean = None if mean is None else flattened.reordered(mean[:, None])[:, 0]
+        if flat is not None:
+            real = flat.reordered(real)
+            mean = None if mean is None else flat.reordered(mean[:, None])[:, 0]
         integers, offsets, scale = quantise_weights(
             b, op, real, total, real.shape[-2], b.scale(a_view), mean if real.ndim == 2 else None
         )
         b_view = b.constant(f"{op.name}.weight", integers, scale)
         alpha = 1.0
     else:
-        b_view = _matrix(b, b.operand(right, op), op, row=False)
+        b_view = matrix_of(b, b.operand(right, op), op, row=False)
         alpha = float(np.prod(factor))
         product = b.scale(a_view) * b.scale(b_view) * alpha
         offsets = _offsets(b, op, total, product, a_view.shape[-1])
-    out_order = None if vector or len(left.shape) == 1 else _order_for_reader(b, e.last)
+    out_order = None if vector or len(left.shape) == 1 else order_for_reader(b, e.last)
     raw, final = result(b, e, out_order)
     y_view = raw
     if len(left.shape) == 1:
-        y_view = _inserted(y_view, len(y_view.shape) - (0 if vector else 1))
+        y_view = inserted(y_view, len(y_view.shape) - (0 if vector else 1))
     if vector:
-        y_view = _inserted(y_view, len(y_view.shape))
-    a_view, b_view, y_view = _batches(b, op, a_view, b_view, y_view, batch_left)
+        y_view = inserted(y_view, len(y_view.shape))
+    a_view, b_view, y_view = batched(b, op, a_view, b_view, y_view, batch_left)
     scale_product = b.scale(a_view) * b.scale(b_view) * alpha
     b.emit(
         MatMul(
@@ -316,7 +316,7 @@ class _Flattened:
         return split.transpose(*self.axes, len(self.sizes)).reshape(weight.shape)
 
 
-def _flattened(b: IntegerBuilder, x: Operand, op: Operator) -> _Flattened | None:
+def flattened(b: IntegerBuilder, x: Operand, op: Operator) -> _Flattened | None:
     """A flattened image, which trained weights can read as it lies in memory; None if that spares no copy."""
     if not isinstance(x, Tensor) or not x.steps or not isinstance(x.steps[-1], Reshape):
         return None
@@ -336,7 +336,7 @@ def _offsets(
     b: IntegerBuilder, op: Operator, total: np.ndarray, product: float, depth: int
 ) -> np.ndarray | None:
     """The bias of a product of two activations, in units of `product`."""
-    room = _LARGEST_SUM - depth * 128 * 128
+    room = LARGEST_SUM - depth * 128 * 128
     if room < 2**24:
         raise b.error(op, f"sums of {depth} products do not fit into 32 bits")
     if not total.any():
@@ -344,7 +344,7 @@ def _offsets(
     return np.asarray(np.clip(np.rint(total / product), -room, room), dtype=np.int32)
 
 
-def _inserted(view: View, axis: int) -> View:
+def inserted(view: View, axis: int) -> View:
     """One more dimension, of one element."""
     return View(
         view.value,
@@ -354,10 +354,10 @@ def _inserted(view: View, axis: int) -> View:
     )
 
 
-def _matrix(b: IntegerBuilder, view: View, op: Operator, row: bool) -> View:
+def matrix_of(b: IntegerBuilder, view: View, op: Operator, row: bool) -> View:
     """An operand as [..., rows, columns]: rows contiguous, or for the right one rows or columns."""
     if len(view.shape) == 1:
-        view = _inserted(view, 0 if row else 1)
+        view = inserted(view, 0 if row else 1)
     strides = view.strides[-2:]
     good = view.shape[-1] == 1 or strides[1] == 1
     if not row:
@@ -367,7 +367,7 @@ def _matrix(b: IntegerBuilder, view: View, op: Operator, row: bool) -> View:
     return view
 
 
-def _batches(
+def batched(
     b: IntegerBuilder, op: Operator, left: View, right: View, output: View, lead: tuple[int, ...]
 ) -> tuple[View, View, View]:
     """All with the same leading dimensions; none where one right operand serves all rows of the left one."""
@@ -384,7 +384,7 @@ def _batches(
     return left.expanded((*batch, *left.shape[-2:])), right.expanded((*batch, *right.shape[-2:])), output
 
 
-def _order_for_reader(b: IntegerBuilder, op: Operator) -> tuple[int, ...] | None:
+def order_for_reader(b: IntegerBuilder, op: Operator) -> tuple[int, ...] | None:
     """Memory order that spares the only reader a copy: of heads that it joins, say."""
     readers = b.readers(op.name)
     if len(readers) != 1 or not readers[0][1].steps:

@@ -16,6 +16,7 @@ from baco.workloads.onnx import (
     normalise,
     pointwise,
     products,
+    quantised_operators,
     quantisers,
     recurrent,
     windows,
@@ -251,6 +252,10 @@ EXPANSIONS: dict[str, tuple[When, Rule]] = {
     "Scan": (_always, control.scan),
 }
 EXPANSIONS |= {name: (_always, rule) for name, rule in SEQUENCES.items()}
+EXPANSIONS |= {name: (_always, rule) for name, rule in quantised_operators.STANDARD.items()}
+EXPANSIONS |= {
+    f"com.microsoft.{name}": (_always, rule) for name, rule in quantised_operators.CONTRIBUTED.items()
+}
 for _domain in ("qonnx.custom_op.general", "onnx.brevitas"):
     EXPANSIONS |= {
         f"{_domain}.Quant": (_always, quantisers.quant),

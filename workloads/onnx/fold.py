@@ -16,12 +16,31 @@ import onnx
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS, evaluate_node
 from baco.workloads.onnx.external import is_external
+from baco.workloads.views import Step
 
 #: Larger values are data, not shapes.
 SMALL = 1024
 
 #: Name and elements of a stored tensor that counts as weights.
 Root = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class WholeConstant:
+    """Whole numbers of a constant: (q - zero) * scale.
+
+    Attributes:
+        name: of the constant that holds them.
+        scale, zero: of everything [], or of each index along `axis`.
+        axis: a dimension of that constant.
+        steps: what became of the real numbers since.
+    """
+
+    name: str
+    scale: np.ndarray
+    zero: np.ndarray
+    axis: int
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass
@@ -32,11 +51,13 @@ class FoldedTensor:
         shape: None when not known.
         roots: (name, elements) of the stored tensors it was made from, for counting weights once.
         value: elements, kept for small tensors only.
+        whole: whole numbers that a quantised model stores for them.
     """
 
     shape: tuple[int, ...] | None
     roots: tuple[Root, ...] = ()
     value: np.ndarray | None = None
+    whole: WholeConstant | None = None
 
 
 def roots_of(name: str, kind: int, shape: Sequence[int]) -> tuple[Root, ...]:

@@ -13,6 +13,7 @@ from baco.workloads.onnx.judge import OnnxJudge
 from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS, REASONS
+from baco.workloads.onnx.quantised import whole_constant
 from baco.workloads.options import split_options
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
@@ -60,9 +61,10 @@ def walk(model: LoadedModel) -> Network:
     for name, shape in model.inputs:
         if 0 not in shape:
             imp.values[name] = imp.builder.input(name, shape)
+            imp.given.add(name)
     for index, node in enumerate(model.graph.node):
         imp.enter(index, node)
-        if imp.fold():
+        if imp.fold(whole_constant):
             continue
         handler = HANDLERS.get(node.op_type) if node.domain in DOMAINS else None
         try:

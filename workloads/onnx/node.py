@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,13 +13,15 @@ import onnx
 from baco.common.errors import InputError, Location
 from baco.common.text import file_label
 from baco.workloads.builder import GraphBuilder
+from baco.workloads.encoding import Encoding
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
-from baco.workloads.onnx.fold import FoldedTensor, roots_of, stored_value
+from baco.workloads.onnx.fold import FoldedTensor, WholeConstant, roots_of, stored_value
 from baco.workloads.onnx.load import LoadedModel, tensor_shape
+from baco.workloads.onnx.quantised_constants import RESHAPING
 from baco.workloads.onnx.reading import default_of, passed_over
 from baco.workloads.onnx.values import OnnxValues
-from baco.workloads.semantics import Fill, Parameter
-from baco.workloads.views import Unknown, unrecorded
+from baco.workloads.semantics import Fill, Parameter, Semantics, WholeNumbers
+from baco.workloads.views import Reshape, Transpose, Unknown, unrecorded
 
 #: Operators that choose among elements: whole numbers and real ones alike.
 _KEEP_ELEMENTS = frozenset(
@@ -28,15 +30,6 @@ _KEEP_ELEMENTS = frozenset(
         *("Tile", "Concat", "DepthToSpace", "SpaceToDepth", "MaxPool", "GlobalMaxPool", "ReduceMax"),
     )
 )
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """The real number of a whole number q: (q - zero) * scale; `kind` is the type of q as ONNX numbers them."""
-
-    scale: float
-    zero: int
-    kind: int
 
 
 class OnnxNode:
@@ -68,6 +61,8 @@ class OnnxNode:
         self._read_inputs: set[int] = set()
         #: Of values of the model that are whole numbers which a QuantizeLinear made; here they stay real ones.
         self.encodings: dict[str, Encoding] = {}
+        #: Inputs of the model.
+        self.given: set[str] = set()
         self._refused: list[str] = []
         self._first, self.version = 0, 1
         self._consumed = {name for node in model.graph.node for name in node.input}
@@ -85,8 +80,12 @@ class OnnxNode:
         own = node.name or (node.output[0] if node.output and node.output[0] else f"{node.op_type}_{index}")
         self.name = self.builder.unique(own)
 
-    def fold(self) -> bool:
-        """Results of constants are constants; True when the node was one."""
+    def fold(self, dequantised: Callable[[OnnxNode], WholeConstant | None]) -> bool:
+        """Results of constants are constants; True when the node was one.
+
+        Args:
+            dequantised: tells what whole numbers a DequantizeLinear at hand makes real ones of.
+        """
         node = self.node
         sources = [name for name in node.input if name]
         has_body = any(
@@ -113,8 +112,39 @@ class OnnxNode:
             roots = roots_of(node.output[0], self._attributes["value"].t.data_type, shape)
         for output in node.output:
             known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
-            self.constants[output] = FoldedTensor(known, self.model.computed.get(output, roots), value)
+            whole = self._whole_numbers(known, dequantised)
+            if whole is not None and value is None and node.op_type == "DequantizeLinear":
+                value = self._small(whole)
+            roots = self.model.computed.get(output, roots)
+            self.constants[output] = FoldedTensor(known, roots, value, whole)
         return True
+
+    def _whole_numbers(
+        self, shape: tuple[int, ...] | None, dequantised: Callable[[OnnxNode], WholeConstant | None]
+    ) -> WholeConstant | None:
+        """Those that the real numbers of the constant at hand stand for, of the shape `shape`; None where there are none."""
+        node = self.node
+        source = self.constants[node.input[0]].whole if node.input and node.input[0] else None
+        if node.op_type == "DequantizeLinear":
+            return dequantised(self)
+        if source is None or shape is None:
+            return None
+        if node.op_type in RESHAPING:
+            return replace(source, steps=(*source.steps, Reshape(shape)))
+        if node.op_type == "Transpose":
+            given = self.integers("perm")
+            axes = tuple(range(len(shape)))[::-1] if given is None else given
+            return replace(source, steps=(*source.steps, Transpose(axes)))
+        return None
+
+    def _small(self, whole: WholeConstant) -> np.ndarray | None:
+        """Real numbers of a small constant."""
+        stored = self.constants[whole.name].value
+        if stored is None:
+            return None
+        numbers = WholeNumbers(Parameter(whole.name, stored.shape), whole.scale, whole.zero, whole.axis)
+        difference = stored.astype(np.int64) - numbers.along(whole.zero)
+        return np.asarray(difference.astype(np.float32) * numbers.along(whole.scale))
 
     def forget(self) -> None:
         """Nothing of the node counts as read so far: what a rule reads from here on is what decides the results."""
@@ -165,8 +195,11 @@ class OnnxNode:
             x = self.values[name]
             if name not in self.encodings:
                 return x
-            reason = "whole numbers of a QuantizeLinear as an output are not supported"
-            return x.viewed(x.shape, Unknown(reason, f"output '{name}'"))
+            attributes = {"encoding": self.encodings[name]}
+            meaning = Semantics("encode", (x,), attributes)
+            return self.builder.op(
+                "requantize", (x,), x.shape, name=self.builder.unique(name), semantics=meaning
+            )
         constant = self.constants.get(name)
         if constant is not None and constant.shape is not None and 0 not in constant.shape:
             return self.builder.stored(self.parameter(name), self.builder.unique(name))
@@ -178,7 +211,12 @@ class OnnxNode:
         known, shape = constant.value, constant.shape
         assert shape is not None
         load = (lambda: known) if known is not None else partial(self.values_of_constants, name)
-        return Parameter(name, shape, load, fill, fan_in)
+        whole = None
+        if constant.whole is not None:
+            own = constant.whole
+            elements = self.parameter(own.name)
+            whole = WholeNumbers(elements, own.scale, own.zero, own.axis, own.steps)
+        return Parameter(name, shape, load, fill, fan_in, whole=whole)
 
     def _stranger(self, name: str, reason: str, label: str) -> Tensor:
         """A tensor that nothing computes, with the reason for whoever wants to run the network."""

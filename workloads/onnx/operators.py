@@ -124,17 +124,6 @@ def _dynamic_quantize(imp: OnnxNode) -> None:
     imp.emit(imp.builder.view(y, (1,)), 2)
 
 
-def _quantized_binary(imp: OnnxNode, kind: str) -> None:
-    """onnxruntime's QLinearAdd and QLinearMul: operands at 0 and 3."""
-    if imp.constant(0) is not None or imp.constant(3) is not None:
-        index = 0 if imp.constant(0) is None else 3
-        x = imp.tensor(index)
-        weights = imp.claim(3 - index)
-        imp.emit(imp.builder.op("bias" if kind == "add" else "scale", (x,), x.shape, weights, imp.name))
-    else:
-        imp.emit(imp.builder.op(kind, (imp.tensor(0), imp.tensor(3)), name=imp.name))
-
-
 # Shapes and addresses
 
 
@@ -182,11 +171,6 @@ def _concat(imp: OnnxNode) -> None:
     imp.emit(imp.builder.op("concat", imp.tensors(), imp.output_shape(), weights, imp.name, meaning(imp)))
 
 
-def _quantized_concat(imp: OnnxNode) -> None:
-    parts = [imp.tensor(i) for i in range(2, len(imp.node.input), 3) if imp.constant(i) is None]
-    imp.emit(imp.builder.concat(parts, imp.integer("axis", 1), name=imp.name))
-
-
 def _gather(imp: OnnxNode) -> None:
     if imp.constant(0) is not None:
         weights = imp.claim(0)
@@ -215,22 +199,16 @@ HANDLERS: dict[str, Handler] = {
         (*PLAIN_OPERATORS, "Not", "IsNaN", "IsInf", "BitwiseNot", "Trilu"),
         partial(_unary, kind="elementwise"),
     ),
-    "Conv": partial(conv, weight=1, bias=2),
-    "ConvInteger": partial(conv, weight=1, bias=None),
-    "QLinearConv": partial(conv, weight=3, bias=8),
+    "Conv": conv,
     "ConvTranspose": conv_transpose,
     "Gemm": gemm,
     "MatMul": matmul,
-    "MatMulInteger": matmul,
-    "QLinearMatMul": partial(matmul, left=0, right=3),
     "Einsum": einsum,
     "Attention": attention,
     "Add": partial(_binary, kind="add"),
     "Sub": partial(_binary, kind="sub"),
     "Mul": partial(_binary, kind="mul"),
     "Div": partial(_binary, kind="div"),
-    "QLinearAdd": partial(_quantized_binary, kind="add"),
-    "QLinearMul": partial(_quantized_binary, kind="mul"),
     "Clip": _clip,
     "Relu": partial(_unary, kind="relu"),
     "MaxPool": max_pool,
@@ -253,7 +231,6 @@ HANDLERS: dict[str, Handler] = {
     "Shape": _shape_of,
     "Size": _shape_of,
     "Concat": _concat,
-    "QLinearConcat": _quantized_concat,
     "Gather": _gather,
     "Pad": partial(_shaped, kind="pad"),
     "RotaryEmbedding": partial(_unary, kind="rope"),
@@ -277,13 +254,11 @@ HANDLERS |= dict.fromkeys(
     ),
     _view,
 )
-HANDLERS |= dict.fromkeys(
-    ("GlobalAveragePool", "QLinearGlobalAveragePool", "QLinearAveragePool"), partial(_shaped, kind="avgpool")
-)
-HANDLERS |= dict.fromkeys(("Softmax", "LogSoftmax", "QLinearSoftmax"), partial(_unary, kind="softmax"))
+HANDLERS |= dict.fromkeys(("GlobalAveragePool",), partial(_shaped, kind="avgpool"))
+HANDLERS |= dict.fromkeys(("Softmax", "LogSoftmax"), partial(_unary, kind="softmax"))
 HANDLERS |= dict.fromkeys(("Gelu", "FastGelu", "BiasGelu", "QuickGelu"), partial(_unary, kind="gelu"))
 HANDLERS |= dict.fromkeys(("Swish",), partial(_unary, kind="silu"))
-HANDLERS |= dict.fromkeys(("Sigmoid", "QLinearSigmoid"), partial(_unary, kind="sigmoid"))
+HANDLERS |= dict.fromkeys(("Sigmoid",), partial(_unary, kind="sigmoid"))
 HANDLERS |= dict.fromkeys(("Tanh",), partial(_unary, kind="tanh"))
 HANDLERS |= dict.fromkeys(
     (
@@ -298,7 +273,6 @@ HANDLERS |= dict.fromkeys(
         "HardSigmoid",
         "HardSwish",
         "Mish",
-        "QLinearLeakyRelu",
         "Hardmax",
         "Shrink",
     ),

@@ -1,67 +1,144 @@
-"""QuantizeLinear and DequantizeLinear of activations: numbers stay real ones here, cut off where the model cuts them off."""
+"""QuantizeLinear and DequantizeLinear: tensors stay real numbers here, rounded to those that the model's whole numbers stand for.
+
+An encoding (`baco.workloads.encoding`) goes with them, by which a program holds these whole numbers.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
 
-from baco.workloads.onnx.node import Encoding, OnnxNode
+from baco.workloads.encoding import Encoding
+from baco.workloads.onnx.fold import WholeConstant
+from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.semantics import WHOLE
 from baco.workloads.semantics import Semantics
 
-__all__ = ["dequantize", "quantize"]
+__all__ = ["dequantize", "quantize", "whole_constant"]
 
 
-def _encoding(imp: OnnxNode, kind: int) -> Encoding | None:
-    """What the node says of its whole numbers; None, refused by name, where that is not followed."""
-    imp.integer("axis", 1), imp.integer("block_size", 0)  # of several scales
-    scale, zero = imp.value(1), imp.value(2) if imp.has(2) else np.zeros((), np.int64)
-    if scale is None or zero is None:
-        imp.refuse("a scale or zero point that is computed, or large, is not supported")
+def _numbers(imp: OnnxNode, index: int, what: str) -> np.ndarray | None:
+    """A scale or zero point; None, refused by name, where it is computed."""
+    imp.reads(index)
+    constant = imp.constant(index)
+    if constant is None:
+        imp.refuse(f"{what} that is computed is not supported")
         return None
-    if scale.size != 1 or zero.size != 1:
-        imp.refuse(f"{scale.size} scales and {zero.size} zero points of one activation are not supported")
-        return None
-    if kind not in WHOLE:
-        name = onnx.TensorProto.DataType.Name(kind) if kind else "an unknown type"
-        imp.refuse(f"numbers as {name} are not supported")
-        return None
-    return Encoding(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), kind)
+    value = constant.value
+    if value is None:
+        value = imp.values_of_constants(imp.node.input[index])
+    if value is None:
+        imp.refuse(f"{what} whose numbers the file lacks is not supported")
+    return value
 
 
-def _limits(kind: int) -> tuple[int, int]:
+def limits(kind: int) -> tuple[int, int]:
     """Smallest and largest whole number of a type."""
     name = onnx.TensorProto.DataType.Name(kind)
     bits = int(name.removeprefix("U").removeprefix("INT"))
     return (0, 2**bits - 1) if name.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+def _pair(
+    imp: OnnxNode, kind: int, shape: tuple[int, ...] | None
+) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """(scale, zero point, axis) of the node, checked; None, refused by name, where that is not followed.
+
+    Raises InputError, at the node, for a scale that is missing, zero, negative or no number, a zero point out of the range of
+    its type, an axis that the tensor does not have, and for other numbers of scales than there are channels.
+    """
+    axis, block = imp.integer("axis", 1), imp.integer("block_size", 0)
+    if not imp.has(1):
+        raise imp.error(f"{imp.node.op_type} lacks its scale (input 1)")
+    if kind not in WHOLE:
+        name = onnx.TensorProto.DataType.Name(kind) if kind else "an unknown type"
+        imp.refuse(f"numbers as {name} are not supported")
+        return None
+    scale = _numbers(imp, 1, "a scale")
+    zero = _numbers(imp, 2, "a zero point") if imp.has(2) else np.zeros((), np.int64)
+    if scale is None or zero is None:
+        return None
+    scale, zero = scale.astype(np.float32), zero.astype(np.int64)
+    wrong = scale[~(np.isfinite(scale) & (scale > 0))].reshape(-1)
+    if wrong.size:
+        raise imp.error(f"its scale is {wrong[0]:g}, but must be a positive number")
+    low, high = limits(kind)
+    beyond = zero[(zero < low) | (zero > high)].reshape(-1)
+    if beyond.size:
+        name = onnx.TensorProto.DataType.Name(kind).lower()
+        raise imp.error(f"its zero point {beyond[0]} is out of the range of {name}, {low} to {high}")
+    if block:
+        imp.refuse("scales of blocks are not supported")
+        return None
+    if zero.size not in (1, scale.size):
+        raise imp.error(f"it has {scale.size} scales, but {zero.size} zero points")
+    if scale.size > 1 and shape is not None:
+        if scale.ndim != 1:
+            raise imp.error(f"its scales must be one number or a vector, not {scale.shape}")
+        if not -len(shape) <= axis < len(shape):
+            raise imp.error(f"its axis {axis} is none of a tensor of {len(shape)} dimensions")
+        if scale.size != shape[axis]:
+            raise imp.error(f"it has {scale.size} scales, but its axis {axis} is {shape[axis]} long")
+        axis %= len(shape)
+    return scale, zero, axis
+
+
+def _encoding(imp: OnnxNode, kind: int, shape: tuple[int, ...]) -> Encoding | None:
+    """That of an activation; None, refused by name, where it is not followed."""
+    pair = _pair(imp, kind, shape)
+    if pair is None:
+        return None
+    scale, zero, _ = pair
+    if scale.size != 1:
+        imp.refuse(f"{scale.size} scales of one activation are not supported")
+        return None
+    return Encoding(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), *limits(kind))
+
+
 def quantize(imp: OnnxNode) -> None:
-    """QuantizeLinear: a quantiser leaves the ReLU in front of it to the smallest whole number, so that its limits count."""
+    """QuantizeLinear. What needs more than 8 bits is only cut off where the model cuts it off."""
     x = imp.tensor(0)
     kind = imp.kind(2) or imp.integer("output_dtype", 0) or onnx.TensorProto.UINT8
-    encoding = _encoding(imp, kind)
+    encoding = _encoding(imp, kind, x.shape)
     if encoding is None:
         imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name))
         return
     imp.integer("saturate", 1), imp.integer("precision", 0), imp.integer("output_dtype", 0)
-    low, high = ((q - encoding.zero) * encoding.scale for q in _limits(kind))
-    attributes = {"name": "clip", "numbers": {"low": low, "high": high}, "requantises": True}
-    semantics = Semantics("unary", (x,), attributes)
+    semantics = Semantics("quantise", (x,), {"encoding": encoding})
+    if not encoding.fits_bytes:
+        low, high = ((q - encoding.zero) * encoding.scale for q in (encoding.low, encoding.high))
+        attributes = {"name": "clip", "numbers": {"low": low, "high": high}, "requantises": True}
+        semantics = Semantics("unary", (x,), attributes)
     imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=semantics))
     imp.encodings[imp.node.output[0]] = encoding
 
 
 def dequantize(imp: OnnxNode) -> None:
-    """DequantizeLinear behind the QuantizeLinear of the same scale and zero point: nothing happens to the real number."""
+    """DequantizeLinear of what a QuantizeLinear of the same scale and zero point made, which is that real number already, or of
+    whole numbers that are an input of the model."""
     x = imp.tensor(0)
     imp.integer("output_dtype", 0)
-    encoding = _encoding(imp, imp.kind(0))
-    known = imp.encodings.get(imp.node.input[0])
-    if encoding is not None and known != encoding:
-        own = f"scale {encoding.scale:g} and zero point {encoding.zero}"
-        if known is None:
-            imp.refuse(f"{own} of whole numbers that no QuantizeLinear made are not supported")
-        else:
-            imp.refuse(f"{own} differ from those of the QuantizeLinear before it, which is not supported")
+    encoding = _encoding(imp, imp.kind(0), x.shape)
+    name = imp.node.input[0]
+    known = imp.encodings.get(name)
+    if encoding is None or known == encoding:
+        imp.emit(x)
+        return
+    if known is None and name in imp.given and encoding.fits_bytes:
+        semantics = Semantics("decode", (x,), {"encoding": encoding})
+        imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=semantics))
+        return
+    own = f"scale {encoding.scale:g} and zero point {encoding.zero}"
+    if known is None:
+        imp.refuse(f"{own} of whole numbers that no QuantizeLinear made are not supported")
+    else:
+        imp.refuse(f"{own} differ from those of the QuantizeLinear before it, which is not supported")
     imp.emit(x)
+
+
+def whole_constant(imp: OnnxNode) -> WholeConstant | None:
+    """What a DequantizeLinear of a constant says of it; None where that is not followed. Raises as `_pair` does."""
+    name = imp.node.input[0]
+    stored = imp.constants[name]
+    pair = _pair(imp, imp.kind(0), stored.shape)
+    return None if pair is None or stored.shape is None else WholeConstant(name, *pair)

@@ -26,6 +26,7 @@ from baco.workloads.onnx.fold import (
     write_constants_as_tensors,
 )
 from baco.workloads.onnx.functions import MOST_NODES
+from baco.workloads.onnx.quantised_constants import keeps_whole_numbers
 from baco.workloads.onnx.sequences import SEQUENCES
 
 
@@ -102,6 +103,8 @@ class _Inference:
         self.types = {value.name: value.type for value in graph.input}
         self.declared = {v.name: v.type for v in graph.value_info if known_shape(v.type) is not None}
         self.known = {name: c.value for name, c in constants.items() if c.value is not None}
+        #: Constants that a quantised model stores as whole numbers.
+        self.whole: set[str] = set()
         #: Of constants, large ones included.
         self.roots = {name: constant.roots for name, constant in constants.items()}
         names = set(self.types) | {name for node in graph.node for name in (*node.output, *node.input)}
@@ -195,6 +198,10 @@ class _Inference:
                 nodes.append(_constant(node.name, name, value))
                 self.known[name] = value
                 self.result.computed[name] = self.roots[name]
+            if keeps_whole_numbers(node, self.whole):
+                # Their values are known, and so are the whole numbers that a quantised model stores for them.
+                self.whole.update(node.output)
+                nodes = [node]
             found = {
                 name: onnx.helper.make_tensor_type_proto(
                     onnx.helper.np_dtype_to_tensor_dtype(v.dtype), v.shape

@@ -14,7 +14,7 @@ from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.semantics import operand, parameter
 from baco.workloads.semantics import Parameter, Semantics
-from baco.workloads.tensor_builder import Operand, Trained
+from baco.workloads.tensor_builder import Trained
 from baco.workloads.views import Expand, Reshape, Transpose, Unknown
 
 # Convolutions
@@ -74,24 +74,18 @@ def _weight_shape(imp: OnnxNode, index: int) -> tuple[int, ...]:
     return shape
 
 
-def _trained(imp: OnnxNode, weight: int, bias: int | None) -> Trained:
-    """Parameters of a convolution; none for quantised forms, whose scales and zero points are not followed."""
-    constant = imp.constant(weight)
-    if imp.node.op_type not in ("Conv", "ConvTranspose") or constant is None or constant.shape is None:
+def _trained(imp: OnnxNode) -> Trained:
+    """Parameters of a convolution; none where they are computed."""
+    constant = imp.constant(1)
+    if constant is None or constant.shape is None or (imp.has(2) and imp.constant(2) is None):
         return None, None
     fan_in = math.prod(constant.shape[1:])
-    given = bias is not None and imp.has(bias)
-    if given and (bias is None or imp.constant(bias) is None):
-        return None, None  # a bias that is computed
-    return (
-        parameter(imp, weight, fan_in=fan_in),
-        parameter(imp, bias, "shift") if given and bias is not None else None,
-    )
+    return parameter(imp, 1, fan_in=fan_in), parameter(imp, 2, "shift") if imp.has(2) else None
 
 
-def conv(imp: OnnxNode, weight: int, bias: int | None) -> None:
-    """Conv and its integer and quantised forms, by the positions of weights and bias."""
-    x, shape = imp.tensor(0), _weight_shape(imp, weight)
+def conv(imp: OnnxNode) -> None:
+    """Conv."""
+    x, shape = imp.tensor(0), _weight_shape(imp, 1)
     groups = imp.integer("group", 1)
     stride, pads, dilation = _window(imp, x, shape[2:])
     if groups < 1 or x.shape[1] != shape[1] * groups:
@@ -102,8 +96,8 @@ def conv(imp: OnnxNode, weight: int, bias: int | None) -> None:
         "name": imp.name,
         "rank": len(shape) - 2,
     }
-    common |= {"shared": not imp.claim(weight), "trained": _trained(imp, weight, bias)}
-    has_bias = bias is not None and imp.has(bias) and bool(imp.claim(bias))
+    common |= {"shared": not imp.claim(1), "trained": _trained(imp)}
+    has_bias = imp.has(2) and bool(imp.claim(2))
     imp.emit(imp.builder.conv2d(x, shape[0], shape[2:], stride, pads, bias=has_bias, **common))
 
 
@@ -158,7 +152,7 @@ def conv_transpose(imp: OnnxNode) -> None:
             imp.name,
             rank,
             shared,
-            _trained(imp, 1, 2),
+            _trained(imp),
         )
     )
 
@@ -211,19 +205,10 @@ def _operand(imp: OnnxNode, index: int) -> Tensor | Parameter:
     return replace(parameter(imp, index), fan_in=shape[-2] if len(shape) > 1 else max(1, math.prod(shape)))
 
 
-def _quantised(x: Operand) -> Operand:
-    """An operand whose scale and zero point are not followed: enough to explore the network, not to run it."""
-    return x.viewed(x.shape, Unknown("a quantised operand")) if isinstance(x, Tensor) else x
-
-
-def matmul(imp: OnnxNode, left: int = 0, right: int = 1) -> None:
-    """MatMul and its integer and quantised forms, by the positions of the operands."""
-    a, b = _operand(imp, left), _operand(imp, right)
-    weights = imp.claim(left) + imp.claim(right)
-    if imp.node.op_type == "MatMul":
-        imp.emit(imp.builder.matmul(a, b, imp.name, weights))
-    else:
-        imp.emit(imp.builder.matmul(_quantised(a), _quantised(b), imp.name, weights))
+def matmul(imp: OnnxNode) -> None:
+    """MatMul."""
+    a, b = _operand(imp, 0), _operand(imp, 1)
+    imp.emit(imp.builder.matmul(a, b, imp.name, imp.claim(0) + imp.claim(1)))
 
 
 def gemm(imp: OnnxNode) -> None:

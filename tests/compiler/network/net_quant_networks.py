@@ -10,6 +10,7 @@ from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
 from baco.compiler.network.reference import reference
 from baco.workloads.builder import GraphBuilder
+from baco.workloads.encoding import Encoding
 from baco.workloads.semantics import Parameter, Semantics, constant
 
 
@@ -232,6 +233,25 @@ def flattened():
     return b.build()
 
 
+def given():
+    """A network that is quantised already, with zero points."""
+    b = GraphBuilder("given")
+
+    def rounded(x, scale, zero):
+        semantics = Semantics("quantise", (x,), {"encoding": Encoding(scale, zero, -128, 127)})
+        return b.op("requantize", (x,), x.shape, semantics=semantics)
+
+    x = rounded(b.input("x", (1, 4, 6, 5)), 0.03, 9)
+    y = rounded(b.relu(b.conv2d(x, 4, 3, padding=1, bias=True)), 0.02, -100)
+    z = rounded(b.add(x, y), 0.0413, 5)
+    rounded(b.pool("avgpool", z, (3, 2), 1, 1), 0.02, -7)
+    rows = b.reshape(z, (4, 6, 5))
+    scores = rounded(b.matmul(rows, b.transpose(b.reshape(y, (4, 6, 5)), (0, 2, 1))), 0.05, 3)
+    shares = rounded(b.softmax(scores), 1 / 256, -128)
+    rounded(b.unary("sigmoid", shares), 0.004, -90)
+    return b.build()
+
+
 SMALL = {
     f.__name__: f
     for f in (
@@ -246,5 +266,6 @@ SMALL = {
         selected,
         clipped,
         flattened,
+        given,
     )
 }

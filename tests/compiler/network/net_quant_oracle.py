@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from fractions import Fraction
 
 import numpy as np
@@ -69,6 +70,8 @@ def indices(shape):
 
 
 def _requantise(acc, op):
+    if op.scale is None:
+        return acc
     return scaled(max(acc, 0) if op.relu else acc, op.scale)
 
 
@@ -320,7 +323,77 @@ def term_sum(op, m):
     return result
 
 
+def as_real(bits: int) -> Fraction:
+    """The float32 that 32 bits are."""
+    return Fraction(struct.unpack("<f", struct.pack("<i", bits))[0])
+
+
+def encoded(y: Fraction, op) -> int:
+    return max(op.low, min(op.high, to_integer(y) + op.zero))
+
+
+def requantise(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        total = m.at(op.input, *i)
+        total += sum(m.at(view, *i) for view in (op.rows, op.columns) if view is not None)
+        factor = as_real(m.at(op.factors, i[-1] if op.factors.shape[0] > 1 else 0))
+        result[i] = encoded(to_float32(to_float32(Fraction(total)) * factor), op)
+    return result
+
+
+def row_sums(op, m):
+    length = op.input.shape[-1]
+    return {
+        i: op.offset + op.factor * sum(m.at(op.input, *i, k) for k in range(length))
+        for i in indices(op.output.shape)
+    }
+
+
+def scaled_pair(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        a, b = (
+            as_real(m.at(op.tables, n, m.at(view, *i) + 128)) for n, view in enumerate((op.left, op.right))
+        )
+        result[i] = encoded(to_float32(a * b if op.product else a + b), op)
+    return result
+
+
+def window_average(op, m):
+    _, height, width, _ = op.input.shape
+    result = {}
+    for n, q, p, c in indices(op.output.shape):
+        total = 0
+        for s, r in indices(op.kernel):
+            y, x = q * op.stride[0] + s - op.padding[0], p * op.stride[1] + r - op.padding[1]
+            if 0 <= y < height and 0 <= x < width:
+                total += m.at(op.input, n, y, x, c) - op.source_zero
+        factor = as_real(m.at(op.factors, q, p))
+        result[n, q, p, c] = encoded(to_float32(to_float32(Fraction(total)) * factor), op)
+    return result
+
+
+def scaled_softmax(op, m):
+    result, length = {}, op.input.shape[-1]
+    for i in indices(op.input.shape[:-1]):
+        row = [m.at(op.input, *i, k) for k in range(length)]
+        e = [as_real(m.at(op.exponentials, max(row) - x)) for x in row]
+        total = Fraction(0)
+        for one in e:
+            total = to_float32(total + one)
+        for k, one in enumerate(e):
+            share = to_float32(one / total)
+            result[*i, k] = encoded(to_float32(share / Fraction(float(np.float32(op.scale)))), op)
+    return result
+
+
 ORACLES = {
+    "Requantise": requantise,
+    "RowSums": row_sums,
+    "ScaledPair": scaled_pair,
+    "WindowAverage": window_average,
+    "ScaledSoftmax": scaled_softmax,
     "Conversion": conversion,
     "TopK": top,
     "Take": take,

@@ -1,0 +1,372 @@
+"""Everything but contractions of models that are quantised already, in their own whole numbers: tables, averages, softmax, parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco.compiler.layers.reference import requantise
+from baco.compiler.network.arithmetic import float32
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
+from baco.compiler.network.float_graph import pool_counts
+from baco.compiler.network.functions import binary, unary
+from baco.compiler.network.given_operators import constant_factors, fits_sums, requantised_sums
+from baco.compiler.network.graph import Addition, BinaryTable, Map, SumOfRows
+from baco.compiler.network.host_operators import image_operand, rows_summed
+from baco.compiler.network.requantisation import (
+    Requantise,
+    RowSums,
+    ScaledPair,
+    ScaledSoftmax,
+    WindowAverage,
+    encoded,
+)
+from baco.compiler.network.tensor_operators import stored_image
+from baco.compiler.network.views import View
+from baco.workloads.encoding import Encoding
+from baco.workloads.network import Operator, Tensor
+from baco.workloads.semantics import Operand, Parameter
+
+__all__ = [
+    "average_pool",
+    "concat",
+    "decode",
+    "deferred",
+    "encode",
+    "is_table",
+    "mean",
+    "pointwise",
+    "quantise",
+    "softmax",
+]
+
+Array = np.ndarray
+#: Bytes, as elements.
+_BYTES = np.arange(-128, 128)
+#: Results of 65,536 that may fall on the other side of a tie, since float32 operations come in another order.
+_MOST_TIES = 64
+#: Operators that one table may stand for.
+_MOST_OPERATORS = 64
+
+
+@dataclass(frozen=True)
+class Cone:
+    """A tensor as a function of one or two others, element by element.
+
+    Attributes:
+        sources: what it is computed from.
+        function: of their real numbers (float32).
+        operators: names of those between, the last one left out.
+    """
+
+    sources: tuple[Operand, ...]
+    function: Callable[[Sequence[Array]], Array]
+    operators: tuple[str, ...]
+
+
+def deferred(b: IntegerBuilder) -> set[str]:
+    """Names of the operators that are part of a table, which the last operator of each emits."""
+    operators = {op.name: op for op in b.network.operators}
+    found: set[str] = set()
+    for op in b.network.operators:
+        if is_table(b, op):
+            cone = _cone(b, operators, op)
+            found.update(cone.operators if len(cone.sources) <= 2 else ())
+    return found
+
+
+def is_table(b: IntegerBuilder, op: Operator) -> bool:
+    """Whether results that the model rounds are a function of their operands' elements."""
+    return op.name in b.encodings and semantics_of(op).function in ("unary", "binary")
+
+
+def _cone(b: IntegerBuilder, operators: dict[str, Operator], op: Operator) -> Cone:
+    sources: list[Operand] = []
+    between: list[str] = []
+
+    def source(x: Operand) -> Callable[[Sequence[Array]], Array]:
+        for at, known in enumerate(sources):
+            if _same(known, x):
+                return lambda values: values[at]
+        sources.append(x)
+        at = len(sources) - 1
+        return lambda values: values[at]
+
+    def operand(x: Operand) -> Callable[[Sequence[Array]], Array]:
+        if isinstance(x, Parameter) and math.prod(x.shape) == 1:
+            number = b.parameters(x).astype(np.float32).reshape(())
+            return lambda values: number
+        inner = operators.get(x.name) if isinstance(x, Tensor) and not x.steps else None
+        if inner is None or inner.name in b.encodings:
+            return source(x)
+        alone = b.reader(inner.name) is not None
+        known = semantics_of(inner).function in ("unary", "binary")
+        if not known or not alone or len(between) >= _MOST_OPERATORS:
+            return source(x)
+        between.append(inner.name)
+        return result(inner)
+
+    def result(one: Operator) -> Callable[[Sequence[Array]], Array]:
+        a, parts = semantics_of(one).attributes, [operand(x) for x in semantics_of(one).operands]
+        if semantics_of(one).function == "unary":
+            return lambda values: _float32(unary(a["name"], parts[0](values), a["numbers"]))
+        return lambda values: _float32(binary(a["name"], parts[0](values), parts[1](values)))
+
+    function = result(op)
+    return Cone(tuple(sources), function, tuple(between))
+
+
+def _float32(x: Array) -> Array:
+    return np.asarray(x, np.float32)
+
+
+def _same(x: Operand, y: Operand) -> bool:
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return x.name == y.name and x.steps == y.steps
+    return x is y
+
+
+def pointwise(b: IntegerBuilder, op: Operator, inner: Container[str]) -> None:
+    """A table of 256 results, or of 256 x 256 of two operands, `inner` operators and all."""
+    operators = {one.name: one for one in b.network.operators if one.name in inner and one.name not in b.done}
+    cone = _cone(b, operators, op)
+    shape, sources = op.output.shape, (*cone.operators, op.name)
+    views = [b.operand(x, op, as_given=True).expanded(shape) for x in cone.sources]
+    wide = next((one for one in views if _moves(one)), None)
+    output = b.tensor(op.name, shape, None if wide is None else b.order_like(wide))
+    encoding = b.encoding(output)
+    numbers = [b.encoding(view).real(_BYTES) for view in views]
+    if len(views) == 2:
+        numbers = [numbers[0][:, None], numbers[1][None, :]]
+    with np.errstate(all="ignore"):
+        real = cone.function(numbers)
+    size = (256,) * len(views)
+    entries = encoding.whole(np.broadcast_to(real, size)).astype(np.int8)
+    if len(views) == 2 and _emit_pair(b, op, sources, output, (views[0], views[1]), entries):
+        return
+    table = b.constant(f"{op.name}.table", entries)
+    if len(views) == 1:
+        b.emit(Map(b.name(op.name), sources, output, views[0], table))
+    else:
+        b.emit(BinaryTable(b.name(op.name), sources, output, views[0], views[1], table))
+
+
+def _emit_pair(
+    b: IntegerBuilder,
+    op: Operator,
+    sources: tuple[str, ...],
+    output: View,
+    views: tuple[View, View],
+    entries: Array,
+) -> bool:
+    """A sum or product of two operands, limited, if that is what the table [256, 256] holds: the host core takes a third of the
+    time that a table of 64 KiB takes it, and the array adds what has one scale."""
+    encoding = b.encoding(output)
+    low, high = int(entries.min()), int(entries.max())
+    real = [b.encoding(view).real(_BYTES) for view in views]
+    sums = _BYTES[:, None] + _BYTES[None, :]
+    if b.scale(views[0]) == b.scale(views[1]) and high == 127 and low in (-128, 0):
+        scale = float32(b.scale(views[0]) / encoding.scale)
+        added = np.maximum(sums, low) if low == 0 else sums
+        if np.array_equal(requantise(added, scale), entries):
+            b.emit(Addition(b.name(op.name), sources, output, *views, 1.0, 1.0, scale, low == 0))
+            return True
+    by = np.float32(encoding.scale)
+    for product in (False, True):
+        tables = np.stack([real[0] / by, real[1] if product else real[1] / by])
+        left, right = tables[0][:, None], tables[1][None, :]
+        found = encoded(left * right if product else left + right, encoding.zero, low, high)
+        apart = found.astype(np.int64) - entries
+        if np.abs(apart).max() <= 1 and np.count_nonzero(apart) <= _MOST_TIES:
+            constant = b.constant(f"{op.name}.reals", tables.view(np.int32))
+            limits = encoding.zero, low, high
+            b.emit(ScaledPair(b.name(op.name), sources, output, *views, constant, product, *limits))
+            return True
+    return False
+
+
+def _moves(view: View) -> bool:
+    return all(stride or size == 1 for size, stride in zip(view.shape, view.strides, strict=True))
+
+
+def _re_encoded(b: IntegerBuilder, op: Operator, name: str, view: View, output: View) -> None:
+    """The same numbers in the encoding of `output`."""
+    source, target = b.encoding(view), b.encoding(output)
+    table = None
+    if (
+        (source.scale, source.zero) != (target.scale, target.zero)
+        or source.low < target.low
+        or source.high > target.high
+    ):
+        table = b.constant(f"{name}.table", target.whole(source.real(_BYTES)).astype(np.int8))
+    b.emit(Map(b.name(name), (op.name,), output, view, table))
+
+
+def quantise(b: IntegerBuilder, op: Operator) -> None:
+    """Rounding of what is not computed in the model's whole numbers already."""
+    (x,) = semantics_of(op).operands
+    view = b.operand(x, op, as_given=True)
+    value = b.values[view.value]
+    if value.encoding is not None and value.encoding == b.encodings.get(op.name):
+        b.tensors[op.name] = view
+        return
+    output = b.tensor(op.name, op.output.shape, b.order_like(view))
+    _re_encoded(b, op, op.name, view, output)
+
+
+def decode(b: IntegerBuilder, op: Operator) -> None:
+    """Whole numbers that the user gives: what memory holds already."""
+    (x,) = semantics_of(op).operands
+    assert isinstance(x, Tensor)
+    encoding: Encoding = semantics_of(op).attributes["encoding"]
+    view = b.operand(x, op, as_given=True)
+    if b.encodings.get(x.name) == encoding.stored:
+        b.whole[x.name] = encoding
+        b.tensors[op.name] = view
+        return
+    raise b.error(op, f"'{x.name}' is read in several encodings, which is not supported")
+
+
+def encode(b: IntegerBuilder, op: Operator) -> None:
+    """Whole numbers for the user: what memory holds already."""
+    (x,) = semantics_of(op).operands
+    assert isinstance(x, Tensor)
+    b.tensors[op.name] = b.operand(x, op, as_given=True)
+    b.whole[op.name] = semantics_of(op).attributes["encoding"]
+
+
+# Averages
+
+
+def average_pool(b: IntegerBuilder, op: Operator) -> None:
+    """Averages of windows."""
+    a = semantics_of(op).attributes
+    view = image_operand(b, op, as_given=True)
+    output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)])
+    encoding = b.encoding(output)
+    counts = pool_counts(dict(a), view.shape[2:])
+    factors = np.float32(b.scale(view)) / (counts.astype(np.float32) * np.float32(encoding.scale))
+    bits = np.ascontiguousarray(factors.reshape(spatial_pair(a["shape"])), np.float32).view(np.int32)
+    b.emit(
+        WindowAverage(
+            b.name(op.name),
+            (op.name,),
+            stored_image(output),
+            stored_image(view),
+            b.constant(f"{op.name}.factors", bits),
+            spatial_pair(a["kernel"]),
+            spatial_pair(a["stride"]),
+            spatial_pair(tuple(p[0] for p in a["padding"]), 0),
+            b.zero(view),
+            encoding.zero,
+            encoding.low,
+            encoding.high,
+        )
+    )
+
+
+def mean(b: IntegerBuilder, op: Operator) -> None:
+    """Means and sums along dimensions: sums of rows by the array where columns are neighbours, else by the host core."""
+    a = semantics_of(op).attributes
+    view = b.operand(semantics_of(op).operands[0], op, as_given=True)
+    rank = len(view.shape)
+    axes = sorted(axis % rank for axis in a["axes"])
+    kept = [axis for axis in range(rank) if axis not in axes]
+    arranged = view.transposed((*kept, *axes))
+    count = math.prod(view.shape[axis] for axis in axes)
+    output = b.tensor(op.name, op.output.shape, None)
+    encoding = b.encoding(output)
+    target = output.reshaped([view.shape[axis] for axis in kept])
+    assert target is not None
+    divisor = np.float32(count if a["name"] == "mean" else 1)
+    factors = np.array([np.float32(b.scale(view)) / (divisor * np.float32(encoding.scale))], np.float32)
+    bias = np.array([-b.zero(view) * count])
+    fits_sums(b, op, count, bias)
+    rows = rows_summed(arranged, len(axes))
+    limits = encoding.low, encoding.high
+    if rows is None:
+        merged = View(view.value, arranged.shape[len(kept) :], arranged.strides[len(kept) :]).collapsed()
+        if len(merged.shape) > 1:
+            arranged = b.copied(arranged, op)
+        lead = tuple(arranged.shape[: len(kept)])
+        step = merged.strides[0] if len(merged.shape) == 1 else 1
+        line = View(arranged.value, (*lead, count), (*arranged.strides[: len(kept)], step), arranged.offset)
+        sums = b.value(f"{op.name}.sums", lead, 1.0, "int32")
+        b.emit(RowSums(b.name(f"{op.name}.sums"), (op.name,), sums, line, 1, int(bias[0])))
+        _requantised(b, op, target, sums, factors, encoding)
+        return
+    ones = b.constant(f"ones{count}", np.ones((1, count), np.int8))
+    batch = rows.shape[:-2]
+    left = View(ones.value, (*batch, 1, count), (*(0 for _ in batch), count, 1), ones.offset)
+    columns = rows.shape[-1]
+    direct = requantised_sums(b, op.name, factors, limits, encoding)
+    flat = target if direct else b.value(f"{op.name}.sums", target.shape, 1.0, "int32")
+    row = View(flat.value, (*batch, 1, columns), (*flat.strides[:-1], columns, 1), flat.offset)
+    offsets = np.full(columns, bias[0], np.int32)
+    scale, relu = direct or (None, False)
+    b.emit(
+        SumOfRows(
+            b.name(op.name if direct else f"{op.name}.sums"),
+            (op.name,),
+            row,
+            left,
+            rows,
+            b.constant(f"{op.name}.bias", offsets) if bias[0] else None,
+            relu,
+            scale,
+        )
+    )
+    if not direct:
+        _requantised(b, op, target, flat, factors, encoding)
+
+
+def _requantised(
+    b: IntegerBuilder, op: Operator, output: View, sums: View, factors: Array, encoding: Encoding
+) -> None:
+    by = constant_factors(b, op.name, factors)
+    three = encoding.zero, encoding.low, encoding.high
+    b.emit(Requantise(b.name(op.name), (op.name,), output, sums, None, None, by, *three))
+
+
+# Rows and parts
+
+
+def softmax(b: IntegerBuilder, op: Operator) -> None:
+    """Softmax along one dimension, which no zero point of its input changes."""
+    view = b.operand(semantics_of(op).operands[0], op, as_given=True)
+    output = b.tensor(op.name, op.output.shape, b.order_like(view))
+    axis = semantics_of(op).attributes["axis"] % len(view.shape)
+    last = (*(i for i in range(len(view.shape)) if i != axis), axis)
+    steps = np.arange(256) * float(np.float32(b.scale(view)))
+    exponentials = np.exp(-steps).astype(np.float32)
+    encoding = b.encoding(output)
+    b.emit(
+        ScaledSoftmax(
+            b.name(op.name),
+            (op.name,),
+            output.transposed(last),
+            view.transposed(last),
+            b.constant(f"{op.name}.exponentials", exponentials.view(np.int32)),
+            encoding.scale,
+            encoding.zero,
+            encoding.low,
+            encoding.high,
+        )
+    )
+
+
+def concat(b: IntegerBuilder, op: Operator) -> None:
+    """Copies of the parts that were not written in place, in the encoding of the whole."""
+    axis = semantics_of(op).attributes["axis"]
+    views = [b.operand(x, op, as_given=True) for x in semantics_of(op).operands]
+    if op.name not in b.tensors:
+        b.tensor(op.name, op.output.shape, b.order_like(max(views, key=lambda one: one.words)))
+    whole, start = b.tensors[op.name], 0
+    for number, view in enumerate(views):
+        part = part_of(whole, axis, start, view.shape[axis])
+        start += view.shape[axis]
+        if part != view:
+            _re_encoded(b, op, f"{op.name}.part{number}", view, part)

@@ -1,0 +1,135 @@
+"""Models that are quantised already run as they are: every operator in the model's own whole numbers.
+
+Judges are ONNX's evaluator and, where it is installed, onnxruntime. Operators of onnxruntime that the former lacks are compared with
+what they are between QuantizeLinear and DequantizeLinear, which it has.
+"""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import baco
+from baco.compiler.network.quantise import quantise, quantise_inputs, real
+from baco.compiler.network.reference import reference
+from baco.workloads.inputs.load import load_network
+from tests.compiler.network.given_models import GivenModel, evaluators, saved
+from tests.compiler.network.given_operators import PAIRS, WHOLE
+
+#: Kinds of whole numbers, with and without zero points, scales for all weights or for every channel.
+FORMS = (
+    {"kind": "int8", "zeros": False},
+    {"kind": "int8"},
+    {"kind": "uint8", "weights": "uint8"},
+    {"kind": "uint8", "per_channel": True},
+    {"kind": "int8", "zeros": False, "per_channel": True},
+)
+#: Share of results that may be one step apart: float32 operations come in another order, and there are ties.
+MOST_APART = 0.004
+#: The same where onnxruntime has an arithmetic of its own.
+APART_BY_ONNXRUNTIME = {"Softmax": 0.1, "QLinearSoftmax": 0.1, "attention": 0.1}
+
+
+def drawn(m, seed=5):
+    """Real inputs that use most of the range of their encoding."""
+    shapes = {name: [d.dim_value for d in one.type.tensor_type.shape.dim] for name, one in m.inputs.items()}
+    random = np.random.default_rng(seed)
+    return {name: (2 * random.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+
+
+def scales(m):
+    """Scale of every tensor that a DequantizeLinear of an activation gives."""
+    return {
+        one.output[0]: float(m.scale_of(one.output[0]))
+        for one in m.nodes
+        if one.op_type == "DequantizeLinear" and m.scale_of(one.output[0]).size == 1
+    }
+
+
+def integers(path, inputs):
+    """The network in integers, and its outputs in real numbers."""
+    network = quantise(load_network(path), [inputs])
+    values = reference(network, quantise_inputs(network, inputs))
+    return network, {name: np.asarray(real(network, values, name)) for name in network.outputs}
+
+
+def assert_equal(found, wanted, scale, what, judge=""):
+    apart = np.rint((found - wanted.astype(np.float64)) / scale)
+    most = APART_BY_ONNXRUNTIME.get(what, MOST_APART) if judge == "onnxruntime" else MOST_APART
+    assert np.abs(apart).max() <= 1, (what, judge)
+    assert np.mean(apart != 0) <= most, (what, judge)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_operators_between_pairs_give_the_models_whole_numbers(tmp_path, form):
+    m = GivenModel(seed=3, **form)
+    names = {make(m): what for what, make in PAIRS.items()}
+    model, inputs = m.build(*names), drawn(m)
+    _, found = integers(saved(model, tmp_path), inputs)
+    for judge, outputs in evaluators(model, inputs).items():
+        for (name, what), wanted in zip(names.items(), outputs, strict=True):
+            assert len(np.unique(wanted)) > 2, what
+            assert_equal(found[name], wanted, scales(m)[name], what, judge)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_operators_on_whole_numbers_give_the_models(tmp_path, form):
+    m = GivenModel(seed=4, **form)
+    pairs = {what: make(m) for what, make in WHOLE.items()}
+    inputs = drawn(m)
+    twins = [twin for _, twin in pairs.values()]
+    wanted = evaluators(m.part(*twins), inputs)["onnx.reference"]
+    model = m.part(*(y for y, _ in pairs.values()))
+    _, found = integers(saved(model, tmp_path), inputs)
+    for (what, (name, twin)), other in zip(pairs.items(), wanted, strict=True):
+        assert_equal(found[name], other, scales(m)[twin], what)
+    for judge, outputs in evaluators(model, inputs).items():
+        for (what, (name, _)), other in zip(pairs.items(), outputs, strict=True):
+            assert_equal(found[name], other, scales(m)[name], what, judge)
+
+
+@pytest.mark.parametrize("form", FORMS[1:4], ids=str)
+def test_the_program_gives_what_the_integers_are(tmp_path, form):
+    """On the functional engine, operator by operator, and judged by an evaluator that is not ours."""
+    m = GivenModel(seed=3, **form)
+    made = [make(m) for make in PAIRS.values()]
+    inputs = drawn(m)
+    run = baco.run(saved(m.build(*made), tmp_path), "gemmini-default", inputs=inputs)
+    assert run.right, run.wrong
+
+
+@pytest.mark.parametrize("opset", [10, 13, 19, 23])
+def test_operator_sets(tmp_path, opset):
+    m = GivenModel(seed=1, kind="uint8")
+    y = PAIRS["padded"](m)
+    model, inputs = m.build(y, opset=opset), drawn(m)
+    _, found = integers(saved(model, tmp_path), inputs)
+    for outputs in evaluators(m.build(y, opset=21), inputs).values():
+        assert_equal(found[y], outputs[0], scales(m)[y], opset)
+
+
+@pytest.mark.parametrize("zero", [0, 5, 120, 200])
+def test_weights_that_less_their_zero_point_need_nine_bits(tmp_path, zero):
+    m = GivenModel(seed=1, kind="uint8")
+    whole = m.constant(m.random.integers(0, 255, (12, 8, 3, 3)).astype(np.uint8))
+    w = m("DequantizeLinear", whole, m.constant(np.float32(0.01)), m.constant(np.uint8(zero)))
+    y = m.rounded(m("Conv", m.rounded(m.input(1, 8, 6, 6), 0.03), w, pads=[1] * 4), 1.0)
+    model, inputs = m.build(y), drawn(m)
+    network, found = integers(saved(model, tmp_path), inputs)
+    assert sum(type(op).__name__ == "Convolution" for op in network.operators) == 2
+    for outputs in evaluators(model, inputs).values():
+        assert_equal(found[y], outputs[0], scales(m)[y], zero)
+
+
+def test_whole_numbers_go_in_and_come_out(tmp_path):
+    """Of a model whose input and output are such, as the model has them."""
+    m = GivenModel(seed=1, kind="uint8")
+    pair, w, out = m.pair(0.03), m.weight((4, 3, 3, 3))[0], m.pair(0.1)
+    x = m.whole_input((1, 3, 6, 6), TensorProto.UINT8)
+    y = m("QuantizeLinear", m("Conv", m("DequantizeLinear", x, *pair), w), *out)
+    model = m.build(y, kinds={y: TensorProto.UINT8})
+    given = {x: np.random.default_rng(0).integers(0, 256, (1, 3, 6, 6)).astype(np.uint8)}
+    network, found = integers(saved(model, tmp_path), given)
+    assert [type(op).__name__ for op in network.operators] == ["Convolution", "Requantise"]
+    for outputs in evaluators(model, given).values():
+        assert np.abs(found[y] - outputs[0].astype(int)).max() <= 1
+        assert np.mean(found[y] != outputs[0]) <= MOST_APART

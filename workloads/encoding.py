@@ -1,0 +1,54 @@
+"""How a model that is quantised stores real numbers as whole ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Encoding"]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The real number (q - zero) * scale of a whole number q from `low` to `high`, for all elements of a tensor.
+
+    Attributes:
+        scale: a float32, positive.
+        zero: the whole number that stands for 0.
+        low, high: limits of the whole numbers.
+    """
+
+    scale: float
+    zero: int
+    low: int
+    high: int
+
+    @property
+    def fits_bytes(self) -> bool:
+        """Whether the whole numbers, less `shift`, are int8."""
+        return self.low - self.shift >= -128 and self.high - self.shift <= 127
+
+    @property
+    def shift(self) -> int:
+        """What is taken away from whole numbers that are stored as int8: 128 of those that need all of uint8."""
+        return 128 if self.high > 127 else 0
+
+    @property
+    def stored(self) -> Encoding:
+        """The same real numbers of the int8 elements that are stored."""
+        shift = self.shift
+        return Encoding(self.scale, self.zero - shift, self.low - shift, self.high - shift)
+
+    def whole(self, numbers: np.ndarray) -> np.ndarray:
+        """The nearest whole numbers (ties to even), limited, int64; the quotient is a float32, as ONNX has it."""
+        with np.errstate(all="ignore"):
+            steps = np.rint(np.asarray(numbers, np.float32) / np.float32(self.scale)).astype(np.float64)
+        # Undefined numbers are as good as any: 0.
+        steps = np.nan_to_num(steps, nan=0.0, posinf=2.0**40, neginf=-(2.0**40))
+        return np.asarray(np.clip(steps + self.zero, self.low, self.high), np.int64)
+
+    def real(self, whole: np.ndarray) -> np.ndarray:
+        """Real numbers, float32."""
+        difference = np.asarray(whole, np.int64) - self.zero
+        return np.asarray(difference.astype(np.float32) * np.float32(self.scale))
