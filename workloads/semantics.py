@@ -131,10 +131,15 @@ class Parameter:
         stored = self.shape if self.stored_shape is None else self.stored_shape
         return apply_steps(value.reshape(stored), self.steps)
 
-    def along(self, numbers: np.ndarray) -> np.ndarray:
-        """Scales or zero points of `whole` for every element, of the parameter's own shape."""
+    def scales(self) -> np.ndarray:
+        """float32 scale of every element's whole number, in the parameter's own shape."""
         assert self.whole is not None
-        return self._view(self.whole.along(numbers))
+        return self._view(self.whole.scales)
+
+    def zeros(self) -> np.ndarray:
+        """The whole number that stands for 0, for every element."""
+        assert self.whole is not None
+        return self._view(self.whole.zeros)
 
     def whole_numbers(self, elements: np.ndarray) -> np.ndarray:
         """Whole numbers, as `whole` stores them, in the parameter's own shape."""
@@ -152,19 +157,29 @@ class WholeNumbers:
 
     Attributes:
         elements: the whole numbers.
-        scale, zero: of everything [], or of each index along `axis` [channels].
+        scale: float32 numbers: one for everything, or one for each index along `axis`.
+        zero: the same of whole numbers.
         axis: a dimension of `elements`.
         steps: how the parameter's stored shape is a view of `elements`.
     """
 
     elements: Parameter
-    scale: np.ndarray
-    zero: np.ndarray
+    scale: tuple[float, ...]
+    zero: tuple[int, ...]
     axis: int
     steps: tuple[Step, ...] = ()
 
-    def along(self, numbers: np.ndarray) -> np.ndarray:
-        """`scale` or `zero` for every element of the stored shape."""
+    @property
+    def scales(self) -> np.ndarray:
+        """float32 scale of every element of the stored shape."""
+        return self._along(np.array(self.scale, np.float32))
+
+    @property
+    def zeros(self) -> np.ndarray:
+        """The whole number that stands for 0, of every element of the stored shape."""
+        return self._along(np.array(self.zero, np.int64))
+
+    def _along(self, numbers: np.ndarray) -> np.ndarray:
         shape = self.elements.shape
         if numbers.size == 1:
             return apply_steps(np.broadcast_to(numbers.reshape(()), shape), self.steps)

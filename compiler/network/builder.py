@@ -303,10 +303,10 @@ class IntegerBuilder:
     def _given_constant(self, parameter: Parameter) -> View | None:
         """The whole numbers of a constant that a quantised model stores with one scale; None for others."""
         numbers = parameter.whole
-        if numbers is None or numbers.scale.size != 1 or numbers.zero.size != 1:
+        if numbers is None or len(numbers.scale) != 1 or len(numbers.zero) != 1:
             return None
         elements = self.parameters.whole(parameter).astype(np.int64)
-        scale, zero = float(numbers.scale.reshape(())), int(numbers.zero.reshape(()))
+        (scale,), (zero,) = numbers.scale, numbers.zero
         encoding = Encoding(scale, zero, *(_BYTE if elements.max(initial=0) > 127 else _SIGNED_BYTE))
         stored = elements - encoding.shift
         if stored.min(initial=0) < -128 or stored.max(initial=0) > 127:

@@ -72,11 +72,12 @@ def given_weights(
     none, or scales along another dimension."""
     if p.whole is None:
         return None
-    scale, zero = (p.along(one).transpose(axes) for one in (p.whole.scale, p.whole.zero))
-    if p.whole.scale.size > 1 and not _along_last(scale):
+    scale, zero = p.scales().transpose(axes), p.zeros().transpose(axes)
+    channels = len(p.whole.scale)
+    if channels > 1 and not _along_last(scale):
         return None
     elements = b.parameters.whole(p).transpose(axes)
-    if not distinct(elements).any() and not p.whole.zero.any():
+    if not distinct(elements).any() and not any(p.whole.zero):
         parts = [np.broadcast_to(np.int8(0), elements.shape)]
     else:
         parts = []
@@ -86,7 +87,7 @@ def given_weights(
                 raise b.error(op, "its weights less their zero points are beyond two times 8 bits")
             parts.append(np.clip(remaining, -128, 127).astype(np.int8))
             remaining = remaining - parts[-1]
-    return GivenWeights(tuple(parts), _last(scale) if p.whole.scale.size > 1 else p.whole.scale.reshape(1))
+    return GivenWeights(tuple(parts), _last(scale) if channels > 1 else np.array(p.whole.scale, np.float32))
 
 
 def _along_last(numbers: np.ndarray) -> bool:
@@ -108,8 +109,8 @@ def bias_numbers(b: IntegerBuilder, bias: Operand, scale: np.ndarray, e: Epilogu
     if not isinstance(bias, Parameter):
         return shift
     given = bias.whole
-    if given is not None and not given.zero.any():
-        own = bias.along(given.scale).astype(np.float64).reshape(-1)
+    if given is not None and not any(given.zero):
+        own = bias.scales().astype(np.float64).reshape(-1)
         if np.allclose(own, unit, rtol=1e-5, atol=0):
             return shift + b.parameters.whole(bias).astype(np.int64).reshape(-1)
     real = b.parameters(bias).astype(np.float64).reshape(-1)
@@ -361,7 +362,7 @@ def _product_weights(b: IntegerBuilder, op: Operator, right: Parameter, source: 
     """[C, K] of a matrix, [C, 1] of a column."""
     given = given_weights(b, op, right, tuple(range(len(right.shape))))
     if len(right.shape) == 1:
-        if right.whole is not None and right.whole.scale.size > 1:
+        if right.whole is not None and len(right.whole.scale) > 1:
             given = None
         elif given is not None:
             return GivenWeights(tuple(one[:, None] for one in given.parts), given.scale)

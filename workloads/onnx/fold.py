@@ -31,14 +31,14 @@ class WholeConstant:
 
     Attributes:
         name: of the constant that holds them.
-        scale, zero: of everything [], or of each index along `axis`.
+        scale, zero: one for everything, or one for each index along `axis`.
         axis: a dimension of that constant.
         steps: what became of the real numbers since.
     """
 
     name: str
-    scale: np.ndarray
-    zero: np.ndarray
+    scale: tuple[float, ...]
+    zero: tuple[int, ...]
     axis: int
     steps: tuple[Step, ...] = ()
 

@@ -143,8 +143,8 @@ class OnnxNode:
         if stored is None:
             return None
         numbers = WholeNumbers(Parameter(whole.name, stored.shape), whole.scale, whole.zero, whole.axis)
-        difference = stored.astype(np.int64) - numbers.along(whole.zero)
-        return np.asarray(difference.astype(np.float32) * numbers.along(whole.scale))
+        difference = stored.astype(np.int64) - numbers.zeros
+        return np.asarray(difference.astype(np.float32) * numbers.scales)
 
     def forget(self) -> None:
         """Nothing of the node counts as read so far: what a rule reads from here on is what decides the results."""

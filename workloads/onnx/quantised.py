@@ -141,4 +141,7 @@ def whole_constant(imp: OnnxNode) -> WholeConstant | None:
     name = imp.node.input[0]
     stored = imp.constants[name]
     pair = _pair(imp, imp.kind(0), stored.shape)
-    return None if pair is None or stored.shape is None else WholeConstant(name, *pair)
+    if pair is None or stored.shape is None:
+        return None
+    scale, zero, axis = pair
+    return WholeConstant(name, tuple(scale.reshape(-1).tolist()), tuple(zero.reshape(-1).tolist()), axis)
