@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["BankLaw"]
+__all__ = ["BankLaw", "BankLaws", "bank_laws"]
 
 
 class BankLaw(BaseModel):
@@ -31,3 +33,33 @@ def _root(x: Any) -> Any:
     if isinstance(x, int | float):
         return math.sqrt(x)
     return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+
+
+class BankLaws(BaseModel):
+    """What banks take that are made of no macros, in units of a library's cells (`memories.json`).
+
+    Attributes:
+        source: what it was fitted to.
+        area, access: areas of the smallest NAND2; charges of its input, of reading or writing a row.
+        access_fo4: delays of an inverter that drives four: the first and the second x log2(bits).
+        setup_fo4: likewise.
+        bit_leakage: of a bit, in that of the NAND2.
+        errors: percent.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    source: str
+    area: BankLaw
+    access: BankLaw
+    access_fo4: tuple[float, float]
+    setup_fo4: float
+    bit_leakage: float
+    errors: dict[str, dict[str, float]]
+
+
+@cache
+def bank_laws() -> BankLaws:
+    """The laws with the committed constants (`python -m baco.bench.fit.memories`)."""
+    text = resources.files(__package__).joinpath("memories.json").read_text(encoding="utf-8")
+    return BankLaws.model_validate_json(text)

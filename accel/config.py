@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Iterator
+from decimal import ROUND_DOWN, Context
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -44,6 +45,8 @@ _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 #: What is named in files only where it is not as on published accelerators.
 _SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj", "technology")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+#: What clocks are rounded to: they still close.
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 
 
 #: Who reads what an array and its memories are.
@@ -434,7 +437,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         most = silicon.closes_at_mhz(self, float(dim or self.dim))
         changes: dict[str, Any] = {}
         if most is not None and "clock_mhz" not in chosen:
-            mhz = float(f"{most:.4g}") if float(f"{most:.4g}") <= most else most
+            mhz = float(_FOUR_DIGITS.create_decimal_from_float(most))
             changes = {"clock_mhz": mhz}
             if "dram_bytes_per_cycle" not in chosen:
                 changes["dram_bytes_per_cycle"] = min(self.memory_gb_s * 1e3 / mhz, 65_536.0)
@@ -447,6 +450,12 @@ class Accelerator(BaseModel, metaclass=_Checked):
         if silicon.energy and "energy" not in chosen:
             changes["energy"] = self.energy.model_dump() | silicon.energy
         return self.replace(**changes) if changes else self
+
+    def closing(self, dim: int | None = None) -> Accelerator:
+        """Itself, with less of a clock where it would not close in its technology, and main memory's GB/s as they are; `dim` as of
+        `in_technology`."""
+        most = technology(self.technology).closes_at_mhz(self, float(dim or self.dim))
+        return self if most is None or self.clock_mhz <= most else self.in_technology({"energy"}, dim)
 
     @property
     def memory_gb_s(self) -> float:

@@ -11,17 +11,12 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 
-from baco.accel.bank_law import BankLaw
+from baco.accel.bank_law import bank_laws
 from baco.accel.config import Accelerator
 from baco.accel.structure_law import structure_law
 from baco.common.errors import InputError
 
-__all__ = ["ACCESS", "SwitchingFigures", "switching_figures"]
-
-#: Energy of an access of a bank of memory, in charges (capacitance times V squared) of an input of the
-#: technology's smallest NAND of two inputs. Fitted to ten two-port memories of IHP's 130 nm library, as the law of
-#: `baco.accel.synthesis.memories`; off by at most 2 %.
-ACCESS = BankLaw(bank=410.2, sqrt_bits=10.94, width=131.1, bits=0.1767)
+__all__ = ["SwitchingFigures", "switching_figures"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class SwitchingFigures:
 
     def access_pj(self, rows: int, width: int) -> float:
         """Of reading or writing a row of a bank."""
-        return self.charge * float(ACCESS.of(rows * width, width))
+        return self.charge * float(bank_laws().access.of(rows * width, width))
 
     def scratchpad_pj(self, accelerator: Accelerator) -> float:
         """Of an access of a row of the scratchpad."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baco.accel.config import Timing
+from baco.accel.technology import PUBLISHED, technology
 from baco.exploration.candidate import CostModelName
 
 __all__ = ["KnownError", "known_errors"]
@@ -55,7 +56,7 @@ _AS_GEMMINI = KnownError(0.100, None, _ORIGINAL)
 
 
 def known_errors(
-    model: CostModelName, *, whole: bool = False, timing: Timing = "baco"
+    model: CostModelName, *, whole: bool = False, timing: Timing = "baco", silicon: str = PUBLISHED
 ) -> dict[str, KnownError]:
     """Of every metric of an objective (`baco.exploration.objective.metric`).
 
@@ -63,9 +64,20 @@ def known_errors(
         model: that predicts cycles and energy.
         whole: whether cycles are those of whole programs.
         timing: `Accelerator.timing`, whose cycles they are.
+        silicon: `Accelerator.technology`, which areas are in.
     """
     latency, energy = _CYCLES[model], _ENERGY[model]
     if model == "instruction":
         latency = _AS_GEMMINI if timing == "gemmini" else _WHOLE if whole else latency
-    edp = latency.times(energy)
-    return {"latency": latency, "energy": energy, "area": _AREA, "edp": edp, "edap": edp.times(_AREA)}
+    edp, area = latency.times(energy), _area(silicon)
+    return {"latency": latency, "energy": energy, "area": area, "edp": edp, "edap": edp.times(area)}
+
+
+def _area(silicon: str) -> KnownError:
+    """Of areas in a technology."""
+    off = technology(silicon).errors.get("area, held out")
+    if off is None:
+        return _AREA
+    return KnownError(
+        off["mean_percent"] / 100, None, f"{technology(silicon).description}, each by laws without it"
+    )

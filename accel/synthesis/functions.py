@@ -82,12 +82,19 @@ def _bad(text: str) -> BacoError:
     return BacoError(f"'{text}' is no function of Liberty")
 
 
-def _sum(tokens: list[str], text: str) -> BooleanFunction:
-    parts = [_product(tokens, text)]
-    while tokens[0] in ("+", "|"):
+def _joined(
+    kind: str, symbols: str, part: Callable[[list[str], str], BooleanFunction], tokens: list[str], text: str
+) -> BooleanFunction:
+    """Parts with one of some symbols between each two."""
+    parts = [part(tokens, text)]
+    while tokens[0] and tokens[0] in symbols:
         tokens.pop(0)
-        parts.append(_product(tokens, text))
-    return parts[0] if len(parts) == 1 else BooleanFunction("or", tuple(parts))
+        parts.append(part(tokens, text))
+    return parts[0] if len(parts) == 1 else BooleanFunction(kind, tuple(parts))
+
+
+def _sum(tokens: list[str], text: str) -> BooleanFunction:
+    return _joined("or", "+|", _product, tokens, text)
 
 
 def _product(tokens: list[str], text: str) -> BooleanFunction:
@@ -100,11 +107,7 @@ def _product(tokens: list[str], text: str) -> BooleanFunction:
 
 
 def _difference(tokens: list[str], text: str) -> BooleanFunction:
-    parts = [_factor(tokens, text)]
-    while tokens[0] == "^":
-        tokens.pop(0)
-        parts.append(_factor(tokens, text))
-    return parts[0] if len(parts) == 1 else BooleanFunction("xor", tuple(parts))
+    return _joined("xor", "^", _factor, tokens, text)
 
 
 def _factor(tokens: list[str], text: str) -> BooleanFunction:

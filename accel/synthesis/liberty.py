@@ -8,6 +8,7 @@ Several files are one library (ASAP7 comes as five). Tables may give their axes 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from baco.accel.synthesis.liberty_text import Group, read_groups
 from baco.common.errors import InputError, Location
+from baco.common.text import one_line
 
 __all__ = ["Arc", "Energy", "Library", "LibraryCell", "Pin", "Register", "Table", "read_library"]
 
@@ -29,6 +31,8 @@ _PREFIXES = {"": 1.0, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "
 #: slew of the constrained pin).
 _FIRST = ("input_net_transition", "input_transition_time", "related_pin_transition")
 _SECOND = ("total_output_net_capacitance", "constrained_pin_transition", "output_net_capacitance")
+#: Larger memories are none of a chip.
+_MOST_ADDRESS_BITS, _MOST_WORD_BITS = 40, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,15 @@ class Library:
         found = [cell for cell in self.cells.values() if cell.kind == kind and not cell.unusable]
         return sorted(found, key=lambda cell: (cell.area_um2, cell.name))
 
+    @property
+    def adders(self) -> list[LibraryCell]:
+        """Cells of three inputs and two outputs: full adders."""
+        return [
+            cell
+            for cell in self.kinds("gate")
+            if (len(cell.pins_of("input")), len(cell.pins_of("output"))) == (3, 2)
+        ]
+
     def buffers(self) -> list[LibraryCell]:
         """Cells that repeat their only input, smallest first."""
         found = []
@@ -268,6 +281,14 @@ class _Reader:
                         energies += self._energies(power, name)
         area = group.number("area")
         memory = next(group.all("memory"), None)
+        address, word = (
+            (memory.number(name) or 0) if memory else 0 for name in ("address_width", "word_width")
+        )
+        if not (0 <= address <= _MOST_ADDRESS_BITS and 0 <= word <= _MOST_WORD_BITS):
+            raise InputError(
+                f"a memory of {address:g} bits of address and {word:g} of a word",
+                location=Location(str(self._path), group.line),
+            )
         return LibraryCell(
             group.name,
             area if area is not None else 0.0,
@@ -275,8 +296,8 @@ class _Reader:
             pins,
             tuple(arcs),
             _kind(group),
-            1 << int(memory.number("address_width") or 0) if memory else 0,
-            int(memory.number("word_width") or 0) if memory else 0,
+            1 << int(address) if memory else 0,
+            int(word),
             group.text("dont_use") == "true",
             tuple(energies),
             _register(group),
@@ -305,7 +326,7 @@ class _Reader:
             return 0.0
         span = pin.attributes.get(f"{edge}_capacitance_range")
         if span:
-            return max(_numbers(" ".join(span)))
+            return max(self._numbers(" ".join(span), pin) or [0.0])
         given = (
             pin.number(f"{edge}_capacitance"),
             pin.number("capacitance"),
@@ -367,7 +388,7 @@ class _Reader:
         if group is None or "values" not in group.attributes:
             return None
         template = self._templates.get(group.name)
-        values = np.array([_numbers(row) for row in group.attributes["values"]], float)
+        values = np.array([x for row in group.attributes["values"] for x in self._numbers(row, group)])
         variables = [template.text(f"variable_{n}") for n in (1, 2)] if template else ["", ""]
         axes = [self._axis(group, template, n) for n in (1, 2)]
         if values.size == 1:
@@ -395,9 +416,21 @@ class _Reader:
             if source is not None and f"index_{number}" in source.attributes:
                 text = tuple(source.attributes[f"index_{number}"])
                 if text not in self._tables:
-                    self._tables[text] = np.array([x for part in text for x in _numbers(part)], float)
+                    self._tables[text] = np.array([x for part in text for x in self._numbers(part, group)])
                 return self._tables[text]
         return None
+
+    def _numbers(self, text: str, group: Group) -> list[float]:
+        try:
+            found = [float(word) for word in text.replace(",", " ").replace("\\", " ").split()]
+        except ValueError:
+            found = [math.nan]
+        if not all(map(math.isfinite, found)):
+            raise InputError(
+                f"'{one_line(text, 60)}' of '{group.kind}' are no numbers",
+                location=Location(str(self._path), group.line),
+            )
+        return found
 
     def _bad(self, group: Group) -> InputError:
         return InputError(
@@ -413,10 +446,6 @@ def _register(group: Group) -> Register | None:
         return None
     texts = (found[0].text(name) for name in ("clocked_on", "next_state", "clear", "preset"))
     return Register(found[0].names[0], found[0].names[1], *texts)
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(word) for word in text.replace(",", " ").replace("\\", " ").split()]
 
 
 def _bits(name: str) -> list[str]:

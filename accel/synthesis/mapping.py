@@ -36,6 +36,7 @@ __all__ = [
     "CellInstance",
     "Mapped",
     "NetlistModule",
+    "check_cells",
     "map_design",
 ]
 
@@ -48,6 +49,7 @@ _CONSTANTS = {"0": ZERO, "1": ONE}
 _FRONT = """\
 read_verilog -sv design.v
 hierarchy -check -top {top}
+rename -enumerate -pattern $made%
 blackbox *{memory}*
 write_rtlil design.il
 blackbox *
@@ -71,8 +73,10 @@ _TASK = "synthesis"
 #: Of the form of what `trim` writes.
 _TRIMMED = "1"
 _HINT = "try a smaller array"
-#: Names that Yosys makes up hold numbers that count over the whole design.
-_MADE_UP = re.compile(r"\$[\w./:$\\-]*\$\d+[\w$.]*")
+#: Names that Yosys makes up hold numbers that count over the whole design. Those of nets and cells count in their module once
+#: they are enumerated, which makes public names of them.
+_ENUMERATED, _PRIVATE = "\\$made", "$made"
+_MADE_UP = re.compile(r"\$[\w./:$\\-]*\$\d+[\w$.]*(?:\[\d+:\d+\]\$\d+)?")
 _SOURCE = re.compile(r"^\s*attribute \\src .*\n", re.MULTILINE)
 
 
@@ -170,7 +174,7 @@ def map_design(
     Raises InputError when Yosys is not installed or the library has no flip-flop or no gates, BacoError when Yosys
     fails or takes too long.
     """
-    _check(library)
+    check_cells(library)
     kept = cache or Cache()
     told = progress or (lambda done, of, name: None)
     yosys = yosys_identity()
@@ -215,7 +219,7 @@ def map_design(
     )
 
 
-def _check(library: Library) -> None:
+def check_cells(library: Library) -> None:
     """Raises InputError where the library cannot hold a design."""
     for kind, wanted in (("flip-flop", "flip-flops"), ("gate", "gates")):
         if not library.kinds(kind):
@@ -246,7 +250,8 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
         run_yosys(_FRONT.format(top=top, memory=MEMORY), work, limit_s=limit_s, task=_TASK, hint=_HINT)
         ports = json.loads((work / "ports.json").read_text(encoding="utf-8"))["modules"]
         texts, boxes = (
-            _split((work / f"{name}.il").read_text(encoding="utf-8")) for name in ("design", "ports")
+            _split((work / f"{name}.il").read_text(encoding="utf-8").replace(_ENUMERATED, _PRIVATE))
+            for name in ("design", "ports")
         )
     memories = {name: _bank(one) for name, one in ports.items() if MEMORY in (source_name(name), name)}
     names = {

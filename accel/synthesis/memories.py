@@ -18,13 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco.accel.bank_law import BankLaw
-from baco.accel.switching_figures import ACCESS
+from baco.accel.bank_law import bank_laws
 from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.tables import repeated
 
-__all__ = ["Bank", "bank_cell", "banks"]
+__all__ = ["Bank", "Macro", "bank_cell", "banks", "macros_of"]
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,6 @@ class Bank:
         return f"{size}: {self.across} x {self.down} {self.macro}" if self.macro else f"{size}: by law"
 
 
-#: The law of this module's docstring, in areas of the smallest NAND2; off by at most 5 % of an area.
-LAW = BankLaw(bank=1606.2, sqrt_bits=32.75, width=69.24, bits=0.8167)
-#: Delays of an inverter that drives four: access = first + second x log2(bits); setup.
-ACCESS_FO4, SETUP_FO4 = (-6.89, 4.45), 4.14
-#: Leakage of a bit, in that of the smallest NAND2.
-BIT_LEAKAGE = 0.24
-
-
 def banks(
     memories: Iterable[BankShape], cells: Library, macros: Library | None
 ) -> tuple[dict[BankShape, Bank], list[str]]:
@@ -76,8 +67,7 @@ def banks(
         macros: memories of the user's; None: by law.
     """
     remarks = []
-    usable = [_Macro.of(cell) for cell in macros.kinds("memory")] if macros is not None else []
-    usable = [macro for macro in usable if macro.words and macro.bits]
+    usable = macros_of(macros) if macros is not None else []
     if macros is not None and not usable:
         remarks.append("the files of memories hold no memory with a size: banks are counted by law")
     two_ports = [macro for macro in usable if macro.ports > 1]
@@ -97,7 +87,9 @@ def banks(
 
 
 @dataclass(frozen=True)
-class _Macro:
+class Macro:
+    """A memory of a library: its words, their bits, its ports; times, s, and energy of an access, J, as `Bank` has them."""
+
     cell: LibraryCell
     words: int
     bits: int
@@ -107,13 +99,19 @@ class _Macro:
     access_j: float
 
     @classmethod
-    def of(cls, cell: LibraryCell) -> _Macro:
+    def of(cls, cell: LibraryCell) -> Macro:
         """Its ports are counted by its outputs: a macro has a word of them a port that reads."""
         outputs = len(cell.pins_of("output"))
         access = _largest(cell.arcs, ("rising_edge", "falling_edge"))
         setup = _largest(cell.arcs, ("setup_rising", "setup_falling"))
         ports = max(1, outputs // cell.word_bits) if cell.word_bits else 1
         return cls(cell, cell.words, cell.word_bits, ports, access, setup, _access_j(cell))
+
+
+def macros_of(library: Library) -> list[Macro]:
+    """The memories of a library that have a size."""
+    found = [Macro.of(cell) for cell in library.kinds("memory")]
+    return [macro for macro in found if macro.words and macro.bits]
 
 
 def _largest(arcs: Sequence[Arc], kinds: tuple[str, ...]) -> float:
@@ -142,7 +140,7 @@ def _access_j(cell: LibraryCell) -> float:
     return float(np.median([value for value in taken if value >= max(taken) / 2])) if taken else 0.0
 
 
-def _composed(memory: BankShape, macro: _Macro, cells: Library) -> Bank:
+def _composed(memory: BankShape, macro: Macro, cells: Library) -> Bank:
     width = memory.width
     across, down = math.ceil(width / macro.bits), math.ceil(memory.rows / macro.words)
     number = across * down
@@ -162,16 +160,15 @@ def _composed(memory: BankShape, macro: _Macro, cells: Library) -> Bank:
 
 
 def _by_law(memory: BankShape, cells: Library) -> Bank:
-    fo4 = fo4_s(cells)
-    nand = _nand2(cells)
-    charge_j = nand2_charge_j(cells)
+    fo4, laws = fo4_s(cells), bank_laws()
+    first, second = laws.access_fo4
     return Bank(
         memory,
-        LAW.of(memory.bits, memory.width) * nand.area_um2,
-        BIT_LEAKAGE * memory.bits * nand.leakage_w,
-        (ACCESS_FO4[0] + ACCESS_FO4[1] * math.log2(memory.bits)) * fo4,
-        SETUP_FO4 * fo4,
-        ACCESS.of(memory.bits, memory.width) * charge_j,
+        laws.area.of(memory.bits, memory.width) * nand2_um2(cells),
+        laws.bit_leakage * memory.bits * nand2_leakage_w(cells),
+        (first + second * math.log2(memory.bits)) * fo4,
+        laws.setup_fo4 * fo4,
+        laws.access.of(memory.bits, memory.width) * nand2_charge_j(cells),
     )
 
 
@@ -187,6 +184,11 @@ def _nand2(cells: Library) -> LibraryCell:
 def nand2_um2(cells: Library) -> float:
     """Area of the library's smallest NAND or NOR of two inputs."""
     return _nand2(cells).area_um2
+
+
+def nand2_leakage_w(cells: Library) -> float:
+    """Leakage of it."""
+    return _nand2(cells).leakage_w
 
 
 def nand2_charge_j(cells: Library) -> float:

@@ -13,7 +13,7 @@ from baco.accel.config import Accelerator
 from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import Library, read_library
-from baco.accel.synthesis.mapping import Mapped, map_design
+from baco.accel.synthesis.mapping import Mapped, check_cells, map_design
 from baco.accel.synthesis.memories import Bank, bank_cell, banks, fo4_s, nand2_um2
 from baco.accel.synthesis.power import KINDS, Power, dynamic_energy, power
 from baco.accel.synthesis.switching import read_switching
@@ -217,8 +217,8 @@ class CellDesign:
 
 def in_cells(
     accelerator: Accelerator,
-    liberty: Sequence[Path],
-    memories: Sequence[Path] = (),
+    liberty: Sequence[Path] | Library,
+    memories: Sequence[Path] | Library = (),
     *,
     period_ns: float | None = None,
     margin: float = 0.2,
@@ -228,8 +228,8 @@ def in_cells(
     """Map an accelerator to a library and time it.
 
     Args:
-        liberty: files of one library of standard cells, Liberty, gzip or not.
-        memories: files of memory macros; none: banks cost a law.
+        liberty: files of one library of standard cells, Liberty, gzip or not, or the library as it was read.
+        memories: files of memory macros, likewise; none: banks cost a law.
         period_ns: delay that logic between registers is mapped for; default: 65 delays of an inverter that drives four.
         margin: part of the period kept for layout, clock tree and variation.
         progress: told how many modules are mapped, of how many, and the last one's name.
@@ -238,8 +238,9 @@ def in_cells(
     Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
     BacoError where it fails.
     """
-    library = read_library(liberty)
-    macros = read_library(memories) if memories else None
+    library = liberty if isinstance(liberty, Library) else read_library(liberty)
+    macros = memories if isinstance(memories, Library) else read_library(memories) if memories else None
+    _check_gates(library)
     period_ps = period_ns * 1e3 if period_ns is not None else PERIOD_FO4 * fo4_s(library) * 1e12
     mapped = map_design(verilog(accelerator), library, period_ps, progress=progress, cache=cache)
     found, remarks = banks(mapped.memories.values(), library, macros)
@@ -248,9 +249,27 @@ def in_cells(
     flat = flatten(mapped, cells)
     assumed = Assumptions(_wire_f(mapped, library), 2 * fo4_s(library), margin=margin)
     timing = analyse(flat, library, assumed)
+    if not library.adders:
+        remarks.append(
+            "the library has no full adder; none is missed: sums are mapped to gates of one output"
+        )
     if timing.loops:
         remarks.append(f"{timing.loops} nets lie in combinational loops, which timing leaves out")
     return CellDesign(mapped, flat, library, kinds, timing, tuple(remarks))
+
+
+def _check_gates(library: Library) -> None:
+    """Raises InputError where the library cannot hold a design, or its figures say nothing."""
+    check_cells(library)
+    for there, wanted in (
+        (fo4_s(library) > 0, "no inverter with delays"),
+        (any(cell.area_um2 for cell in library.kinds("gate")), "no areas of gates"),
+    ):
+        if not there:
+            raise InputError(
+                f"the library has {wanted}: {', '.join(library.names)}",
+                hint="give all of its Liberty files, with areas and tables of delays (NLDM)",
+            )
 
 
 def _wire_f(mapped: Mapped, library: Library) -> float:

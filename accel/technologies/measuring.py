@@ -32,7 +32,7 @@ from baco.common.files import atomic_write
 from baco.common.provenance import stable_hash
 from baco.common.yaml import load_yaml
 
-__all__ = ["DESIGNS", "Netlist", "fit_technology", "measure", "read_netlists"]
+__all__ = ["DESIGNS", "Netlist", "fit_technology", "least_relative", "measure", "read_netlists"]
 
 Floats = npt.NDArray[np.float64]
 #: Rows of each memory: banks' addresses stay equal as the side grows.
@@ -110,6 +110,7 @@ def measure(
     Raises as `in_cells`.
     """
     library = read_library(liberty)
+    macros = read_library(memories) if memories else ()
     told = progress or (lambda done, of, what: None)
     known = {one.design: one for one in read_netlists(kept)}
     wanted = [*accelerators()][:designs]
@@ -122,7 +123,7 @@ def measure(
             def within(done: int, of: int, module: str, number: int = number) -> None:
                 told(number, len(wanted), f"{module} ({done} of {of} modules)")
 
-            design = in_cells(accelerator, liberty, memories, progress=within, cache=cache)
+            design = in_cells(accelerator, library, macros, progress=within, cache=cache)
             one = _netlist(accelerator, key, design.synthesis())
         found.append(one)
         told(number + 1, len(wanted), accelerator.name)
@@ -189,22 +190,26 @@ def fit_technology(
             for one in machines
         ]
     )
-    return found.model_copy(update={"errors": errors | {"area": _errors(whole, area)}})
+    unseen = whole + (held_logic - counts @ prices) * 1e-6
+    errors |= {"area": _errors(whole, area), "area, held out": _errors(unseen, area)}
+    return found.model_copy(update={"errors": errors})
+
+
+def least_relative(design: Floats, target: Floats, *, signed: bool = False) -> Floats:
+    """Coefficients (n,) of least squared relative error of `design` (rows, n) against a target (rows,); none negative, unless signed."""
+    scale = np.abs(design).max(axis=0)
+    scale[scale == 0] = 1.0
+    relative, ones = design / scale / target[:, None], np.ones(len(target))
+    solution = np.linalg.lstsq(relative, ones)[0] if signed else nnls(relative, ones)[0]
+    found: Floats = solution / scale
+    return found
 
 
 def _fitted(design: Floats, target: Floats) -> tuple[Floats, Floats]:
     """Coefficients, none negative, and what those without a row predict of it, shape (n,)."""
-
-    def solved(keep: npt.NDArray[np.bool_]) -> Floats:
-        scale = np.abs(design).max(axis=0)
-        scale[scale == 0] = 1.0
-        solution = nnls(design[keep] / scale / target[keep, None], np.ones(int(keep.sum())))[0]
-        found: Floats = solution / scale
-        return found
-
     rows = np.arange(len(target))
-    held = np.array([design[row] @ solved(rows != row) for row in rows])
-    return solved(rows >= 0), held
+    held = [design[row] @ least_relative(design[rows != row], target[rows != row]) for row in rows]
+    return least_relative(design, target), np.array(held)
 
 
 def _errors(predicted: Floats, measured: Floats) -> dict[str, float]:

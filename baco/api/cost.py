@@ -440,6 +440,7 @@ def _entry_tree(entry: CostEntry, machine: Accelerator, text: str | None) -> Cos
 
 def _sources(machine: Accelerator, model: CostModelName, *, whole: bool) -> dict[str, str]:
     """Where figures come from, and how far such predictions are off where they were compared with measurements."""
+    from baco.accel.technology import PUBLISHED, technology
     from baco.exploration.known_errors import known_errors
 
     how = {
@@ -448,15 +449,22 @@ def _sources(machine: Accelerator, model: CostModelName, *, whole: bool) -> dict
     }[model]
     beside = ", host operators from counted operations" if whole else ""
     of = ", of the original Gemmini" if machine.timing == "gemmini" else ""
+    evidence, published = technology(machine.technology).evidence, machine.technology == PUBLISHED
+    energies = "" if published else f" ({evidence['energy']})"
     told = {
         "latency": ("latency_cycles", f"{how}{beside}{of}"),
         "energy": (
             "energy_uj",
-            f"accesses, traffic and cycles times the accelerator's table of energies{beside}",
+            f"accesses, traffic and cycles times the accelerator's table of energies{energies}{beside}",
         ),
-        "area": ("area_mm2", "sizes of structures times fitted areas"),
+        "area": (
+            "area_mm2",
+            "sizes of structures times fitted areas"
+            if published
+            else f"{machine.technology}: {evidence['area']}",
+        ),
     }
-    errors = known_errors(model, whole=whole, timing=machine.timing)
+    errors = known_errors(model, whole=whole, timing=machine.timing, silicon=machine.technology)
     return {
         name: f"predicted: {text}; mean error {errors[metric].mean:.1%} ({errors[metric].subject})"
         for metric, (name, text) in told.items()

@@ -194,6 +194,8 @@ class SearchOptions:
             `best`.
         space: `gemmini`, `reference`, a YAML file, a `baco.Space`, or a dict with the keys of such a file (`{"dim": [8, 16]}`):
             what it does not say is as in `gemmini`.
+        technology: what areas, energies and clocks are in, by name (`baco technology list`): the space's clock is then what its largest
+            side closes at, and its bound on area as many times the area of Gemmini's default machine. By default what the space says.
         constraints: upper bounds: `area_mm2`, `sram_kib`, `power_mw`, `latency_cycles`, `energy_uj`.
         samples: budget in design points (a mapping for every layer); 5,000 by default, 20,000 with the reference model,
             and no limit where `time_limit` is given.
@@ -235,6 +237,7 @@ class SearchOptions:
     kernel: Kernel | None = None
     shape: Mapping[str, Any] | None = None
     grid: Grid | None = None
+    technology: str | None = None
     constraints: Mapping[str, float] | None = None
     samples: int | None = None
     time_limit: float | None = None
@@ -343,9 +346,12 @@ class SearchOptions:
         """The space, constrained. Raises InputError for a cost model that it does not have, and for a proof that cannot be."""
         from baco.api.kernels import check_kernel_options
         from baco.exploration.cost.choice import check_cost_model, default_cost_model
+        from baco.exploration.space import in_technology
         from baco.exploration.space.shortfall import check_feasible
 
         found = design_space(self.space)
+        if self.technology is not None:
+            found = in_technology(found, self.technology)
         for name, bound in (self.constraints or {}).items():
             found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
         if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together

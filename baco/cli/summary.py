@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from baco.accel.technology import PUBLISHED, technology
 from baco.api.result import Result
 from baco.common.text import one_line
 from baco.display.console import amount, duration, stdout
@@ -47,6 +48,12 @@ def print_result(result: Result) -> None:
     )
     table.add_row("energy", f"{amount(cost.energy_uj)} µJ ({cost.source})")
     table.add_row("area", f"{cost.area_mm2:.4g} mm² ({cost.source})")
+    if machine.technology != PUBLISHED:
+        told = technology(machine.technology).evidence
+        table.add_row(
+            "technology",
+            f"{machine.technology}: " + "; ".join(f"{name}: {text}" for name, text in told.items()),
+        )
     table.add_row("Pareto front", f"{len(result.front)} designs in {', '.join(result.front_metrics)}")
     if len(metrics) > 1:
         knee = result.knee

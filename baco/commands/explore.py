@@ -35,6 +35,8 @@ class SearchFlags:
             returns.
         objective: What to minimise: edp, latency, energy, area or edap; a comma list asks for their front.
         space (NAME|FILE): Design space: gemmini, reference, or a YAML file.
+        technology (NAME): What areas, energies and clocks are in (see `baco technology list`); the space gets the clock that it closes
+            at there. By default as the space says.
         search: Searcher: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published.
         cost_model (NAME): What predicts: instruction (cycles and traffic of the compiled program on the generated hardware;
             the default) or reference (the published analytical model; the default in spaces with reference rules).
@@ -70,6 +72,7 @@ class SearchFlags:
     grid: str | None = None
     objective: str = "edp"
     space: str = "gemmini"
+    technology: str | None = None
     search: str = "gradient"
     cost_model: str | None = None
     timing: Timing = None
@@ -92,7 +95,7 @@ class SearchFlags:
 
         return SearchOptions(
             list(self.network or []),
-            _constrained(self.space, self.area_limit, self.constraint or []),
+            _constrained(self.space, self.technology, self.area_limit, self.constraint or []),
             self.objective,
             **kernel_arguments(self.kernel, self.shape, self.grid),
             samples=self.samples,
@@ -286,14 +289,18 @@ def _measured(
         )
 
 
-def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace | str:
-    """The space with the bounds of options. Raises InputError for text that is none, and for an unknown name."""
+def _constrained(
+    name: str, technology: str | None, area_limit: float | None, constraints: list[str]
+) -> DesignSpace | str:
+    """The space in a technology and with the bounds of options. Raises InputError for text that is none, and for an unknown name."""
     from baco.common.numbers import real_number
-    from baco.exploration.space import load_space
+    from baco.exploration.space import in_technology, load_space
 
-    if area_limit is None and not constraints:
+    if technology is None and area_limit is None and not constraints:
         return name
     space = load_space(name)
+    if technology is not None:
+        space = in_technology(space, technology)
     if area_limit is not None:
         space = space.constrain("--area-limit", area_mm2=area_limit)
     for text in constraints:

@@ -218,13 +218,17 @@ class ReportData(Shown):
     @cached_property
     def errors(self) -> dict[str, KnownError]:
         """Known errors of what is predicted of designs, by metric."""
-        timing = self.best.accelerator.timing
-        return known_errors(self.search.cost_model, whole=self.search.whole, timing=timing)
+        return self._errors(whole=self.search.whole)
 
     @cached_property
     def part_errors(self) -> dict[str, KnownError]:
         """The same of single parts of programs."""
-        return known_errors(self.search.cost_model, timing=self.best.accelerator.timing)
+        return self._errors(whole=False)
+
+    def _errors(self, *, whole: bool) -> dict[str, KnownError]:
+        machine = self.best.accelerator
+        model = self.search.cost_model
+        return known_errors(model, whole=whole, timing=machine.timing, silicon=machine.technology)
 
     @property
     def validated_designs(self) -> list[Design]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.accel.technology import technology
 from baco.compiler.mapping.nest import ROW_DIM, Mapping
 from baco.compiler.mapping.text import format_mapping
 from baco.exploration._json import to_json
@@ -433,11 +434,13 @@ def _cards(data: ReportData) -> list[dict[str, str]]:
 
 def _facts(data: ReportData) -> list[dict[str, str]]:
     """Where the result came from, one fact a row."""
-    search = data.search
+    search, silicon = data.search, technology(data.best.accelerator.technology)
     rows = [
         ["Searcher", search.searcher],
         ["Cost model", f"{search.cost_model} (of predicted latencies)"],
         ["Cycles", TIMING_WORDS[data.best.accelerator.timing]],
+        ["Technology", silicon.name],
+        *([f"{name.capitalize()} figures", text] for name, text in silicon.evidence.items()),
         ["Seed", str(search.seed)],
         ["Evaluations", f"{data.evaluations:,} (problem-mapping pairs; one with gradient counts as 3)"],
         ["Search time", f"{significant(data.seconds)} s in {len(data.summaries):,} batches"],

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from baco.accel.technology import PUBLISHED, technology
 from baco.common.text import json_text
 from baco.exploration._json import to_json
 from baco.exploration.breakdown import CostEntry
@@ -85,6 +86,8 @@ def summary(data: ReportData) -> dict[str, Any]:
             "best": data.objective.scalar(best.cost),
         },
         "space": {"name": search.space_name, "yaml": search.space_text},
+        "technology": {"name": best.accelerator.technology}
+        | technology(best.accelerator.technology).evidence,
         "search": {
             "searcher": search.searcher,
             "cost_model": search.cost_model,
@@ -163,6 +166,12 @@ def summary_text(data: ReportData) -> str:
         )
     if accelerator.timing != "baco":
         sentences.append(f"Cycles are {TIMING_WORDS[accelerator.timing]} (--timing {accelerator.timing}).")
+    if accelerator.technology != PUBLISHED:
+        told = technology(accelerator.technology).evidence
+        sentences.append(
+            f"In the technology {accelerator.technology}, areas are {told['area']}, the clock is {told['clock']}, and energies are"
+            f" {told['energy']}."
+        )
     sentences += _error_sentences(data)
     sentences += validation_sentences(data)
     if data.bounds:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from baco.accel.config import SETTINGS, Accelerator
 from baco.accel.dataflows import Dataflow, setting_of
 from baco.accel.presets import load_accelerator
+from baco.accel.technology import technology
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.portable import Bools, Ints
 from baco.common.provenance import stable_hash
@@ -138,7 +139,15 @@ class DesignSpace(Shown):
         # the last one first: what a clock keeps of main memory, a bandwidth says anew
         for (name, values), place in reversed([*zip(self.settings, choice, strict=True)]):
             base = base.with_setting(name, values[place])
+        if self.settings:
+            base = base.closing(max(self.dim))
         return dataclasses.replace(self, base=base, settings=()) if self.settings else self
+
+    @property
+    def different_clocks(self) -> bool:
+        """Whether designs of several clocks are compared: they are searched, or settings decide what designs close at."""
+        searched = any(name == "clock_mhz" for name, _ in self.settings)
+        return searched or (bool(self.settings) and technology(self.base.technology).period is not None)
 
     @property
     def clock_mhz(self) -> float | None:

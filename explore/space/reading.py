@@ -14,11 +14,13 @@ import numpy as np
 from baco.accel.config import SETTINGS, Accelerator
 from baco.accel.dataflows import Dataflow
 from baco.accel.presets import load_accelerator
+from baco.accel.technology import technology
 from baco.common.errors import InfeasibleError, InputError, Location, did_you_mean
 from baco.common.portable import Bools, Ints
 from baco.common.yaml import YamlDoc, load_yaml, parse_model, parse_yaml
 from baco.exploration.space.design_space import DesignSpace
 from baco.exploration.space.file import MAX_KIB, SEARCHED, SearchRange, SpaceFile
+from baco.exploration.space.in_technology import in_technology
 from baco.exploration.space.points import with_units
 
 __all__ = ["SPACES_FOLDER", "load_space", "read_space", "space_names", "space_of"]
@@ -59,7 +61,8 @@ def space_of(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -
     """
     if like is None:
         like = load_yaml(SPACES_FOLDER / "gemmini.yaml").data | {"name": "custom"}
-    data = {**like, **values}
+    # the space is read in the other's technology, and then goes to its own, which decides what it was not asked for
+    data = {**like, **{key: value for key, value in values.items() if key != "technology"}}
     try:
         text = json.dumps(data, default=_plain)
     except (TypeError, ValueError) as error:
@@ -67,11 +70,31 @@ def space_of(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -
             f"a space is made of numbers, texts, lists and dicts: {error}", location=Location("space")
         ) from None
     try:
-        return dataclasses.replace(read_space(parse_yaml(text, "space")), doc=None)
+        found = dataclasses.replace(read_space(parse_yaml(text, "space")), doc=None)
+        name = values.get("technology")
+        return found if name is None else _moved(found, str(name), values, like)
     except (InputError, InfeasibleError) as error:
         if error.location is not None and error.location.file == "space":
             error.location = Location("space", node=error.location.node)  # there are no lines
         raise
+
+
+def _moved(space: DesignSpace, name: str, values: Mapping[str, Any], like: Mapping[str, Any]) -> DesignSpace:
+    """The space in a technology; what `values` say and `like` does not is meant for it."""
+
+    def said(part: str) -> dict[str, Any]:
+        own, other = values.get(part) or {}, like.get(part) or {}
+        return {key: value for key, value in own.items() if other.get(key) != value}
+
+    try:
+        found = in_technology(space, name, said("fixed"))
+    except InputError as error:
+        raise InputError(
+            error.message, location=Location("space", node="technology"), hint=error.hint
+        ) from None
+    if "area_mm2" not in said("constraints"):
+        return found
+    return dataclasses.replace(found, constraints=space.constraints)
 
 
 def _plain(value: Any) -> Any:
@@ -145,9 +168,9 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
         search_units=file.units is not None and len(set(file.units)) > 1,
         settings=settings,
-        clocks=any(name == "clock_mhz" for name, _ in settings),
         doc=doc,
     )
+    space = dataclasses.replace(space, clocks=space.different_clocks)
     _check_settings(space, file)
     space = _keep_legal(space, file)
     if not len(space.least_points()):
@@ -175,6 +198,12 @@ def _check_settings(space: DesignSpace, file: SpaceFile) -> None:
                 f"settings.{name} cannot be {values[0]}: {row.why}",
                 location=place,
                 hint=f"give {row.least} or more, or fix it for all accelerators",
+            )
+        if name == "clock_mhz" and technology(space.base.technology).period is not None:
+            raise InputError(
+                "settings.clock_mhz: supplies of several clocks are known of published machines alone",
+                location=place,
+                hint=f"leave it out: designs get the clock that they close at in {space.base.technology}",
             )
         for value in values:
             try:

@@ -6,8 +6,8 @@ import dataclasses
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.exploration.space import DesignSpace
 from baco.exploration.space.constraints import Constraints
+from baco.exploration.space.design_space import DesignSpace
 from baco.exploration.space.points import with_units
 
 __all__ = ["reference_machine", "reference_space"]

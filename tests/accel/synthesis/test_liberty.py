@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import baco
 from baco.accel.synthesis.liberty import read_library
+from baco.accel.synthesis.report import in_cells
 from baco.common.errors import InputError
 from tests.accel.synthesis.tiny_library import AREA, INPUT_FF, OWN, tiny_file, tiny_library
 
@@ -74,12 +78,15 @@ def test_axes_in_the_other_order_and_templates_without_them(tmp_path: Path) -> N
         ("library (t) {\n cell (X; { } }", "a parenthesis that is not closed", 2),
         ('library (t) { time_unit : "1 fortnight"; }', "no unit of time_unit", 1),
         ("library (t) {\ncell (X) { pin (Y) {\ntiming () { related_pin : A; cell_rise (x) { index_1 (\"1, 2\"); values (\"1, 2, 3\"); }}}}}", "as many values as its axes", 3),
+        ("library (t) {\ncell (X) { pin (Y) {\ntiming () { related_pin : A; cell_rise (x) { values (\"1, two\"); }}}}}", "'1, two' of 'cell_rise' are no numbers", 3),
+        ("library (t) {\ncell (X) { pin (Y) { rise_capacitance_range (1, nan); }}}", "are no numbers", 2),
+        ("library (t) {\ncell (X) { memory () { address_width : 1e9; word_width : 8; }}}", "a memory of 1e+09 bits of address", 2),
     ],
 )  # fmt: skip
 def test_damaged_files_are_one_message(tmp_path: Path, text: str, said: str, line: int | None) -> None:
     path = tmp_path / "bad.lib"
     path.write_text(text)
-    with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")) as caught:
+    with pytest.raises(InputError, match=re.escape(said)) as caught:
         read_library([path])
     assert caught.value.location is not None
     assert caught.value.location.file == str(path)
@@ -92,3 +99,25 @@ def test_a_cut_compressed_file(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(tiny_library().encode())[:-30])
     with pytest.raises(InputError, match="cut"):
         read_library([path])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            lambda text: text.replace("cell_leakage_power", "x").replace(" area :", " size :"),
+            "no areas of gates: tiny",
+        ),
+        (
+            lambda text: text.replace("cell_rise", "x").replace("cell_fall", "y"),
+            "no inverter with delays: tiny",
+        ),
+    ],
+)
+def test_a_library_whose_figures_say_nothing_is_one_message(
+    tmp_path: Path, changed: Callable[[str], str], said: str
+) -> None:
+    path = tmp_path / "silent.lib"
+    path.write_text(changed(tiny_library()))
+    with pytest.raises(InputError, match=said):
+        in_cells(baco.accelerator(dim=4), [path])

@@ -87,6 +87,42 @@ def test_what_is_mapped_once_is_not_mapped_again(tmp_path: Path, monkeypatch: py
     assert map_design(DESIGN + SRAM.read_text(), library, 500, top="top", cache=cache) == before
 
 
+STORE = """
+module store #(parameter W = 4) (input clock, write, input [1:0] row, input [W-1:0] data, output reg [W-1:0] read);
+  reg [W-1:0] rows [0:3];
+  always @(posedge clock) begin
+    if (write) rows[row] <= data;
+    read <= rows[row] + (data == 0 ? 1 : 2);
+  end
+endmodule
+"""
+TOP = """
+module top(input clock, write, input [1:0] row, input [3:0] a, output [3:0] b);
+  {extra}
+  store one (.clock(clock), .write(write), .row(row), .data(a), .read(b));
+endmodule
+"""
+
+
+def test_modules_are_shared_by_designs_that_differ_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyosys")
+    library, cache = read_library([tiny_file(tmp_path)]), Cache(tmp_path / "cache")
+    map_design(TOP.format(extra="") + STORE, library, 500, top="top", cache=cache)
+    ran = []
+
+    def counted(script: str, *rest: object, task: str, **named: object) -> str:
+        ran.append(task)
+        return run_yosys(script, *rest, task=task, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("baco.accel.synthesis.mapping.run_yosys", counted)
+    # another store before it: whatever Yosys counts begins elsewhere
+    wide = "wire [8:0] c; store #(.W(9)) other (.clock(clock), .write(b[0] ^ (a > 3)), .row(row), .data({b, a, write}), .read(c));"
+    map_design(wide.join(TOP.split("{extra}")) + STORE, library, 500, top="top", cache=cache)
+    assert sorted(ran) == ["synthesis", "synthesis of store", "synthesis of top"]
+
+
 @pytest.mark.parametrize(
     ("design", "without", "said"),
     [

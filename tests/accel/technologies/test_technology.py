@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,8 @@ from baco.accel.technology import (
     technology_names,
 )
 from baco.common.errors import InputError
+from baco.common.yaml import parse_yaml
+from baco.exploration.space.in_technology import in_technology
 from baco.exploration.space.reading import space_of
 from baco.main import run
 from tests.accel.synthesis.tiny_library import tiny_file
@@ -56,6 +59,8 @@ def by_hand(machine: Accelerator) -> float:
     ):
         bits = kib * 8192 / number
         um2 += number * (1000 + 20 * bits**0.5 + 50 * width + 0.5 * bits)
+    if machine.features.row_functions:  # a table of 256 x 16 bits for each element that leaves in a cycle
+        um2 += min(machine.dim, machine.dma_bits / 8) * (1000 + 20 * 64 + 50 * 16 + 0.5 * 4096)
     return float(um2 / 1e6)
 
 
@@ -142,6 +147,86 @@ def test_spaces_take_a_technology_and_the_clock_of_their_largest_side() -> None:
         with pytest.raises(InputError, match=r"technology|closes at") as caught:
             space_of(values)
         assert caught.value.location is not None
+
+
+def test_a_space_goes_to_a_technology_with_all_that_it_decides() -> None:
+    usual = baco.Space.load("gemmini")
+    moved = usual.replace(technology="mine")
+    most = 1e3 / (5 + 0.5 * 7 + np.log2(28))  # of side 128
+    assert most * 0.999 < moved.base.clock_mhz <= most
+    assert moved.base.memory_gb_s == pytest.approx(usual.base.memory_gb_s)
+    # of what the default space assumes of idle silicon nothing is left
+    assert (moved.base.energy.leakage_mw_per_mm2, moved.base.energy.clock_pj_per_mm2) == (1.5, 0.0)
+    ratio = by_hand(baco.accelerator(technology="mine")) / baco.accelerator().area_mm2
+    assert moved.constraints["area_mm2"] == pytest.approx(5.0 * ratio, rel=1e-3)
+    assert space_of({}, like=dict(_document(moved.to_yaml()))) == dataclasses.replace(moved.design, doc=None)
+    asked = usual.replace(technology="mine", constraints={"area_mm2": 7.0}, fixed={"clock_mhz": 20.0})
+    assert (asked.constraints["area_mm2"], asked.base.clock_mhz) == (7.0, 20.0)
+    assert baco.Space(technology="mine").design.space_hash == moved.design.space_hash
+    back = moved.replace(technology=PUBLISHED)
+    assert back.base.clock_mhz == 1000.0
+    assert back.base.dram_bytes_per_cycle == pytest.approx(usual.base.dram_bytes_per_cycle)
+    assert back.constraints["area_mm2"] == pytest.approx(5.0, rel=1e-3)
+    assert in_technology(moved.design, "mine") is moved.design
+
+
+def _document(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = parse_yaml(text, "space").data
+    return found
+
+
+def test_settings_that_slow_designs_down_lower_their_clock() -> None:
+    space = baco.Space.load("gemmini-large").replace(technology="mine").design
+    assert "clock_mhz" not in dict(space.settings)
+    assert space.clocks
+    entries = ("load_entries", "execute_entries", "store_entries")
+    least, largest = (
+        space.at(tuple(place % len(values) if name in entries else 0 for name, values in space.settings))
+        for place in (0, -1)
+    )
+    for one in (least, largest):
+        most = 1e3 / (5 + 0.5 * 7 + np.log2(sum(getattr(one.base, name) for name in entries)))
+        assert one.base.clock_mhz == pytest.approx(min(most, space.base.clock_mhz), rel=1e-3)
+        assert one.base.clock_mhz <= most
+        assert one.base.memory_gb_s == pytest.approx(2.0)
+    assert largest.base.clock_mhz < least.base.clock_mhz
+    with pytest.raises(InputError, match="supplies of several clocks are known of published machines alone"):
+        space_of(
+            {
+                "fixed": {"technology": "mine", "clock_mhz": 20.0},
+                "settings": {"clock_mhz": [10, 20]},
+                "dim": [8],
+            }
+        )
+
+
+def test_searches_and_reports_are_in_the_technology(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "study"
+    arguments = [
+        "--network",
+        "deepbench_ocr",
+        "--technology",
+        "mine",
+        "--samples",
+        "60",
+        "--out",
+        str(out),
+        "--json",
+    ]
+    assert run("baco", ["explore", *arguments, "--accelerator-only"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    machine = load_accelerator(out / "best" / "accelerator.yaml")
+    assert machine.technology == written["technology"]["name"] == "mine"
+    assert written["best"]["cost"]["area_mm2"] == pytest.approx(by_hand(machine))
+    assert machine.clock_mhz == written["best"]["accelerator"]["clock_mhz"]
+    assert machine.closes_at_mhz is not None
+    assert machine.clock_mhz <= machine.closes_at_mhz
+    assert "none is measured" in written["technology"]["energy"]
+    assert "In the technology mine" in written["text"]
+    assert run("baco", ["explore", "--network", "deepbench_ocr", "--technology", "yours"]) == 2
+    assert "unknown technology 'yours'" in capsys.readouterr().err
 
 
 def test_laws_are_recovered_from_netlists_that_follow_them(
