@@ -20,7 +20,7 @@ from baco.compiler.mapping.tree import Loop, Residency, Tile
 from baco.compiler.mapping.tree_cost import tree_cost
 from baco.exploration.samplers.mcts import all_sizes, rated, search_sizes
 from baco.exploration.samplers.tree_descent import descend_sizes
-from baco.exploration.samplers.tree_structures import search_trees
+from baco.exploration.samplers.tree_structures import SEARCHED, compare_trees, search_trees
 
 
 def machine(words: int = 100_000, *, cores: int = 2, side: int = 2, rate: float = 4.0) -> Machine:
@@ -208,6 +208,17 @@ def test_a_search_begins_with_what_is_known_and_is_repeatable() -> None:
     assert layerwise.cost.words[2] >= 4 * 4 * 128 * 32 + 4 * 4 * 128 * 128
     assert found[0].cost.words[2] < layerwise.cost.words[2]
     assert "scores" in format_tree(found[0].tree)
+
+
+def test_published_dataflows_get_their_best_sizes() -> None:
+    on = machine(60)
+    rows = {row["dataflow"]: row["cycles"] for row in compare_trees(SMALL, on, rounds=1)}
+    searched = rows.pop(SEARCHED)
+    assert set(rows) == set(dataflow_names(SMALL))
+    for name, cycles in rows.items():
+        every = [float(one.cost.cycles) for one in all_sizes(dataflow(name, SMALL, on))]
+        assert cycles == min(every, default=None)
+        assert cycles is None or searched <= cycles
 
 
 def test_machines_of_the_comparison() -> None:
