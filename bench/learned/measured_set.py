@@ -1,9 +1,4 @@
-"""Measured programs as a residual sees them: features, what the analytical model says, what the RTL took.
-
-How many instructions the loops that issue commands take is known only once they are compiled. The functional model runs
-the program with an accelerator that takes no time: the instructions and commands executed are the same as on the RTL, for
-nothing in a program depends on time.
-"""
+"""Measured programs as a residual sees them: features, what the analytical model says, what the RTL took."""
 
 from __future__ import annotations
 
@@ -14,26 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco.accel.config import Accelerator
 from baco.bench.learned.scores import group_numbers
 from baco.bench.learned.statements import StatementFeatures, described_statements
 from baco.bench.sets.dataset import Dataset
 from baco.common import portable
 from baco.common.provenance import stable_hash
-from baco.compiler.codegen.layer_program import layer_program
-from baco.compiler.layers.layer import Layer
-from baco.compiler.layers.reference import draw_tensors
-from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.cost.learned.analytical import Base, instruction_base
 from baco.exploration.cost.learned.protocol import Floats
-from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
 
 __all__ = [
     "PROGRAM_TERMS",
     "MeasuredSet",
     "counts_of_dataset",
-    "counts_of_programs",
     "joined",
     "measured_set",
 ]
@@ -155,30 +143,7 @@ def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
     )
 
 
-def counts_of_programs(
-    layers: Sequence[Layer], schedules: Sequence[Schedule], accelerators: Sequence[Accelerator]
-) -> dict[str, Floats]:
-    """Counts (B,) by `PROGRAM_TERMS`, by compiling each layer and running it on the functional model.
-
-    Some tenths of a second each. Raises InfeasibleError for a schedule that the accelerator cannot carry out.
-    """
-    counts = []
-    for layer, schedule, accelerator in zip(layers, schedules, accelerators, strict=True):
-        program = layer_program(layer, schedule, accelerator, draw_tensors(layer, 0))
-        _, result = run_program(program, engine="functional")
-        counts.append(
-            [
-                result.instructions,
-                result.counters["host_rocc_commands"],
-                *(sum(result.unrolled.get(one, 0) for one in names) for names in _UNROLLED.values()),
-                *(result.activity[name] for name in _ACTIVITY),
-            ]
-        )
-    columns = np.array(counts, dtype=np.float64).reshape(-1, len(PROGRAM_TERMS)).T
-    return dict(zip(PROGRAM_TERMS, columns, strict=True))
-
-
 def counts_of_dataset(dataset: Dataset) -> dict[str, Floats]:
-    """The same counts of measured programs, from the data set, which keeps them."""
+    """Counts (B,) by `PROGRAM_TERMS` of measured programs, from the data set, which keeps them."""
     columns = ("host_instructions", "host_commands", *_UNROLLED, *_ACTIVITY)
     return {term: dataset.numbers(column) for term, column in zip(PROGRAM_TERMS, columns, strict=True)}

@@ -10,10 +10,7 @@ import pytest
 from baco.bench.learned.evaluate import cross_validated, split_folds, stratum_scores
 from baco.bench.learned.laws import LawLearner
 from baco.bench.learned.measured_set import (
-    PROGRAM_TERMS,
     MeasuredSet,
-    counts_of_dataset,
-    counts_of_programs,
     joined,
 )
 from baco.bench.learned.process import GaussianProcess, ProcessLearner
@@ -25,14 +22,13 @@ from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping
-from baco.compiler.schedules.schedule import ExplicitSchedule
 from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.features import program_features
 from baco.exploration.cost.learned.learned_model import RESIDUALS, LearnedModel
 from baco.exploration.cost.learned.trees import shrunk
 from baco.main import run
 from baco.workloads.problem import Problem
-from tests.explore.learned_programs import SMALL, WIDE, programs
+from tests.explore.learned_programs import WIDE, programs
 
 
 def measurements(count: int, seed: int = 0) -> MeasuredSet:
@@ -270,20 +266,6 @@ def test_spatial_factors_above_the_array_become_loops() -> None:
     assert found.factor("K", 1) == 2
 
 
-def test_counts_of_the_functional_model_are_those_that_the_rtl_executed() -> None:
-    """Nothing in a program depends on time, so that the counts that data sets keep are known without the RTL."""
-    try:
-        dataset = read_dataset("micro")
-    except InputError:
-        pytest.skip("the measured sets are not in this copy")
-    shortest = np.argsort(dataset.cycles)[:60:20]
-    few = dataset.where(np.isin(np.arange(len(dataset)), shortest))
-    counted = counts_of_programs(few.layers, few.schedules, few.accelerators)
-    kept = counts_of_dataset(few)
-    for name in PROGRAM_TERMS:
-        assert counted[name].tolist() == kept[name].tolist()
-
-
 def test_shipped_weights_belong_to_this_model(capsys: pytest.CaptureFixture[str]) -> None:
     """They were trained on the features that programs have now, and know shapes and accelerators they never saw."""
     assert run("baco", ["model", "evaluate", "--set", "test", "--json"]) == 0
@@ -321,12 +303,3 @@ def test_commands_train_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixtu
     report = json.loads(capsys.readouterr().out)
     assert report["rows"] == 75
     assert set(report["predictors"]) == {"MACs / dim²", "analytical", "trees, mappings"}
-
-
-def test_a_schedule_that_does_not_fit_is_said_so() -> None:
-    layer = Layer(Problem(P=1024, C=1024, K=1024), scale=0.01)
-    huge = parse_mapping("L3[WIO] N1 - L2[WI] N1 K8X - L1[O] C128 K128 C8X - L0[W] P1024")
-    from baco.common.errors import InfeasibleError
-
-    with pytest.raises(InfeasibleError):
-        counts_of_programs([layer], [ExplicitSchedule(huge)], [SMALL])
