@@ -23,8 +23,10 @@ from pydantic import (
 
 from baco.accel.area import configured_area_mm2, configured_blocks_mm2
 from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
-from baco.accel.energy import EnergyTable
+from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.parameters import ParameterRow, Reader
+from baco.accel.switched_energy import SwitchedEnergy
+from baco.accel.switching_figures import known_figures
 from baco.accel.technology import PUBLISHED, technology
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
@@ -467,15 +469,24 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """Area of the memory interface."""
         return self.memory_mm2_per_gb_s * self.memory_gb_s
 
+    @property
+    def energy_law(self) -> EnergyLaw:
+        """What its counts become energy by: figures of switching where its technology has some, else the table `energy`."""
+        figures = known_figures(self.technology)
+        return self.energy if figures is None else SwitchedEnergy(figures, self.energy, self)
+
     def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage
-        and clock of their area (`baco.accel.energy`), and what the memory interface takes by itself, instead of those. Numbers, arrays
+        and clock (`baco.accel.energy`; of their registers in a technology with figures of switching), and what the memory interface takes by itself, instead of those. Numbers, arrays
         or tensors that broadcast; 0.0 where the table has none.
         """
-        if not self.energy.static:
+        figures = known_figures(self.technology)
+        if figures is None and not self.energy.static:
             return 0.0
         area = self._silicon_of(dim, accumulator_kib, scratchpad_kib)
         own = self.energy.static_pj_per_cycle(area, self.clock_mhz)
+        if figures is not None:
+            own = own + figures.clock_pj_of(self, dim)
         return (own + self.energy.memory_pj_per_cycle(self.dram_bytes_per_cycle)) * cycles
 
     def static_pj(self, cycles: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -46,6 +46,8 @@ NORMALISATIONS = {
 _MAC_PRODUCTS = 8 * 8
 #: Capacity of a lane's table, KiB, and bytes of an entry.
 _TABLE_KIB, _ENTRY_BYTES = 0.5, 2
+#: Bytes of a row of it.
+_TABLE_LANES = 2.0
 #: Energy of an instruction of the host core, pJ: Zaruba and Benini, "The Cost of Application-Class Processing" (TVLSI 2019),
 #: report up to 40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
 INSTRUCTION_PJ = 25.0
@@ -69,7 +71,84 @@ def supply_volts(mhz: float) -> float:
     return low + (high - low) * (mhz - slow) / (fast - slow)
 
 
-class EnergyTable(BaseModel):
+class EnergyLaw:
+    """Energy of what is counted, pJ: of operations in the array, of accesses of memories, of bytes of main memory.
+
+    Published constants (`EnergyTable`) are one; in a technology whose figures of switching are known,
+    `baco.accel.switched_energy.SwitchedEnergy` is another (`Accelerator.energy_law` says which).
+    """
+
+    if TYPE_CHECKING:  # fields of the one, properties of the other
+
+        @property
+        def mac_pj(self) -> float:
+            """Of a multiply-accumulate."""
+
+        @property
+        def register_pj(self) -> float:
+            """Of an access of a register of the array; 0 where multiplications have it."""
+
+        @property
+        def dram_pj(self) -> float:
+            """Of a byte of main memory."""
+
+        @property
+        def instruction_pj(self) -> float:
+            """Of an instruction of the host core."""
+
+        @property
+        def static(self) -> bool:
+            """Whether silicon, or the memory interface, takes energy that does nothing."""
+
+    def array_terms(self, macs: Any, accesses: Any, dim: Any) -> tuple[Any, Any]:
+        """Energy of multiply-accumulates, and of the registers of an array of side `dim`, whose accesses are one a multiplication
+        and one for every stationary word; numbers, arrays or tensors that broadcast."""
+        raise NotImplementedError
+
+    def array_pj(self, macs: Any, stationary: Any, dim: Any) -> Any:
+        """`array_terms` together, of multiplications and stationary words."""
+        raise NotImplementedError
+
+    def accumulator_pj(self, accumulator_kib: Any, dim: Any) -> Any:
+        """Of an access of a word of the accumulator; arguments and result of any one broadcastable shape."""
+        raise NotImplementedError
+
+    def scratchpad_pj(self, scratchpad_kib: Any, dim: Any) -> Any:
+        """Of an access of a byte of the scratchpad, likewise."""
+        raise NotImplementedError
+
+    def function_pj(self, function: str) -> float:
+        """Energy in pJ that one of `ROW_FUNCTIONS` takes for an element on the way out, accesses of its memories apart.
+
+        Derived from the energy of a multiply-accumulate: multiplications take energy as the bits of their operands next to
+        `mac_pj`, the addition in which stands for theirs; an entry of a lane's table takes what as many bytes of a
+        scratchpad of its capacity do. A row's quotients and root, a bit a cycle, are left
+        out: their subtractions are those of about 11 (softmax) and 46 multiplications (normalisation) a row.
+        """
+        work = ROW_FUNCTIONS[function]
+        lookup = _ENTRY_BYTES * self.scratchpad_pj(_TABLE_KIB, _TABLE_LANES)
+        return float(self.mac_pj * work.products / _MAC_PRODUCTS + lookup * work.lookups)
+
+    def normalisation_pj(self, work: str) -> float:
+        """Energy in pJ that one of `NORMALISATIONS` takes for an element: as `function_pj`, of its multiplications."""
+        return self.mac_pj * NORMALISATIONS[work] / _MAC_PRODUCTS
+
+    def with_memories(
+        self,
+        pj: Any,
+        accumulator_words: Any,
+        scratchpad_words: Any,
+        *,
+        accumulator_kib: Any,
+        scratchpad_kib: Any,
+        dim: Any,
+    ) -> Any:
+        """An energy and that of accesses of the local memories; numbers, arrays or tensors that broadcast."""
+        accumulator = self.accumulator_pj(accumulator_kib, dim) * accumulator_words
+        return pj + accumulator + self.scratchpad_pj(scratchpad_kib, dim) * scratchpad_words
+
+
+class EnergyTable(BaseModel, EnergyLaw):
     """Energy constants, in pJ but for leakage, which is a power.
 
     Source of the defaults: method specification section 3, which gives the constants of the published Timeloop
@@ -155,37 +234,15 @@ class EnergyTable(BaseModel):
         capacity: Any = accumulator_kib
         return cast(Number, self.accumulator_base_pj + self.accumulator_pj_per_kib * capacity / dim)
 
-    def scratchpad_pj(self, scratchpad_kib: Number) -> Number:
-        """Energy of one scratchpad access in pJ; the result has the shape of the argument."""
+    def scratchpad_pj(self, scratchpad_kib: Number, dim: Any = 1) -> Number:
+        """Energy of one scratchpad access in pJ, whatever the array's side; the result has the shape of the capacity."""
         capacity: Any = scratchpad_kib
         return cast(Number, self.scratchpad_base_pj + self.scratchpad_pj_per_kib * capacity)
 
-    def function_pj(self, function: str) -> float:
-        """Energy in pJ that one of `ROW_FUNCTIONS` takes for an element on the way out, accesses of its memories apart.
+    def array_terms(self, macs: Any, accesses: Any, dim: Any = 1) -> tuple[Any, Any]:
+        """See `EnergyLaw.array_terms`; whatever the array's side."""
+        return self.mac_pj * macs, self.register_pj * accesses
 
-        Derived from the constants of the published table: multiplications take energy as the bits of their operands next to
-        `mac_pj`, the addition in which stands for theirs; an entry of a lane's table takes what as many bytes of a
-        scratchpad of its capacity do. A row's quotients and root, a bit a cycle, are left
-        out: their subtractions are those of about 11 (softmax) and 46 multiplications (normalisation) a row.
-        """
-        work = ROW_FUNCTIONS[function]
-        lookup = _ENTRY_BYTES * self.scratchpad_pj(_TABLE_KIB)
-        return self.mac_pj * work.products / _MAC_PRODUCTS + lookup * work.lookups
-
-    def normalisation_pj(self, work: str) -> float:
-        """Energy in pJ that one of `NORMALISATIONS` takes for an element: as `function_pj`, of its multiplications."""
-        return self.mac_pj * NORMALISATIONS[work] / _MAC_PRODUCTS
-
-    def with_memories(
-        self,
-        pj: Any,
-        accumulator_words: Any,
-        scratchpad_words: Any,
-        *,
-        accumulator_kib: Any,
-        scratchpad_kib: Any,
-        dim: Any,
-    ) -> Any:
-        """An energy and that of accesses of the local memories; numbers, arrays or tensors that broadcast."""
-        accumulator = self.accumulator_pj(accumulator_kib, dim) * accumulator_words
-        return pj + accumulator + self.scratchpad_pj(scratchpad_kib) * scratchpad_words
+    def array_pj(self, macs: Any, stationary: Any, dim: Any = 1) -> Any:
+        """See `EnergyLaw.array_pj`."""
+        return macs * (self.mac_pj + self.register_pj) + stationary * self.register_pj

@@ -10,13 +10,16 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING, Any
 
+from baco.accel.area import priced_mm2, term_prices
 from baco.accel.bank_law import bank_laws
-from baco.accel.config import Accelerator
-from baco.accel.structure_law import structure_law
 from baco.common.errors import InputError
 
-__all__ = ["SwitchingFigures", "switching_figures"]
+if TYPE_CHECKING:
+    from baco.accel.config import Accelerator
+
+__all__ = ["SwitchingFigures", "known_figures", "switching_figures"]
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,19 @@ class SwitchingFigures:
 
     def clock_pj(self, accelerator: Accelerator) -> float:
         """Of a cycle, whatever happens in it: nothing gates the clock of our Verilog."""
-        return self.clock * float(structure_law().counts(accelerator, accelerator.dim)["register_bits"])
+        return float(self.clock_pj_of(accelerator, float(accelerator.dim)))
+
+    def clock_pj_of(self, configuration: Accelerator, dim: Any) -> Any:
+        """`clock_pj` of accelerators that have everything but their sizes from a configuration; a number, array or tensor."""
+        return self.clock * priced_mm2(configuration, dim, _REGISTER_PRICES)
 
     def to_dict(self) -> dict[str, float]:
         """By name."""
         return asdict(self)
+
+
+#: A register's bit at one each, in terms of the law of structure.
+_REGISTER_PRICES = term_prices((("register_bits", 1e6),))
 
 
 @cache
@@ -77,9 +88,14 @@ def _all() -> dict[str, SwitchingFigures]:
     return {name: SwitchingFigures(**values) for name, values in json.loads(text).items()}
 
 
+def known_figures(technology: str) -> SwitchingFigures | None:
+    """Figures by the technology's name; None for one that has none."""
+    return _all().get(technology)
+
+
 def switching_figures(technology: str) -> SwitchingFigures:
     """Figures by the technology's name. Raises InputError for one that has none."""
-    found = _all().get(technology)
+    found = known_figures(technology)
     if found is None:
         raise InputError(
             f"no figures of switching in the technology '{technology}'",

@@ -29,10 +29,11 @@ __all__ = [
 ]
 
 #: What energy goes to. `host`: the host core and the cache lines that it moves; `array`: multiplications, registers and functions
-#: of rows of groups and other operators, which the model does not tell apart; the others as of `LayerCost` and measurements.
+#: of rows of groups and other operators, which the model does not tell apart, and in a technology with figures of switching all of
+#: the array as measured; `control`: commands on their way, likewise; the others as of `LayerCost` and measurements.
 COMPONENTS = (
     *("mac", "registers", "accumulator", "scratchpad", "dram", "functions", "normalisations"),
-    *("array", "static", "host"),
+    *("array", "control", "static", "host"),
 )
 #: Of a layer, in the order of `LayerCost.energy_terms_pj`.
 _LAYER_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
@@ -370,9 +371,9 @@ def operator_entries(
         weight: of the network.
         macs: multiply-accumulates of one run of its layers, by the names of their operators.
     """
-    table = accelerator.energy
+    table = accelerator.energy_law
     accumulator = table.accumulator_pj(float(accelerator.accumulator_kib), float(accelerator.dim))
-    scratchpad = table.scratchpad_pj(float(accelerator.scratchpad_kib))
+    scratchpad = table.scratchpad_pj(float(accelerator.scratchpad_kib), float(accelerator.dim))
     found = []
     for one in operators:
         group = one.function == "group"

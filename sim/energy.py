@@ -1,4 +1,5 @@
-"""Energy of what was counted while commands ran, with the constants of the reference model (`baco.accel.energy`)."""
+"""Energy of what was counted while commands ran: with the constants of the reference model (`baco.accel.energy`), or in a
+technology whose figures of switching are known, from what switched in RTL."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 
 from baco.accel.config import Accelerator
 from baco.accel.energy import NORMALISATIONS, ROW_FUNCTIONS
-from baco.accel.switching_figures import SwitchingFigures
+from baco.accel.switching_figures import SwitchingFigures, known_figures
 from baco.common.errors import InputError
 from baco.sim.job import Simulation
 
@@ -14,7 +15,9 @@ __all__ = [
     "ENERGY_TERMS",
     "counted_activity",
     "counted_energy",
+    "energy_source",
     "energy_uj",
+    "measured_energy",
     "static_energy",
     "switched_energy",
 ]
@@ -34,36 +37,36 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
             of all its words, since all its columns are clocked.
         accelerator: its energy table and capacities.
     """
-    table = accelerator.energy
-    accesses = {
-        "mac": activity["macs"],
-        "registers": activity["macs"] + activity["stationary_words"],
-        "accumulator": activity["accumulator_read_words"] + activity["accumulator_write_words"],
-        "scratchpad": activity["scratchpad_read_bytes"] + activity["scratchpad_write_bytes"],
-        "dram": activity["dram_read_bytes"] + activity["dram_write_bytes"],
-    }
-    unit = {
-        "mac": table.mac_pj,
-        "registers": table.register_pj,
-        "accumulator": table.accumulator_pj(float(accelerator.accumulator_kib), float(accelerator.dim)),
-        "scratchpad": table.scratchpad_pj(float(accelerator.scratchpad_kib)),
-        "dram": table.dram_pj,
-    }
-    found = {name: accesses[name] * unit[name] for name in ENERGY_TERMS}
+    law, macs, dim = accelerator.energy_law, activity["macs"], float(accelerator.dim)
+    accumulated = activity["accumulator_read_words"] + activity["accumulator_write_words"]
+    of_scratchpad = activity["scratchpad_read_bytes"] + activity["scratchpad_write_bytes"]
+    moved = activity["dram_read_bytes"] + activity["dram_write_bytes"]
+    terms = (
+        *law.array_terms(macs, macs + activity["stationary_words"], dim),
+        accumulated * law.accumulator_pj(float(accelerator.accumulator_kib), dim),
+        of_scratchpad * law.scratchpad_pj(float(accelerator.scratchpad_kib), dim),
+        moved * law.dram_pj,
+    )
+    return dict(zip(ENERGY_TERMS, terms, strict=True)) | _units_energy(activity, accelerator)
+
+
+def _units_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dict[str, float]:
+    """Of functions of rows and the normaliser, where they are there."""
+    law, found = accelerator.energy_law, {}
     if accelerator.features.row_functions:
         found["functions"] = sum(
-            activity[f"{name}_elements"] * table.function_pj(name) for name in ROW_FUNCTIONS
+            activity[f"{name}_elements"] * law.function_pj(name) for name in ROW_FUNCTIONS
         )
     if accelerator.features.normalizations:
         found["normalisations"] = sum(
-            activity[f"{name}_elements"] * table.normalisation_pj(name) for name in NORMALISATIONS
+            activity[f"{name}_elements"] * law.normalisation_pj(name) for name in NORMALISATIONS
         )
     return found
 
 
 def static_energy(cycles: float, accelerator: Accelerator) -> dict[str, float]:
-    """Leakage and clock in pJ over measured cycles, as a further term; none where the energy table has no static part."""
-    return {"static": accelerator.static_pj(cycles)} if accelerator.energy.static else {}
+    """Leakage and clock in pJ over measured cycles, as a further term; none where the energy law has no static part."""
+    return {"static": accelerator.static_pj(cycles)} if accelerator.energy_law.static else {}
 
 
 def counted_activity(result: Simulation) -> dict[str, int]:
@@ -80,15 +83,52 @@ def energy_uj(result: Simulation, accelerator: Accelerator) -> float | None:
     """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes."""
     if not result.activity:
         return None
-    terms = counted_energy(counted_activity(result), accelerator)
-    return sum((terms | static_energy(result.cycles or 0, accelerator)).values()) * 1e-6
+    return sum(measured_energy(result, accelerator, result.cycles or 0).values()) * 1e-6
+
+
+def energy_source(accelerator: Accelerator) -> str:
+    """Where energies of an accelerator come from, measured and predicted ones, and what is assumed, in words."""
+    figures, table = known_figures(accelerator.technology), accelerator.energy
+    assumed = (
+        f"main memory is assumed to take {table.dram_pj:g} pJ a byte (published evaluation, thesis Table 6.3: 100) and the host core"
+        f" {table.instruction_pj:g} pJ an instruction"
+    )
+    if figures is None:
+        return (
+            f"energy: what was counted in the run (predicted: what the model counts) times the constants of the published evaluation;"
+            f" {assumed}"
+        )
+    return (
+        f"energy: what switched in the run in RTL (predicted: what the model counts) times figures of {accelerator.technology} before"
+        f" layout, which are {figures.error:.1%} off against gate level, clock apart; {assumed}"
+    )
+
+
+def measured_energy(result: Simulation, accelerator: Accelerator, cycles: float) -> dict[str, float]:
+    """Energy in pJ of a run and its main memory by what takes it, `static` included.
+
+    In a technology with figures of switching, of a run in RTL: `array`, `accumulator`, `scratchpad` and `control` from what
+    switched, `static` the clock and leakage, and `dram` main memory by the energy table, with the way of its bytes through the
+    accelerator. Else `counted_energy` and `static_energy`.
+
+    Args:
+        cycles: that it is said to take.
+    """
+    activity, figures = counted_activity(result), known_figures(accelerator.technology)
+    if figures is None or "array_sum_bits" not in result.counters:
+        return counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
+    found = switched_energy(result, accelerator, figures)
+    del found["clock"]
+    moved = activity["dram_read_bytes"] + activity["dram_write_bytes"]
+    found["dram"] = found.pop("moves") + accelerator.energy.dram_pj * moved
+    return found | _units_energy(activity, accelerator) | static_energy(cycles, accelerator)
 
 
 def switched_energy(
     result: Simulation, accelerator: Accelerator, figures: SwitchingFigures
 ) -> dict[str, float]:
     """Energy of the accelerator in pJ from what switched in a run of its RTL, in a technology: `clock`, `array` with its real
-    operands, `accumulator`, `scratchpad`, and `control`, the path of commands and of what moves. Leakage, main memory and
+    operands, `accumulator`, `scratchpad`, `moves`, the way of bytes from and to main memory, and `control`, that of commands. Leakage, main memory and
     units for functions of rows and the normaliser are not in it.
 
     Raises InputError for a run that did not count it: of another engine than `rtl`.
@@ -111,9 +151,8 @@ def switched_energy(
         "array": operands * dim
         + figures.product * counters["array_product_bits"]
         + figures.total * counters["array_sum_bits"],
-        "accumulator": figures.accumulator_pj(accelerator) * accumulated / dim,
+        "accumulator": (figures.accumulator_pj(accelerator) / dim + figures.accumulated_word) * accumulated,
         "scratchpad": figures.scratchpad_pj(accelerator) * scratchpad_rows,
-        "control": figures.command * sum((*result.commands.values(), *result.unrolled.values()))
-        + figures.moved_byte * (activity["dram_read_bytes"] + activity["dram_write_bytes"])
-        + figures.accumulated_word * accumulated,
+        "moves": figures.moved_byte * (activity["dram_read_bytes"] + activity["dram_write_bytes"]),
+        "control": figures.command * sum((*result.commands.values(), *result.unrolled.values())),
     }

@@ -107,7 +107,7 @@ class ValidationDisplay:
 
 
 def _programs(designs: Sequence[Design]) -> Table:
-    """Cycles of every program: the accelerator's part, the host's, the whole, and what was predicted of it."""
+    """Cycles of every program: the accelerator's part, the host's, the whole, and what was predicted of it; its energy likewise."""
     rows = []
     for one in designs:
         for program in one.programs:
@@ -122,11 +122,12 @@ def _programs(designs: Sequence[Design]) -> Table:
                 "" if program.ratio is None else f"{program.ratio:.3f}",
                 f"{found.energy_pj * 1e-6:,.0f}",
                 f"{guess.energy_pj * 1e-6:,.0f}" if guess else "",
+                "" if program.energy_ratio is None else f"{program.energy_ratio:.3f}",
             )
             rows.append((one.name, program.network, *cells))
     words = ("design", "network")
     cycles = ("accelerator", "host", "whole", "predicted", "predicted/measured")
-    return table((*words, *cycles, "energy µJ", "predicted"), rows, left=words)
+    return table((*words, *cycles, "energy µJ", "predicted", "predicted/measured"), rows, left=words)
 
 
 def _agreements(designs: Sequence[Design]) -> list[str]:
@@ -143,9 +144,10 @@ def _agreements(designs: Sequence[Design]) -> list[str]:
 
 def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
-    from baco.exploration.measure.compare import comparisons, model_error, prediction_change
+    from baco.exploration.measure.compare import comparisons, energy_error, model_error, prediction_change
     from baco.exploration.measure.session import measured_designs
     from baco.exploration.studies.study import StudyRecord
+    from baco.sim.energy import energy_source
 
     with StudyRecord.open(study, read_only=True) as opened:
         designs, objective = measured_designs(opened), opened.objective
@@ -194,12 +196,14 @@ def print_validation(study: Path) -> None:
         change = prediction_change(one)
         if change:
             console.print(Text(one_line(change)))
-    error = model_error(designs)
-    if error:
-        console.print(
-            f"predicted against measured cycles of {error.count} {error.what}: mean absolute error "
-            f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst_ratio:.2f}"
-        )
+    for what, error in (("cycles", model_error(designs)), ("energy", energy_error(designs))):
+        if error:
+            console.print(
+                f"predicted against measured {what} of {error.count} {error.what}: mean absolute error "
+                f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst_ratio:.2f}"
+            )
+    for text in dict.fromkeys(energy_source(one.accelerator) for one in designs):
+        console.print(Text(one_line(text)))
     for comparison in comparisons(designs, objective):
         console.print(Text(one_line(comparison.text)))
     console.print(f"report: {one_line(str(study.parent / 'report.html'))}")

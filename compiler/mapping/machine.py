@@ -148,9 +148,9 @@ def machine_of(accelerator: Accelerator) -> Machine:
 
     Registers, the accumulator's memory of one column, the scratchpad, main memory: the levels of `nest.Mapping`.
     Accumulator words are as wide as its elements, so that whatever it holds takes one word; the scratchpad counts bytes.
-    Energies are those of `Accelerator.energy`.
+    Energies are those of `Accelerator.energy_law`.
     """
-    a, table = accelerator, accelerator.energy
+    a, table = accelerator, accelerator.energy_law
     return Machine(
         a.name,
         (
@@ -169,7 +169,7 @@ def machine_of(accelerator: Accelerator) -> Machine:
                 word_bits=8,
                 row_words=a.dim * a.input_bits // 8,
                 banks=a.scratchpad_banks,
-                access_pj=float(table.scratchpad_pj(float(a.scratchpad_kib))),
+                access_pj=float(table.scratchpad_pj(float(a.scratchpad_kib), float(a.dim))),
                 words_per_cycle=2.0 * a.dim,
             ),
             Level(

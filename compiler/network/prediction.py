@@ -101,7 +101,8 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
 
 def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) -> float:
     """Energy of the host core: its instructions, and cache lines that it brings from main memory."""
-    return instructions * accelerator.energy.instruction_pj + lines * LINE_BYTES * accelerator.energy.dram_pj
+    table = accelerator.energy
+    return instructions * table.instruction_pj + lines * LINE_BYTES * table.dram_pj
 
 
 def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
@@ -111,8 +112,8 @@ def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
 
 def unit_cost(group: Group, found: UnitCost, accelerator: Accelerator) -> StepCost:
     """Operators that run as one unit of a predicted cost."""
-    table = accelerator.energy
-    fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
+    table = accelerator.energy_law
+    fixed = table.array_pj(found.macs, found.stationary_words, float(accelerator.dim))
     moved = found.read_bytes + found.written_bytes
     fixed += moved * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
@@ -128,14 +129,14 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
 
     In every pass a block of weights is exchanged, which takes as long as `dim` rows.
     """
-    p, dim, table = layer.problem, accelerator.dim, accelerator.energy
+    p, dim, table = layer.problem, accelerator.dim, accelerator.energy_law
     down, across = math.ceil(p.C / dim), math.ceil(p.K / dim)
     rows, results = float(p.groups * p.P), float(p.output_words)
     memory = results / bytes_per_cycle(accelerator)
     memory += read_cycles(accelerator, rows, p.C, layer.input.pitch)
     memory += read_cycles(accelerator, float(p.groups * p.C), p.K, layer.weight.pitch)
     passes = p.groups * down * across * max(dim, p.P)
-    fixed = p.macs * (table.mac_pj + table.register_pj) + p.weight_words * table.register_pj
+    fixed = table.array_pj(p.macs, p.weight_words, float(dim))
     moved = p.input_words + p.weight_words + results
     fixed += moved * table.dram_pj
     cycles = max(memory, passes) + _START * PROFILES[accelerator.timing].latency
@@ -161,9 +162,9 @@ def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     tiles = math.ceil(rows / dim) * math.ceil(extent / MOVE_BYTES)
     passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
     commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
-    sums, table = rows * extent, accelerator.energy
+    sums, table = rows * extent, accelerator.energy_law
     latency = PROFILES[accelerator.timing].latency
-    fixed = sums * (dim * table.mac_pj + (dim + 1) * table.register_pj + 3 * table.dram_pj)
+    fixed = sums * (sum(table.array_terms(dim, dim + 1, float(dim))) + 3 * table.dram_pj)
     cycles = max(memory, commands * _COMMAND_CYCLES) + (_START + (_TABLE if code.table else 0)) * latency
     return StepCost(cycles, fixed, 2 * sums, 5 * sums, 3 * sums)
 
@@ -174,7 +175,7 @@ def row_cost(code: RowCode, accelerator: Accelerator) -> StepCost:
     Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
     do, from the first tile's arrival on.
     """
-    nest, dim, table = code.nest, accelerator.dim, accelerator.energy
+    nest, dim, table = code.nest, accelerator.dim, accelerator.energy_law
     outer, extent, _ = nest.split()
     rows = float(math.prod(outer.shape))
     if len(nest.shape) < 2:
@@ -231,7 +232,7 @@ def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
     cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * _COMMAND_CYCLES)
     return StepCost(
         cycles + _START * PROFILES[accelerator.timing].latency,
-        2 * elements * accelerator.energy.dram_pj,
+        2 * elements * accelerator.energy_law.dram_pj,
         0.0,
         2 * elements,
         2 * elements,
@@ -266,7 +267,7 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
     )  # every pixel is written once, and read for each window that it is in
     cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START * latency
     moved = read + written
-    return StepCost(cycles, moved * accelerator.energy.dram_pj, accesses, dram_bytes=moved)
+    return StepCost(cycles, moved * accelerator.energy_law.dram_pj, accesses, dram_bytes=moved)
 
 
 def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:

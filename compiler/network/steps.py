@@ -90,7 +90,7 @@ class StepCost(NamedTuple):
     def energy_pj(self, accelerator: Accelerator) -> float:
         """On an accelerator of the same side, its static energy included: it waits while the host works."""
         dynamic = float(
-            accelerator.energy.with_memories(
+            accelerator.energy_law.with_memories(
                 self.fixed_pj,
                 self.accumulator_words,
                 self.scratchpad_words,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
-from baco.accel.energy import EnergyTable
+from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.compiler.mapping.batch import AXES
 from baco.exploration.combine import chain
 from baco.exploration.cost.limits import inputs_touched
@@ -68,7 +68,7 @@ def compulsory_bound(
 def compulsory_cost(
     p: Problem,
     dim: float,
-    energy: EnergyTable,
+    energy: EnergyLaw,
     dram_bytes_per_cycle: float,
     dataflows: Sequence[Dataflow],
     *,
@@ -81,7 +81,7 @@ def compulsory_cost(
     the best of the dataflows each, not of one mapping."""
     words = p.weight_words + inputs_touched(p) + p.output_words
     columns = min(p.K, dim)
-    always = (energy.mac_pj + energy.register_pj) * p.macs + energy.dram_pj * words
+    always = energy.array_pj(p.macs, 0.0, dim) + energy.dram_pj * words
     cycles, picojoules = [], []
     for rule in (DATAFLOWS[name] for name in dataflows):
         rows = min(getattr(p, rule.row), dim)
@@ -101,7 +101,7 @@ def compulsory_costs(
 ) -> tuple[Floats, Floats]:
     """`compulsory_cost` of every problem on an accelerator, (n,) each; `packs` says of which problems as many groups as the
     lanes hold run at once."""
-    energy, dim = accelerator.energy, accelerator.dim
+    energy, dim = accelerator.energy_law, accelerator.dim
     costs = []
     for i, p in enumerate(problems):
         costs.append(
@@ -112,7 +112,7 @@ def compulsory_costs(
                 accelerator.dram_bytes_per_cycle,
                 accelerator.dataflows,
                 accumulator_pj=energy.accumulator_pj(float(accelerator.accumulator_kib), dim),
-                scratchpad_pj=energy.scratchpad_pj(float(accelerator.scratchpad_kib)),
+                scratchpad_pj=energy.scratchpad_pj(float(accelerator.scratchpad_kib), dim),
                 packed=max(1, min(p.groups, dim // max(p.C, p.K))) if packs is not None and packs[i] else 1,
             )
         )
@@ -165,9 +165,9 @@ def _layer_bound(
 ) -> tuple[Floats, Floats]:
     """Energy (pJ) and latency (cycles) no mapping of `p` on a point undercuts, for each way to run it:
     (ways, H); infinite where nothing fits."""
-    energy = space.base.energy
+    energy = space.base.energy_law
     c_acc = np.asarray(energy.accumulator_pj(acc_kib, dim))
-    c_sp = np.asarray(energy.scratchpad_pj(sp_kib))
+    c_sp = np.asarray(energy.scratchpad_pj(sp_kib, dim))
     words_per_column = np.floor(acc_kib * 1024 / (4 * dim))
     plain, held = _traffic(p, space, dim, words_per_column, sp_kib * 1024)
     a3 = np.minimum(plain, held)
@@ -182,9 +182,8 @@ def _layer_bound(
     ways: list[tuple[Floats, Floats]] = []
 
     def way(compute: Floats, a0: Floats, a1: Floats, a2: Floats, traffic: Floats) -> None:
-        pj = (
-            energy.mac_pj * macs + energy.register_pj * a0 + c_acc * a1 + c_sp * a2 + energy.dram_pj * traffic
-        )
+        multiplied, registers = energy.array_terms(macs, a0, dim)
+        pj = multiplied + registers + c_acc * a1 + c_sp * a2 + energy.dram_pj * traffic
         cycles = np.maximum.reduce(
             [
                 compute,

@@ -25,9 +25,9 @@ from baco.workloads.network import Task
 
 __all__ = ["ACCUMULATOR", "KEPT", "SCRATCHPAD", "SIDE", "Evaluation", "times"]
 
-#: Rows of what `Evaluation.measure` says of mappings: energy in the array (pJ), words accessed at accumulator and scratchpad; the side,
+#: Rows of what `Evaluation.measure` says of mappings: multiplications, words accessed at registers, accumulator and scratchpad; the side,
 #: accumulator words a column and scratchpad that they need; from the last on what the cost model keeps.
-_BASE, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, KEPT = range(7)
+_MACS, _A0, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, KEPT = range(8)
 
 
 class Evaluation:
@@ -105,21 +105,19 @@ class Evaluation:
     def measure(self, task: Ints, genomes: Genomes, counts: Counts | None = None) -> Floats:
         """What rows cost on any accelerator, (`KEPT` + `CostModel.kept`, B); one evaluation a row, unless it is `count`ed already."""
         counts = counts or self.count(task, genomes)
-        energy = self.space.base.energy
-        own = energy.mac_pj * counts.macs + energy.register_pj * counts.a0
-        words = (one.numpy() for one in (own, counts.a1, counts.a2))
+        words = (one.numpy() for one in (counts.macs, counts.a0, counts.a1, counts.a2))
         return np.stack([*words, *self.needs(task, genomes), *self.model.keep(task, genomes, counts)])
 
     def price(self, measured: Floats, at: HardwarePoints) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of one run of measured rows on accelerators that broadcast with them; infinite where a row
         does not fit."""
-        kept, energy = measured[KEPT:], self.space.base.energy
+        kept, energy = measured[KEPT:], self.space.base.energy_law
         latency = self.model.cycles(kept, at.dim)
         fits = self.holds(measured[SIDE], measured[ACCUMULATOR], measured[SCRATCHPAD], at)
         fits &= np.isfinite(latency)
         a1, a2 = self.model.local(kept, at.dim)
         own = energy.with_memories(
-            measured[_BASE],
+            sum(energy.array_terms(measured[_MACS], measured[_A0], at.dim)),
             measured[_A1] + a1,
             measured[_A2] + a2,
             accumulator_kib=at.accumulator_kib,
@@ -145,7 +143,7 @@ class Evaluation:
             return none, none
         cycles, *amounts = self.model.rest.of(*at.sizes, self.space.units_at(at.units))
         each = at.each
-        energy = self.space.base.energy.with_memories(
+        energy = self.space.base.energy_law.with_memories(
             *amounts,
             accumulator_kib=each.accumulator_kib,
             scratchpad_kib=each.scratchpad_kib,

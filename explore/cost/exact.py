@@ -203,7 +203,7 @@ class LayerSolver:
         dim = torch.tensor(float(point.dim), dtype=torch.float64)
         acc = torch.tensor(point.accumulator_kib, dtype=torch.float64)
         sp = torch.tensor(point.scratchpad_kib, dtype=torch.float64)
-        pj = total_energy(counts, dim, acc, sp, self.space.base.energy).numpy()
+        pj = total_energy(counts, dim, acc, sp, self.space.base.energy_law).numpy()
         cycles = latency_terms(counts, dim, self.space.base.dram_bytes_per_cycle).amax(0).numpy()
         pj = pj + self.space.static_pj_of(cycles, point.dim, point.accumulator_kib, point.scratchpad_kib)
         return pj if np.isinf(weighing) else weighing * pj + cycles, pj, cycles

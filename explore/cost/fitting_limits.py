@@ -69,7 +69,8 @@ class Prices:
 
     Attributes:
         accumulator_rows, scratchpad_rows: of words of the array's side.
-        accumulator_pj, scratchpad_pj, register_pj: of an access of a word.
+        accumulator_pj, scratchpad_pj: of an access of a word.
+        stationary_pj: of a stationary word that moves into the array.
         idle_pj: of a cycle.
     """
 
@@ -77,7 +78,7 @@ class Prices:
     scratchpad_rows: float
     accumulator_pj: float
     scratchpad_pj: float
-    register_pj: float
+    stationary_pj: float
     idle_pj: float
 
     @classmethod
@@ -85,13 +86,13 @@ class Prices:
         cls, space: DesignSpace, dim: int, accumulator_kib: float, scratchpad_kib: float, units: bool
     ) -> Prices:
         """Those of an accelerator of a space."""
-        energy, base = space.base.energy, space.base
+        energy, base = space.base.energy_law, space.base
         return cls(
             math.floor(accumulator_kib * 8192 / (base.accumulator_bits * dim)),
             math.floor(scratchpad_kib * 8192 / (base.input_bits * dim)),
             float(energy.accumulator_pj(float(accumulator_kib), float(dim))),
-            float(energy.scratchpad_pj(float(scratchpad_kib))),
-            energy.register_pj,
+            float(energy.scratchpad_pj(float(scratchpad_kib), float(dim))),
+            float(energy.array_pj(0.0, 1.0, float(dim))),
             float(space.static_pj_of(1.0, dim, accumulator_kib, scratchpad_kib, units)),
         )
 
@@ -133,7 +134,7 @@ class _Ways:
             + at.scratchpad_pj * again * tiles
             for words, spilled, reads, again in work.accesses
         ]
-        pj = pj + np.minimum.reduce(local) + at.register_pj * work.weights * tiles
+        pj = pj + np.minimum.reduce(local) + at.stationary_pj * work.weights * tiles
         parts = waves, early, late, steps
         rough = self._cycles(np.maximum, *parts)
         rough_pj = pj + at.idle_pj * rough
@@ -258,9 +259,9 @@ def _ways(
         operands, late: bytes of operands, and those of all that moves apart from passes.
         positions: of the window that the array takes one after the other.
     """
-    energy, rate = accelerator.energy, channel_bytes_per_cycle(accelerator)
+    energy, rate = accelerator.energy_law, channel_bytes_per_cycle(accelerator)
     moved = operands + work.output_bytes + work.extra_bytes + 8.0 * work.outputs * spills
-    pj = (energy.mac_pj + energy.register_pj) * work.macs + energy.dram_pj * moved
+    pj = energy.array_pj(work.macs, 0.0, float(accelerator.dim)) + energy.dram_pj * moved
     blocks = np.maximum(work.blocks[1], tiles.columns) * work.groups * work.blocks[0]
     # tiles of pooled results are no tiles of pixels
     pixels = np.ones_like(spills) if work.pooled else tiles.pixels

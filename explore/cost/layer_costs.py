@@ -36,7 +36,7 @@ def layer_costs(
     )
     counts = counts.in_rows(dim)
     latency = latency_terms(counts, dim, accelerator.dram_bytes_per_cycle)
-    energy = energy_terms(counts, dim, accumulator_kib, scratchpad_kib, accelerator.energy)
+    energy = energy_terms(counts, dim, accumulator_kib, scratchpad_kib, accelerator.energy_law)
     accesses = torch.stack([counts.a0, counts.a1, counts.a2, counts.a3])
     rows = zip(latency.T.tolist(), energy.T.tolist(), accesses.T.tolist(), counts.macs.tolist(), strict=True)
     return [

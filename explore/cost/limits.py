@@ -123,7 +123,7 @@ class LeastCosts:
         cycles, *words = amounts
         sizes = (points.dim, points.accumulator_kib, points.scratchpad_kib)
         dim, accumulator, scratchpad = (np.asarray(one, dtype=np.float64) for one in sizes)
-        energy = self.space.base.energy.with_memories(
+        energy = self.space.base.energy_law.with_memories(
             *words, accumulator_kib=accumulator, scratchpad_kib=scratchpad, dim=dim
         )
         # silicon takes energy for as many cycles as there are at least
@@ -170,7 +170,7 @@ def limits_of(
     sides = np.array(space.dim, dtype=np.float64)
     shape = (len(tasks), len(sides))
     cycles, fixed, a1, a2 = (np.zeros(shape) for _ in range(4))
-    table, weights = space.base.energy, np.ones(len(networks))
+    table, weights = space.base.energy_law, np.ones(len(networks))
     for index, task in enumerate(tasks):
         least = [
             _reference(task.problem, sides, space.base.dram_bytes_per_cycle, flow)
@@ -186,7 +186,7 @@ def limits_of(
         a1[index] = np.minimum.reduce([one.a1 for one in least])
         a2[index] = np.minimum.reduce([one.a2 for one in least])
         fixed[index] = min(
-            table.mac_pj * one.macs + table.register_pj * one.a0 + table.dram_pj * one.a3 for one in least
+            sum(table.array_terms(one.macs, one.a0, sides)) + table.dram_pj * one.a3 for one in least
         )
     return LeastCosts(space, networks, weights, tuple(tasks), cycles, fixed, a1, a2, rest)
 

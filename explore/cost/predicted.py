@@ -389,7 +389,7 @@ def by_instructions(
         moved = float(own.bytes)
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
         busy["memory"] = moved / channel_bytes_per_cycle(accelerator)
-        energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
+        energy = (*cost.energy_terms_pj[:4], accelerator.energy_law.dram_pj * moved)
         idle = accelerator.static_pj(float(own.cycles))
         found.append(
             replace(

@@ -11,11 +11,11 @@ dimensions are ordered as in `AXES`, which makes the dimensions of W and of O co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from baco.accel.energy import EnergyLaw
 from baco.common import tensors
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 
@@ -325,33 +325,15 @@ def latency_terms(counts: Counts, dim: Tensor | float, dram_bytes_per_cycle: flo
     )
 
 
-class EnergyLaw(Protocol):
-    """Energy per access in pJ; `baco.accel.energy.EnergyTable` is one."""
-
-    @property
-    def mac_pj(self) -> float: ...
-
-    @property
-    def register_pj(self) -> float: ...
-
-    @property
-    def dram_pj(self) -> float: ...
-
-    def accumulator_pj(self, accumulator_kib: Tensor, dim: Tensor) -> Tensor: ...
-
-    def scratchpad_pj(self, scratchpad_kib: Tensor) -> Tensor: ...
-
-
 def energy_terms(
     counts: Counts, dim: Tensor, accumulator_kib: Tensor, scratchpad_kib: Tensor, energy: EnergyLaw
 ) -> Tensor:
     """Energy in pJ by component: (MAC, registers, accumulator, scratchpad, DRAM), shape (5, B)."""
     return torch.stack(
         [
-            energy.mac_pj * counts.macs,
-            energy.register_pj * counts.a0,
+            *energy.array_terms(counts.macs, counts.a0, dim),
             energy.accumulator_pj(accumulator_kib, dim) * counts.a1,
-            energy.scratchpad_pj(scratchpad_kib) * counts.a2,
+            energy.scratchpad_pj(scratchpad_kib, dim) * counts.a2,
             energy.dram_pj * counts.a3,
         ]
     )

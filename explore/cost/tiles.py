@@ -235,15 +235,14 @@ class TileGrid:
             busy: cycles of array and accumulator.
         """
         space, low, dim = self.space, region.low, region.high.dim
-        energy = space.base.energy
+        energy = space.base.energy_law
         prices = (
-            energy.mac_pj,
-            energy.register_pj,
             float(energy.accumulator_pj(low.accumulator_kib, float(dim))),
-            float(energy.scratchpad_pj(low.scratchpad_kib)),
+            float(energy.scratchpad_pj(low.scratchpad_kib, float(dim))),
             energy.dram_pj,
         )
-        macs, registers, a1, a2, a3 = (price * amount for price, amount in zip(prices, words, strict=True))
+        macs, registers = energy.array_terms(words[0], words[1], float(low.dim))
+        a1, a2, a3 = (price * amount for price, amount in zip(prices, words[2:], strict=True))
         memories = np.maximum(words[3] / (2 * dim), words[4] / space.base.dram_bytes_per_cycle)
         cycles = np.maximum(busy, memories)
         pj = macs + registers + a1 + a2 + a3

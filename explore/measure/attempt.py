@@ -10,7 +10,7 @@ from typing import Any
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.exploration.measure.measurement import Measurement
-from baco.sim.energy import counted_activity, counted_energy, static_energy
+from baco.sim.energy import counted_activity, measured_energy
 from baco.sim.job import Simulation, SimulationError
 
 __all__ = ["WrongResultError", "attempt", "check_exit", "counted"]
@@ -58,8 +58,7 @@ def counted(
     counters = dict(result.counters) | {"host_instructions": result.instructions or 0}
     counters |= {f"command_{name}": count for name, count in result.commands.items()}
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
-    activity = counted_activity(result)
-    terms = counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
+    terms = measured_energy(result, accelerator, cycles)
     if host_pj is not None:
         terms["host"] = host_pj
     return Measurement(
@@ -67,7 +66,7 @@ def counted(
         cycles=cycles,
         program_cycles=result.cycles,
         counters=counters,
-        activity=activity,
+        activity=counted_activity(result),
         energy_pj=sum(terms.values()),
         energy_terms_pj=terms,
         **more,

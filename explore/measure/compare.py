@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,7 @@ __all__ = [
     "ModelError",
     "best_measured",
     "comparisons",
+    "energy_error",
     "model_error",
     "prediction_change",
 ]
@@ -108,7 +109,7 @@ def _is(one: Design, role: str) -> bool:
 
 @dataclass(frozen=True)
 class ModelError:
-    """How far predicted cycles are from measured ones, over what was measured.
+    """How far predicted cycles, or energies, are from measured ones, over what was measured.
 
     Attributes:
         what: `layers`, or `whole programs` where any were measured.
@@ -126,13 +127,25 @@ class ModelError:
 
 
 def model_error(designs: Sequence[Design]) -> ModelError | None:
-    """Over all programs, else all layers, of all designs that were measured and predicted, each measurement once; None
+    """Of cycles, over all programs, else all layers, of all designs that were measured and predicted, each measurement once; None
     without any."""
+    return _error(designs, lambda part: part.ratio)
+
+
+def energy_error(designs: Sequence[Design]) -> ModelError | None:
+    """`model_error` of energies."""
+    return _error(designs, lambda part: part.energy_ratio)
+
+
+_Part = DesignLayer | DesignProgram
+
+
+def _error(designs: Sequence[Design], ratio: Callable[[_Part], float | None]) -> ModelError | None:
     what: Literal["layers", "whole programs"] = "whole programs"
-    ratios = _ratios(part for one in designs for part in one.programs)
+    ratios = _ratios((part for one in designs for part in one.programs), ratio)
     if not ratios:
         what = "layers"
-        ratios = _ratios(part for one in designs for part in one.layers)
+        ratios = _ratios((part for one in designs for part in one.layers), ratio)
     if not ratios:
         return None
     found = np.array(list(ratios.values()), dtype=np.float64)
@@ -145,8 +158,9 @@ def model_error(designs: Sequence[Design]) -> ModelError | None:
     )
 
 
-def _ratios(parts: Iterable[DesignLayer | DesignProgram]) -> dict[str, float]:
-    return {one.key: one.ratio for one in parts if one.ratio is not None}
+def _ratios(parts: Iterable[_Part], ratio: Callable[[_Part], float | None]) -> dict[str, float]:
+    found = {one.key: ratio(one) for one in parts}
+    return {key: one for key, one in found.items() if one is not None}
 
 
 def prediction_change(design: Design) -> str:

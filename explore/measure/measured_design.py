@@ -66,6 +66,10 @@ class _Part:
         def predicted_cycles(self) -> float | None:
             """Of one run; None where nothing predicts it."""
 
+        @property
+        def predicted_energy_pj(self) -> float | None:
+            """Likewise."""
+
     @property
     def status(self) -> DesignStatus:
         """How far it got."""
@@ -85,6 +89,14 @@ class _Part:
         if self.status != "measured" or self.measured is None or predicted is None:
             return None
         return predicted / self.measured.cycles
+
+    @property
+    def energy_ratio(self) -> float | None:
+        """Predicted over measured energy."""
+        predicted = self.predicted_energy_pj
+        if self.status != "measured" or self.measured is None or predicted is None:
+            return None
+        return predicted / self.measured.energy_pj
 
 
 @dataclass(frozen=True)
@@ -133,6 +145,11 @@ class DesignProgram(_Part):
     def predicted_cycles(self) -> float | None:
         """Of one run."""
         return self.predicted.cycles if self.predicted else None
+
+    @property
+    def predicted_energy_pj(self) -> float | None:
+        """Likewise."""
+        return self.predicted.energy_pj if self.predicted else None
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
@@ -16,9 +18,12 @@ from baco.exploration.measure.compare import best_measured
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.program_job import compile_plan
 from baco.exploration.objective import Objective
+from baco.sim.energy import energy_source
 
 __all__ = ["write_best", "write_programs"]
 
+#: What was measured of the best design.
+_MEASURED = "measured.json"
 #: Names of programs.
 _NAME = r"\d{3,}-[A-Za-z0-9._-]{1,60}\.elf"
 
@@ -27,12 +32,12 @@ def write_best(designs: Sequence[Design], objective: Objective, out: Path) -> li
     """Write the whole programs of the best measured design into `out`/best, each with its plan; nothing where the best one
     was measured layer by layer, or not at all.
 
-    `plan.json` says all that `baco compile --network best/plan.json` needs to make `program.elf` again, byte for byte.
+    `measured.json` has cycles and energy of each, predicted and measured, with the error. `plan.json` says all that `baco compile --network best/plan.json` needs to make `program.elf` again, byte for byte.
     Of several networks each has files of its own (`program-NAME.elf`). Raises StorageError.
     """
     best = best_measured(designs, objective)
     folder = output_folder(out, "best")
-    for pattern in ("plan*.json", "program*.elf"):  # those of an earlier best
+    for pattern in ("plan*.json", "program*.elf", _MEASURED):  # those of an earlier best
         for old in folder.glob(pattern):
             old.unlink(missing_ok=True)
     paths: list[Path] = []
@@ -50,7 +55,26 @@ def write_best(designs: Sequence[Design], objective: Objective, out: Path) -> li
         ):
             atomic_write(folder / name, content)
             paths.append(folder / name)
+    if best is not None and best.programs:
+        atomic_write(folder / _MEASURED, json.dumps(_measured(best), indent=1) + "\n")
+        paths.append(folder / _MEASURED)
     return paths
+
+
+def _measured(design: Design) -> dict[str, Any]:
+    """What was predicted and measured of each program, how far they are apart, and where energies come from."""
+    programs = {}
+    for one in design.programs:
+        assert one.measured is not None  # all were
+        rows = (
+            ("cycles", one.predicted_cycles, one.measured.cycles, one.ratio),
+            ("energy_pj", one.predicted_energy_pj, one.measured.energy_pj, one.energy_ratio),
+        )
+        programs[one.network] = {
+            name: {"predicted": guess, "measured": found, "error": None if ratio is None else ratio - 1}
+            for name, guess, found, ratio in rows
+        }
+    return {"design": design.name, "energy_source": energy_source(design.accelerator), "programs": programs}
 
 
 def write_programs(design: Design, out: Path) -> list[Path]:

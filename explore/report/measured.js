@@ -39,7 +39,10 @@
       figureColumn("EDP predicted by the search", cost("searched", "edp_uj_cycles"), edpText, { unit: "µJ·cycles" }),
       figureColumn("EDP as compiled", cost("predicted", "edp_uj_cycles"), edpText, { unit: "µJ·cycles" }),
       reachedColumn("EDP measured", "edp_uj_cycles", "edp_error", edpText, { unit: "µJ·cycles" }),
-      figureColumn("As compiled / measured", (row) => over(cost("predicted", "edp_uj_cycles")(row), cost("measured", "edp_uj_cycles")(row)), sig),
+      figureColumn("EDP as compiled / measured", (row) => over(cost("predicted", "edp_uj_cycles")(row), cost("measured", "edp_uj_cycles")(row)), sig),
+      figureColumn("Energy as compiled", cost("predicted", "energy_uj"), microjoules),
+      reachedColumn("Energy measured", "energy_uj", "energy_error", microjoules),
+      figureColumn("Energy as compiled / measured", (row) => over(cost("predicted", "energy_uj")(row), cost("measured", "energy_uj")(row)), sig),
     ], designs, { caption: "Designs chosen to be measured" });
   }
 
@@ -59,6 +62,7 @@
       figureColumn("Energy of the host", part("measured", "energy_uj", "host"), microjoules),
       figureColumn("Energy, whole", part("measured", "energy_uj", "whole"), microjoules),
       figureColumn("Energy predicted as compiled", part("predicted", "energy_uj", "whole"), microjoules),
+      figureColumn("Energy, predicted / measured", (row) => over(part("predicted", "energy_uj", "whole")(row), part("measured", "energy_uj", "whole")(row)), sig),
     ], rows, { caption: "Whole programs, by part" });
   }
 
@@ -112,6 +116,7 @@
     figureColumn("Predicted / measured", (row) => over(row.predicted_cycles, row.measured_cycles), sig),
     figureColumn("Energy predicted", (row) => row.predicted_energy_uj, microjoules),
     figureColumn("Energy measured", (row) => row.measured_energy_uj, microjoules),
+    figureColumn("Energy, predicted / measured", (row) => over(row.predicted_energy_uj, row.measured_energy_uj), sig),
     busyColumn("Array busy", "array"), busyColumn("Loads busy", "load"), busyColumn("Stores busy", "store"), busyColumn("Memory busy", "memory"), busyColumn("Waits for host", "waits_for_host"),
     wordsColumn("Carried out as", (row) => row.reason || row.schedule),
   ], design.layers, "Layers, one run of each");
@@ -121,7 +126,7 @@
     $("validation").hidden = !found;
     if (!found) return;
     const { designs, comparisons, machine } = found, items = (texts) => texts.map((text) => h("li", {}, text));
-    $("validation-hint").textContent = HOW[designs.some((one) => one.programs.length) ? "programs" : "layers"].replace("MACHINE", machine);
+    $("validation-hint").textContent = HOW[designs.some((one) => one.programs.length) ? "programs" : "layers"].replace("MACHINE", machine) + " " + found.energy_source[0].toUpperCase() + found.energy_source.slice(1) + ".";
     const failures = designs.filter((one) => one.status === "failed" || one.status === "infeasible");
     $("validation-failures").replaceChildren(...failures.map((one) => warning(one.status.toUpperCase(), " " + one.name + ": " + one.reason)));
     $("comparisons").replaceChildren(...items(comparisons.map((one) => one.text)));

@@ -46,6 +46,7 @@ RESOURCES: dict[str, Resource] = {
     ),
     "dram": Resource("DRAM", "#d55e00", "DRAM bandwidth", "twice the DRAM bandwidth"),
     "array": Resource("array and registers of groups and others", "#4040b8"),
+    "control": Resource("commands", "#5d4a68"),
     "static": Resource("leakage and clock", "#bdbdbd"),
     "functions": Resource("functions of rows", "#c03bd8"),
     "normalisations": Resource("normalisations", "#8a2c14"),

@@ -9,14 +9,15 @@ from typing import Any
 
 from baco.compiler.schedules.text import layer_text, schedule_text
 from baco.exploration.cost.program import ProgramCost
-from baco.exploration.measure.compare import comparisons, model_error, prediction_change
+from baco.exploration.measure.compare import comparisons, energy_error, model_error, prediction_change
 from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram, DesignStatus
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.report.agreement import agreement_sentences
 from baco.exploration.report.data import ReportData, cost_block
+from baco.sim.energy import energy_source
 from baco.workloads.network import Task
 
-__all__ = ["simulated_on", "stall_breakdown", "validation_block", "validation_sentences"]
+__all__ = ["energy_sources", "simulated_on", "stall_breakdown", "validation_block", "validation_sentences"]
 
 Record = dict[str, Any]
 
@@ -47,11 +48,13 @@ def validation_block(data: ReportData) -> Record | None:
     if not designs:
         return None
     numbers = {id(one): index for index, one in data.validated.items()}
-    error = model_error(designs)
+    error, of_energy = model_error(designs), energy_error(designs)
     found = [asdict(one) | {"text": one.text} for one in comparisons(designs, data.objective)]
     return {
         "designs": [_design(one, numbers.get(id(one))) for one in designs],
         "model_error": error and asdict(error),
+        "energy_error": of_energy and asdict(of_energy),
+        "energy_source": energy_sources(designs),
         "comparisons": [{key: value for key, value in one.items() if key != "objective"} for one in found],
     }
 
@@ -156,8 +159,18 @@ def validation_sentences(data: ReportData) -> list[str]:
             f"Predicted cycles of the {error.count} {error.what} measured are off by {error.mean_absolute:.1%} on average"
             f" (bias {error.bias:+.1%})."
         )
+    error = energy_error(designs)
+    if error:
+        found.append(
+            f"Predicted energies are off by {error.mean_absolute:.1%} on average (bias {error.bias:+.1%})."
+        )
     found += [f"{one.text[0].upper()}{one.text[1:]}." for one in comparisons(designs, data.objective)]
     return found
+
+
+def energy_sources(designs: Sequence[Design]) -> str:
+    """Where measured and predicted energies come from."""
+    return " ".join(dict.fromkeys(energy_source(one.accelerator) for one in designs))
 
 
 #: What is measured of a design, by whether it is whole programs.

@@ -210,7 +210,7 @@ class DosaSampler(Sampler):
         acc, sp = acc.clamp(min=float(space.accumulator_kib[0])), sp.clamp(min=float(space.scratchpad_kib[0]))
         each = [tensors.spread(v, n, 1).reshape(-1) for v in (dim, acc, sp)]
         latency, words = evaluator.model.relaxed(task, batch, c, each[0])
-        energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], space.base.energy)
+        energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], space.base.energy_law)
         energy = energy + space.static_pj_of(latency, *each)
 
         def sum_up(layers: Tensor, counts: Floats) -> Tensor:

@@ -171,9 +171,11 @@ class RelaxedStarts:
         base = self.space.base
         cycles, words = self.model.relaxed(self._task, batch, c, each(dim), macro)
         c = replace(c, a3=words)
-        energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy)
+        energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy_law)
         rest_cycles, *amounts = self._rest
-        rest_pj = base.energy.with_memories(*amounts, accumulator_kib=acc_kib, scratchpad_kib=sp_kib, dim=dim)
+        rest_pj = base.energy_law.with_memories(
+            *amounts, accumulator_kib=acc_kib, scratchpad_kib=sp_kib, dim=dim
+        )
         total_pj, total_cycles = (
             tensors.total(one.view(starts, tasks).T * self.counts) + rest
             for one, rest in ((energy, rest_pj), (cycles, rest_cycles))

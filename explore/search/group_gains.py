@@ -80,7 +80,7 @@ class Judge:
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
         self.known = np.isfinite(pj) & np.isfinite(cycles)
         self.per_pj, self.per_cycle = energy / pj, latency / cycles
-        self._energy, self._hardware = archive.base.energy, hardware
+        self._energy, self._hardware = archive.base.energy_law, hardware
         self._static = hardware.static_pj
         self.alone = np.zeros((len(hardware), len(archive.tasks)))
         for task in range(len(archive.tasks)):
