@@ -15,14 +15,11 @@ of what is not the clock's).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baco.accel.bank_law import bank_laws
 from baco.accel.energy import EnergyLaw, EnergyTable
-from baco.accel.switching_figures import SwitchingFigures
-
-if TYPE_CHECKING:
-    from baco.accel.config import Accelerator
+from baco.accel.switching_figures import SwitchingConfiguration, SwitchingFigures
 
 __all__ = ["TYPICAL", "SwitchedEnergy", "Toggles"]
 
@@ -35,16 +32,18 @@ class Toggles:
         a: of an element that enters a row of the array, for each of the multiplications that it takes part in.
         weight: of a stationary element that moves one element down its column.
         product, total: of an element's product and of its sum, for each multiplication.
+        elements: of the array, for each of them that multiplies: those that have no operands are clocked, too.
     """
 
     a: float
     weight: float
     product: float
     total: float
+    elements: float = 1.0
 
 
-#: Means over the networks of `results/energy.md`, for searches, which know shapes and no numbers.
-TYPICAL = Toggles(a=2.8, weight=4.1, product=5.3, total=12.5)
+#: The middle of the networks of `results/energy.md`, for searches, which know shapes and no numbers.
+TYPICAL = Toggles(a=3.2, weight=4.4, product=5.8, total=13.5, elements=1.1)
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class SwitchedEnergy(EnergyLaw):
 
     figures: SwitchingFigures
     table: EnergyTable
-    configuration: Accelerator
+    configuration: SwitchingConfiguration
     toggles: Toggles = TYPICAL
 
     def with_numbers(self, toggles: Toggles) -> SwitchedEnergy:
@@ -72,7 +71,7 @@ class SwitchedEnergy(EnergyLaw):
         """Of a multiply-accumulate."""
         figures, bits = self.figures, self.toggles
         moved = figures.a * bits.a + figures.product * bits.product + figures.total * bits.total
-        return moved + figures.element
+        return moved + figures.element * bits.elements
 
     @property
     def register_pj(self) -> float:

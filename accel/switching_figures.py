@@ -10,16 +10,29 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from baco.accel.area import priced_mm2, term_prices
 from baco.accel.bank_law import bank_laws
+from baco.accel.structure_law import Configuration
 from baco.common.errors import InputError
 
-if TYPE_CHECKING:
-    from baco.accel.config import Accelerator
+__all__ = ["SwitchingConfiguration", "SwitchingFigures", "known_figures", "switching_figures"]
 
-__all__ = ["SwitchingFigures", "known_figures", "switching_figures"]
+
+class SwitchingConfiguration(Configuration, Protocol):
+    """The part of `baco.accel.config.Accelerator` that decides what accesses and cycles take."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def input_bits(self) -> int: ...
+    @property
+    def accumulator_bits(self) -> int: ...
+    @property
+    def scratchpad_rows(self) -> int: ...
+    @property
+    def accumulator_rows(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -55,21 +68,21 @@ class SwitchingFigures:
         """Of reading or writing a row of a bank."""
         return self.charge * float(bank_laws().access.of(rows * width, width))
 
-    def scratchpad_pj(self, accelerator: Accelerator) -> float:
+    def scratchpad_pj(self, accelerator: SwitchingConfiguration) -> float:
         """Of an access of a row of the scratchpad."""
         rows = accelerator.scratchpad_rows // accelerator.scratchpad_banks
         return self.access_pj(rows, accelerator.dim * accelerator.input_bits)
 
-    def accumulator_pj(self, accelerator: Accelerator) -> float:
+    def accumulator_pj(self, accelerator: SwitchingConfiguration) -> float:
         """Of an access of a row of the accumulator."""
         rows = accelerator.accumulator_rows // accelerator.accumulator_banks
         return self.access_pj(rows, accelerator.dim * accelerator.accumulator_bits)
 
-    def clock_pj(self, accelerator: Accelerator) -> float:
+    def clock_pj(self, accelerator: SwitchingConfiguration) -> float:
         """Of a cycle, whatever happens in it: nothing gates the clock of our Verilog."""
         return float(self.clock_pj_of(accelerator, float(accelerator.dim)))
 
-    def clock_pj_of(self, configuration: Accelerator, dim: Any) -> Any:
+    def clock_pj_of(self, configuration: Configuration, dim: Any) -> Any:
         """`clock_pj` of accelerators that have everything but their sizes from a configuration; a number, array or tensor."""
         return self.clock * priced_mm2(configuration, dim, _REGISTER_PRICES)
 

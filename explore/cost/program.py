@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from baco.accel.config import Accelerator
+from baco.accel.switched_energy import SwitchedEnergy, Toggles
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.prediction import predict_step
+from baco.compiler.schedules.schedule import LoopConvSchedule, Schedule
+from baco.exploration.candidate import LayerCost
 from baco.exploration.cost.schedules import schedule_costs
+from baco.workloads.problem import Problem
 
 __all__ = ["ProgramCost", "program_cost"]
 
@@ -27,18 +33,34 @@ class ProgramCost:
     host_pj: float
 
 
-def program_cost(lowered: LoweredNetwork, accelerator: Accelerator) -> ProgramCost:
+def program_cost(
+    lowered: LoweredNetwork, accelerator: Accelerator, toggles: Mapping[str, Toggles] | None = None
+) -> ProgramCost:
     """Of a network's calls, one after the other: layers by the instruction-aware model, the rest as
-    `baco.compiler.network.prediction` says. Raises InfeasibleError for a schedule that cannot be carried out."""
+    `baco.compiler.network.prediction` says.
+
+    Args:
+        toggles: what the numbers of operators make switch (`baco.exploration.cost.toggles`), where that is known; it counts in a
+            technology with figures of switching.
+
+    Raises InfeasibleError for a schedule that cannot be carried out.
+    """
     codes = lowered.layers
     layers = [one.layer for one in codes.values()]
     schedules = [one.schedule for one in codes.values()]
     costs = schedule_costs(layers, schedules, accelerator, "instruction")
-    of_layer = {name: (cost.latency_cycles, cost.energy_pj) for name, cost in zip(codes, costs, strict=True)}
+    of_layer = dict(zip(codes, costs, strict=True))
+    law, known = accelerator.energy_law, toggles or {}
     cycles = energy = host_cycles = host_pj = 0.0
     for step in lowered.steps:
         if step.function in of_layer:
-            taken, pj = of_layer[step.function]
+            layer = of_layer[step.function]
+            taken, pj = layer.latency_cycles, layer.energy_pj
+            if isinstance(law, SwitchedEnergy) and step.operator in known:
+                code = codes[step.function]
+                pj += _by_numbers(
+                    layer, code.layer.problem, code.schedule, accelerator, law, known[step.operator]
+                )
         else:
             cost = predict_step(lowered, step, accelerator)
             taken, pj = cost.cycles, cost.energy_pj(accelerator)
@@ -48,3 +70,25 @@ def program_cost(lowered: LoweredNetwork, accelerator: Accelerator) -> ProgramCo
             own = pj - accelerator.static_pj(taken)
             host_cycles, host_pj = host_cycles + taken, host_pj + own
     return ProgramCost(cycles, energy, host_cycles, host_pj)
+
+
+def _by_numbers(
+    cost: LayerCost,
+    problem: Problem,
+    schedule: Schedule,
+    accelerator: Accelerator,
+    law: SwitchedEnergy,
+    toggles: Toggles,
+) -> float:
+    """What a layer takes more than typical numbers would, pJ; less where a row of the array holds several pixels of the window, so
+    that fewer sums leave it."""
+    share = 1.0
+    if isinstance(schedule, LoopConvSchedule) and schedule.pixels > 1:
+        share = math.ceil(problem.R / schedule.pixels) / problem.R
+    dim = float(accelerator.dim)
+    seen = replace(toggles, total=toggles.total * share, elements=toggles.elements * share)
+    macs = float(problem.macs)
+    array = sum(law.with_numbers(seen).array_terms(macs, max(macs, cost.accesses[0]), dim))
+    sums = 2.0 * (1.0 - share) * macs / min(problem.C, accelerator.dim)
+    fewer = sums * law.accumulator_pj(float(accelerator.accumulator_kib), dim)
+    return float(array - sum(cost.energy_terms_pj[:2]) - fewer)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from baco.accel.config import Accelerator
+from baco.accel.switched_energy import SwitchedEnergy, Toggles
 from baco.accel.verilog.generate import check_rtl
 from baco.common.errors import BacoError, InfeasibleError
 from baco.compiler.choice.choose import choose
@@ -19,16 +24,18 @@ from baco.compiler.network.lowered import Scheduler
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.program import scheduler
-from baco.compiler.network.quantise import names_outside, quantise
+from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
+from baco.compiler.network.reference import reference
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles import check_schedule
 from baco.exploration.candidate import Candidate, Cost, LayerCost
 from baco.exploration.cost.model import CostModel
 from baco.exploration.cost.program import program_cost
 from baco.exploration.cost.schedules import schedule_costs
+from baco.exploration.cost.toggles import network_toggles
 from baco.exploration.measure.layer import schedule_for
 from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram, Role
-from baco.exploration.measure.program_job import ProgramJob
+from baco.exploration.measure.program_job import ProgramJob, other_inputs
 from baco.exploration.measure.store import measurement_key
 from baco.exploration.objective import Objective
 from baco.exploration.space import DesignSpace
@@ -191,13 +198,26 @@ def baseline_schedules(layers: Sequence[Layer], machine: Accelerator) -> tuple[s
 
 @dataclass(frozen=True)
 class _Quantised:
-    """A network of a workload in integers: its name, where it comes from, how often it runs, what its ranges are of."""
+    """A network of a workload in integers: its name, where it comes from, how often it runs, what its ranges are of, what its inputs
+    hold when it is measured."""
 
     name: str
     spec: str
     weight: float
     network: QuantisedNetwork
     data: SampleFile | None
+    inputs: Dictionary[str, np.ndarray[Any, Any]]
+
+    @cached_property
+    def values(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All elements of a run."""
+        return reference(self.network, quantise_inputs(self.network, self.inputs))
+
+    def toggles(self, accelerator: Accelerator) -> dict[str, Toggles] | None:
+        """What its numbers make switch, where energies depend on it."""
+        if not isinstance(accelerator.energy_law, SwitchedEnergy):
+            return None
+        return network_toggles(self.network, self.values, accelerator.dim)
 
 
 class WholeNetworks:
@@ -217,7 +237,8 @@ class WholeNetworks:
             found, file = load_again(network), (data or {}).get(network.name)
             samples = [] if file is None else file.read(found, names_outside(found)[0])
             quantised = quantise(found, samples, seed=_SEED)
-            self._networks.append(_Quantised(network.name, found.spec, weight, quantised, file))
+            inputs = samples[0] if samples else other_inputs(found, quantised, _SEED)
+            self._networks.append(_Quantised(network.name, found.spec, weight, quantised, file, inputs))
 
     def programs(
         self, design: Design, objective: Objective, *, fusion: bool = True
@@ -248,7 +269,7 @@ class WholeNetworks:
         try:
             lowered = lower_network(one.network, design.accelerator, *schedules())
             plan = Plan.of(one.spec, design.accelerator, _SEED, lowered, one.data)
-            predicted = program_cost(lowered, design.accelerator)
+            predicted = program_cost(lowered, design.accelerator, one.toggles(design.accelerator))
         except InfeasibleError as error:
             return DesignProgram(one.name, one.weight, "", None, error.message, None)
         return DesignProgram(one.name, one.weight, ProgramJob(plan).key, plan, "", predicted)
