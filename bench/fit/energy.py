@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,19 @@ from baco.accel.config import Accelerator
 from baco.accel.structure_law import structure_law, terms
 from baco.accel.switched_energy import SwitchedEnergy, Toggles
 from baco.accel.switching_figures import switching_figures
-from baco.api.network_unit import NetworkRequest, prepare_network
 from baco.bench.harness.experiment import ResultFiles, Say, page_of, silent, table
 from baco.bench.sets.accelerators import accelerators_of
 from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.program import compile_network
+from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.reference import reference
 from baco.exploration.cost.program import program_cost
 from baco.exploration.cost.toggles import network_toggles
+from baco.exploration.measure.program_job import other_inputs
 from baco.sim.energy import measured_energy
 from baco.sim.job import Simulation
 from baco.sim.network.run import run_network
+from baco.workloads.inputs.load import load_network
 
 __all__ = ["MACHINES", "NETWORKS", "TECHNOLOGY", "errors", "main", "measured_row", "page", "run"]
 
@@ -60,11 +65,12 @@ def silicon(machine: Accelerator) -> Accelerator:
 def measured_row(network: str, name: str, machine: Accelerator) -> dict[str, Any]:
     """One program: energies in pJ, measured and predicted, `clock` and all else of the accelerator."""
     bare = silicon(machine)
-    unit = prepare_network(NetworkRequest(network, bare, layers=NETWORKS[network]))
-    built = unit.compile(check=False)
-    values = unit.reference
-    assert values is not None  # it compares
-    toggles = network_toggles(unit.network, values, machine.dim)
+    graph = load_network(network)
+    integers = quantise(graph, (), layers=NETWORKS.get(network))
+    data = quantise_inputs(integers, other_inputs(graph, integers, 0))
+    values = reference(integers, data)
+    toggles = network_toggles(integers, values, machine.dim)
+    built = compile_network(integers, bare, data=data)
     ran = run_network(built, values, "rtl")
     if ran.wrong or ran.result.exit_code:
         raise AssertionError(f"{network} on {name}: {[*map(str, ran.wrong[:2]), ran.result.exit_code]}")
@@ -129,7 +135,7 @@ def gated_clock(result: Simulation, machine: Accelerator) -> float:
         without = machine.replace(features=machine.features.model_copy(update={name: False}))
         bits = whole - float(law.counts(without, dim)["register_bits"])
         saved += bits * (1 - counters[f"accelerator_{name}_busy_cycles"] / cycles)
-    return saved / whole
+    return float(saved / whole)
 
 
 def run(
@@ -201,6 +207,10 @@ def left_out(rows: Sequence[Row], key: str) -> dict[str, float]:
     return found
 
 
+def _held(held: Mapping[str, float], group: tuple[str, Sequence[Row]]) -> str:
+    return f"{held.get(group[0], math.nan):.1%}"
+
+
 def page(rows: Sequence[Row]) -> str:
     """Errors of all rows, by network and by machine, and of each."""
     kinds = {
@@ -214,7 +224,10 @@ def page(rows: Sequence[Row]) -> str:
     ]
     share = [row["clock"] / (row["clock"] + sum(row["switched"].values())) for row in rows]
     gated = [row["gated"] for row in rows]
-    percent: Callable[[str], Callable[[Mapping[str, Any]], str]] = lambda name: lambda one: f"{one[name]:.1%}"  # noqa: E731
+
+    def percent(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda one: f"{one[name]:.1%}"
+
     parts = [
         page_of(
             f"Energy: predicted, and what switches in RTL ({TECHNOLOGY})",
@@ -235,50 +248,57 @@ def page(rows: Sequence[Row]) -> str:
             ),
         )
     ]
-    for key in ("network", "machine"):
-        held = left_out(rows, key)
-        names = dict.fromkeys(row[key] for row in rows)
-        groups = [(name, [row for row in rows if row[key] == name]) for name in names]
-        parts.append(
-            table(
-                groups,
-                {
-                    key: lambda one: one[0],
-                    "whole": lambda one: f"{errors(one[1], 'numbers', clock=True)['mean']:.1%}",
-                    "without the clock": lambda one: f"{errors(one[1], 'numbers', clock=False)['mean']:.1%}",
-                    "typical numbers": lambda one: f"{errors(one[1], 'typical', clock=False)['mean']:.1%}",
-                    "typical numbers of all others": lambda one, held=held: (
-                        f"{held.get(one[0], math.nan):.1%}"
-                    ),
-                },
-            )
-        )
-    parts.append(
-        "Cycles and energies of each program; without the clock as measured by part:\n\n"
-        + table(
-            rows,
-            {
-                "network": lambda one: one["network"],
-                "machine": lambda one: one["machine"],
-                "cycles": lambda one: f"{one['cycles']:,}",
-                "predicted": lambda one: f"{one['predicted']['numbers']['cycles'] / one['cycles'] - 1:+.1%}",
-                "clock, µJ": lambda one: f"{one['clock'] * 1e-6:.0f}",
-                "rest, µJ": lambda one: f"{sum(one['switched'].values()) * 1e-6:.0f}",
-                "array, accumulator, scratchpad": lambda one: ", ".join(
-                    f"{one['switched'][name] / sum(one['switched'].values()):.0%}"
-                    for name in ("array", "accumulator", "scratchpad")
-                ),
-                "whole": lambda one: f"{_off(one, 'numbers', True):+.1%}",
-                "without clock": lambda one: f"{_off(one, 'numbers', False):+.1%}",
-            },
-        )
-    )
+    parts += [_by(rows, key) for key in ("network", "machine")]
+    parts.append("Each program; without the clock as measured by part:")
+    parts.append(_programs(rows))
     parts.append(
         f"Gating the clock of the array and of the loop unrollers in cycles in which they do nothing would save {min(gated):.0%} to"
         f" {max(gated):.0%} of the clock's energy (mean {np.mean(gated):.0%}): their registers by the law of structure, idle cycles by"
         " counters of these runs. No figure above has it, since our Verilog gates nothing.\n"
     )
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _by(rows: Sequence[Row], key: str) -> str:
+    """Mean errors by network, or by machine."""
+    held = left_out(rows, key)
+    groups = [
+        (name, [row for row in rows if row[key] == name]) for name in dict.fromkeys(row[key] for row in rows)
+    ]
+    return table(
+        groups,
+        {
+            key: lambda one: one[0],
+            "whole": lambda one: f"{errors(one[1], 'numbers', clock=True)['mean']:.1%}",
+            "without the clock": lambda one: f"{errors(one[1], 'numbers', clock=False)['mean']:.1%}",
+            "typical numbers": lambda one: f"{errors(one[1], 'typical', clock=False)['mean']:.1%}",
+            "typical numbers of all others": partial(_held, held),
+        },
+    )
+
+
+def _programs(rows: Sequence[Row]) -> str:
+    """All rows."""
+    parts = ("array", "accumulator", "scratchpad")
+
+    def shares(row: Row) -> str:
+        whole = sum(row["switched"].values())
+        return ", ".join(f"{row['switched'][name] / whole:.0%}" for name in parts)
+
+    return table(
+        rows,
+        {
+            "network": lambda one: one["network"],
+            "machine": lambda one: one["machine"],
+            "cycles": lambda one: f"{one['cycles']:,}",
+            "predicted": lambda one: f"{one['predicted']['numbers']['cycles'] / one['cycles'] - 1:+.1%}",
+            "clock, µJ": lambda one: f"{one['clock'] * 1e-6:.0f}",
+            "rest, µJ": lambda one: f"{sum(one['switched'].values()) * 1e-6:.0f}",
+            ", ".join(parts): shares,
+            "whole": lambda one: f"{_off(one, 'numbers', True):+.1%}",
+            "without the clock": lambda one: f"{_off(one, 'numbers', False):+.1%}",
+        },
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
