@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from baco.accel.area import TABLE_BITS, TABLE_ENTRIES, priced_mm2, term_prices
 from baco.accel.bank_law import BankLaw
 from baco.accel.structure_law import Configuration, terms
+from baco.accel.switching_figures import known_figures
 from baco.common import portable
 from baco.common.cache import cache_folder
 from baco.common.errors import InputError, Location, did_you_mean
@@ -144,12 +145,19 @@ class Technology(BaseModel):
             f", off by {off['mean_percent']:g}% in the mean of designs that they have not seen" if off else ""
         )
         leakage = ", leakage is the cells' own" if "leakage_mw_per_mm2" in self.energy else ""
+        switching = known_figures(self.name)
+        energy = (
+            "published constants of 45 nm: none is measured"
+            if switching is None
+            else f"what switches, by figures before layout that are {100 * switching.error:.2g}% off against gate level, the clock apart;"
+            " main memory and host core by published constants"
+        )
         return {
             "area": f"laws fitted to netlists before layout{within}"
             if self.measured
             else "the law of published areas",
             "clock": "assumed" if self.period is None else "what netlists close at before layout",
-            "energy": f"published constants of 45 nm: none is measured{leakage}",
+            "energy": f"{energy}{leakage}",
         }
 
     def text(self) -> str:
