@@ -27,6 +27,8 @@ RISE, FALL = 0, 1
 #: Edges of the input that lead to an edge of the output, by sense.
 _CAUSES = {"positive_unate": ((0,), (1,)), "negative_unate": ((1,), (0,))}
 _EITHER = ((0, 1), (0, 1))
+#: Buffers of a tree that a gate drives itself.
+FIRST_STAGE = 4
 #: Transitions evaluated at once.
 _CHUNK = 1 << 20
 
@@ -248,29 +250,42 @@ def _buffered(
 ) -> None:
     """Give nets that reach many pins a tree of buffers, in place: less load, and its delay.
 
-    Each buffer of the tree drives `most_sinks` pins like the net's own; the delay of a stage is that of the library's
-    fastest buffer for that load at the slew that this stage itself makes.
+    What drives the net has the inputs of the tree's first stage as its load. Each buffer drives `most_sinks` pins like the
+    net's own, or inputs of buffers; the delay of a stage is that of the library's fastest buffer for that load at the slew that
+    such stages make.
     """
     many = np.flatnonzero(sinks > assumed.most_sinks)
     if not many.size:
         return
-    stage_of: dict[float, tuple[float, LibraryCell]] = {}
+    stage_of: dict[float, tuple[float, float, float]] = {}  # to the pins, to buffers, s; load of an input, F
     for net in many:
         pin_f = max(load[net * 2], load[net * 2 + 1]) / sinks[net]
         key = float(f"{pin_f:.2e}")
         if key not in stage_of:
-            stage_of[key] = repeater(buffers, key, assumed)
-        delay, buffer = stage_of[key]
-        late[net] = (len(tree_buffers(int(sinks[net]), assumed.most_sinks)) or 1) * delay
-        load[net * 2 : net * 2 + 2] = assumed.most_sinks * (input_f(buffer) + assumed.wire_f)
+            delay, buffer = repeater(buffers, key, assumed)
+            taken = input_f(buffer) + assumed.wire_f
+            stage_of[key] = (
+                delay,
+                max(repeated(buffer, taken * assumed.most_sinks, assumed.clock_slew_s)),
+                taken,
+            )
+        to_pins, to_buffers, taken = stage_of[key]
+        stages = tree_buffers(int(sinks[net]), assumed.most_sinks)
+        late[net] = to_pins + (len(stages) - 1) * to_buffers
+        load[net * 2 : net * 2 + 2] = stages[-1] * taken
 
 
 def tree_buffers(sinks: int, most: int) -> list[int]:
-    """Buffers of a tree that drives so many pins, each at most `most`, by stage from the pins on."""
+    """Buffers of a tree that drives so many pins, each at most `most`, by stage from the pins on.
+
+    Where more than `FIRST_STAGE` would be left for what drives the tree, there is one more in front of them.
+    """
     found = []
     while sinks > most:
         sinks = -(-sinks // most)
         found.append(sinks)
+    if found and found[-1] > FIRST_STAGE:
+        found.append(1)
     return found
 
 

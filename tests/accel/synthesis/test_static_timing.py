@@ -140,12 +140,14 @@ def test_wires_trees_and_margin_cost_what_is_said(tmp_path: Path) -> None:
     assert need(3, IDEAL) == pytest.approx(register(3 * pin))
     wired = Assumptions(1e-15, 20e-12, 0, 0.0)
     assert need(3, wired) == pytest.approx(register(3 * (pin + 1)))
-    # 16 pins a buffer: 40 pins need one stage of buffers, 300 two
+    # 16 pins a buffer: 40 pins need 3; 300 need 19, and 2 in front of these; 256 need 16, and 1 in front of them
     tree = Assumptions(0.0, 20e-12, 16, 0.0)
     stage = OWN["BUF"] + LOAD_PS_A_FF * 16 * pin
     assert need(16, tree) == pytest.approx(register(16 * pin))
-    assert need(40, tree) == pytest.approx(register(16 * INPUT_FF["BUF"]) + stage)
-    assert need(300, tree) == pytest.approx(register(16 * INPUT_FF["BUF"]) + 2 * stage)
+    before = OWN["BUF"] + LOAD_PS_A_FF * 16 * INPUT_FF["BUF"]
+    assert need(40, tree) == pytest.approx(register(3 * INPUT_FF["BUF"]) + stage)
+    assert need(300, tree) == pytest.approx(register(2 * INPUT_FF["BUF"]) + before + stage)
+    assert need(256, tree) == pytest.approx(register(INPUT_FF["BUF"]) + before + stage)
 
 
 #: Designs that are mapped and timed by both, and what is asked of ABC, ps.
