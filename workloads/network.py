@@ -162,6 +162,7 @@ class Network(Shown):
             their tensors.
         notes: what an importer took for granted, one sentence each.
         input_types: of inputs that the user's model takes as whole numbers or truth values, by name: as numpy calls them.
+        output_types: of outputs whose type the user's model declares, by the user's name.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Network(Shown):
     output_names: tuple[str, ...] = field(default=(), compare=False, repr=False)
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
     input_types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    output_types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def _headline(self) -> str:
         missing = f", {len(self.unsupported)} operators not costed" if self.unsupported else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from baco.common.files import atomic_write
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.main_memory import check_memory
 
-__all__ = ["difference", "filled_buffers", "random_array", "save_array"]
+__all__ = ["difference", "filled_buffers", "random_array", "save_array", "save_arrays"]
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +37,16 @@ def save_array(path: Path, array: Array) -> None:
     """Write a .npy file. Raises StorageError when that fails."""
     stream = io.BytesIO()
     np.save(stream, array)
+    atomic_write(path, stream.getvalue())
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write a .npz file. Raises StorageError when that fails."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
     atomic_write(path, stream.getvalue())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
-from baco.common.errors import InputError, did_you_mean
+from baco.common.errors import InputError, Location, did_you_mean
 from baco.workloads.inputs.arrays import load_array
 
 if TYPE_CHECKING:
@@ -166,8 +166,6 @@ class NetworkUnit:
 
         The unit must have been made with its reference. Raises as `baco.api.unit.run_unit` does.
         """
-        import numpy as np
-
         from baco.api.arrays import difference
         from baco.compiler.network.prediction import predict_steps
         from baco.compiler.network.quantise import real
@@ -188,9 +186,21 @@ class NetworkUnit:
         differences = (difference(name, array, reference[name]) for name, array in run.values.items())
         wrong = (*map(str, run.wrong), *(text for text in differences if text))
         values = {**self.network.constants, **self.data, **run.values}
-        outputs = {name: np.asarray(real(self.network, values, name)) for name in self.network.outputs}
+        outputs = {
+            name: self._declared(name, real(self.network, values, name)) for name in self.network.outputs
+        }
         found = None if run.result.exit_code else self._agreement({**reference, **values})
         return run, outputs, (*wrong, *(found.problems if found else ())), found
+
+    def _declared(self, name: str, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """An output in the type that the model declares, where it does."""
+        import numpy as np
+
+        declared = self.source.output_types.get(name) if self.source is not None else None
+        if declared is None:
+            return np.asarray(numbers)
+        whole = np.dtype(declared).kind in "iu" and numbers.dtype.kind == "f"
+        return np.asarray(np.rint(numbers) if whole else numbers).astype(declared)
 
     def _agreement(self, values: Mapping[str, np.ndarray[Any, Any]]) -> Agreement | None:
         """With the user's model, of the elements of all values."""
@@ -282,6 +292,7 @@ def prepare_network(
         name: load_array(one) if isinstance(one, Path) else np.asarray(one)
         for name, one in request.inputs.items()
     }
+    _check_types(network, given)
     samples = [] if request.data is None else read_samples(request.data, network, known)
     if not samples and given:
         samples = [random_inputs(expand(network), request.seed) | given]
@@ -296,6 +307,23 @@ def prepare_network(
     wanted = reference(quantised, data) if compare else None
     assumed = assumed_inputs(expand(network), known if request.data is not None else given)
     return NetworkUnit(request, quantised, network, data, wanted, inputs, assumed)
+
+
+def _check_types(network: Network, given: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Raises InputError for numbers that the type which a model declares of an input does not have."""
+    import numpy as np
+
+    for name, array in given.items():
+        declared = network.input_types.get(name)
+        if declared is None or array.dtype.kind not in "fiub" or not array.size:
+            continue
+        low, high = (0, 1) if declared == "bool" else (np.iinfo(declared).min, np.iinfo(declared).max)
+        wrong = array[(array < low) | (array > high) | (array != np.rint(array.astype(np.float64)))]
+        if wrong.size:
+            raise InputError(
+                f"the input '{name}' is {declared} in the model, which does not have {wrong.reshape(-1)[0]:g}",
+                location=Location(network.source),
+            )
 
 
 def network_macs(built: NetworkProgram) -> int:

@@ -130,6 +130,7 @@ class NetworkOptions:
         network (NAME|FILE): A whole network in int8: built in (NAME[:OPTION=VALUE,...]: seq, phase=decode, cache..., as `baco networks`
             lists them; of transformers also weights=FILE.safetensors), MODEL.onnx or CODE.py:FUNCTION; or the plan of a validated
             design (best/plan.json), with its accelerator and mappings.
+        inputs (FILE.npz): What inputs hold, arrays by the model's own names, in the types that it declares; instead of --arg.
         data (FILE.npz): Samples that the ranges of activations are taken from, arrays by input; otherwise those of --arg, or random ones.
         layers (N): Run repeated blocks only so many times.
         scales: Of the quantisation: float or power-of-two.
@@ -142,6 +143,7 @@ class NetworkOptions:
 
     panel: ClassVar[str] = NETWORK_PANEL
     network: Annotated[str | None, typer.Option(autocompletion=network_completions)] = None
+    inputs: Path | None = None
     data: Path | None = None
     layers: int | None = None
     scales: str = "float"

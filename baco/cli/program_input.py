@@ -64,11 +64,13 @@ def compile_options(
     for name, value in (code | dict(of_others)).items():
         if value:
             raise InputError(f"--network and {name} exclude each other")
+    if network.inputs is not None and program.arguments:
+        raise InputError("--inputs and --arg exclude each other", hint="an archive can hold all inputs")
     made = CompileOptions(
         network.network,
         None if program.accelerator == DEFAULT_ACCELERATOR else program.accelerator,
         baseline=layer.baseline,
-        inputs=_inputs(program.arguments or ()),  # type: ignore[arg-type]
+        inputs=_inputs(program.arguments or (), network.inputs),  # type: ignore[arg-type]
         data=network.data,
         layers=network.layers,
         scales=network.scales,
@@ -167,9 +169,13 @@ def _only_function(module: ModuleOp) -> str:
     return names[0]
 
 
-def _inputs(texts: Sequence[str]) -> dict[str, Path] | None:
-    """What a network's inputs hold, files by name."""
-    found = {}
+def _inputs(texts: Sequence[str], archive: Path | None) -> Mapping[str, Path | np.ndarray[Any, Any]] | None:
+    """What a network's inputs hold, files or arrays by name."""
+    from baco.workloads.inputs.arrays import load_arrays
+
+    if archive is not None:
+        return load_arrays(archive)
+    found: dict[str, Path | np.ndarray[Any, Any]] = {}
     for text in texts:
         name, equals, file = text.partition("=")
         if not equals or not file.endswith(".npy"):

@@ -19,6 +19,7 @@ def run_program(
     timing: Timing = None,
     expect: list[str] | None = None,
     save: list[str] | None = None,
+    outputs: Path | None = None,
     json: bool = False,
     quiet: bool = False,
     log: Path | None = None,
@@ -42,10 +43,11 @@ def run_program(
             of a model of the original Gemmini, which is what rtl stands for with --timing gemmini.
         expect (NAME=FILE.npy): What an array must hold at the end. Repeatable.
         save (NAME=FILE.npy): Write an array as it is at the end. Repeatable.
+        outputs (FILE.npz): Write all outputs of a network, by the model's own names, in the types that it declares.
         quiet (-q): Only what is wrong.
         log (FILE.csv): Log every command; `baco trace` draws it.
     """
-    from baco.api.arrays import save_array
+    from baco.api.arrays import save_array, save_arrays
     from baco.api.programs import compiled
     from baco.api.unit import check_run
     from baco.cli.lowering import observer
@@ -60,7 +62,13 @@ def run_program(
     if report is not None and network.network is None:
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
     asked = compile_options(
-        program, layer, network, timing, of_networks={}, of_others={"--expect": expect}, save=save or ()
+        program,
+        layer,
+        network,
+        timing,
+        of_networks={"--outputs": outputs},
+        of_others={"--expect": expect},
+        save=save or (),
     )
     if report is not None and engine not in ("rtl", "gemmini-model"):
         raise InputError("--report draws what the engine 'rtl' measures", hint="add --engine rtl")
@@ -77,6 +85,8 @@ def run_program(
     )
     for name, path in files.items():
         save_array(path, found.arrays[name])
+    if outputs is not None:
+        save_arrays(outputs, found.outputs)
     if report is not None:
         write_report(built, found, report)
     print_run(built, found, json=json, quiet=quiet)

@@ -54,6 +54,8 @@ class TensorAgreement:
         error: largest difference, as a part of the largest magnitude.
         saturated: share of elements beyond the range that the integers have.
         equal: share of equal elements, of whole numbers (indices); None for real ones.
+        same: share of elements that are the same of those that a model which is quantised already can give; None for other models.
+        steps: how many of its steps the others are apart at most.
     """
 
     name: str
@@ -62,8 +64,15 @@ class TensorAgreement:
     error: float
     saturated: float = 0.0
     equal: float | None = None
+    same: float | None = None
+    steps: int | None = None
 
     def __str__(self) -> str:
+        if self.same is not None and self.snr_db < MOST_DB:
+            return (
+                f"{100 * self.same:.4g} % of the model's whole numbers are the same, others at most {self.steps} steps apart, "
+                f"signal to noise {self.snr_db:.1f} dB"
+            )
         if self.equal is not None:
             return f"{100 * self.equal:.4g} % of the whole numbers are equal"
         if self.snr_db >= MOST_DB:
@@ -200,17 +209,23 @@ def agreement(
         if (
             view is None
             or name not in written
+            or name in quantised.whole
             or view.value not in values
             or quantised.values[view.value].dtype != "int8"
         ):
             return
-        scale = quantised.values[view.value].scale
-        found = quantised.read(view, values)
-        operators.append(compare_tensors(name, floats, found, 128 * scale))
+        value = quantised.values[view.value]
+        # What a quantised model cuts off is cut off in both.
+        largest = 128 * value.scale if value.encoding is None else None
+        operators.append(compare_tensors(name, floats, quantised.read(view, values), largest))
 
     floats = FloatGraph(network, parameters).run(inputs, observe)
     names = list(quantised.outputs)
-    found = [quantised.read(view, values) for view in quantised.outputs.values()]
+    found = [quantised.read_output(name, values) for name in names]
+    # Whole numbers of a quantised model are near to others, unlike positions.
+    found = [
+        x.astype(np.float64) if name in quantised.whole else x for name, x in zip(names, found, strict=True)
+    ]
     judge, reason, wanted = "", "nothing else evaluates this network", floats
     problems: list[str] = []
     doubts: list[str] = []
@@ -232,13 +247,29 @@ def agreement(
             problems += [mistake] if mistake else []
             doubts += [lost] if lost else []
     outputs = tuple(
-        compare_tensors(name, np.asarray(theirs).reshape(integers.shape), integers)
+        _in_steps(
+            compare_tensors(name, np.asarray(theirs).reshape(integers.shape), integers),
+            theirs,
+            integers,
+            quantised,
+        )
         for name, theirs, integers in zip(names, wanted, found, strict=True)
         if np.asarray(theirs).size == integers.size
     )
     if not random:
         problems, doubts = [*problems, *doubts], []
     return Agreement(judge, reason, tuple(operators), outputs, tuple(problems), random, tuple(doubts))
+
+
+def _in_steps(
+    found: TensorAgreement, theirs: np.ndarray, integers: np.ndarray, quantised: QuantisedNetwork
+) -> TensorAgreement:
+    """The same in steps of the model's own, of an output that it rounds itself."""
+    step = quantised.step(found.name)
+    if step is None:
+        return found
+    apart = np.abs(np.rint((np.asarray(theirs, np.float64).reshape(integers.shape) - integers) / step))
+    return replace(found, same=float(np.mean(apart == 0)), steps=int(apart.max(initial=0)))
 
 
 def _writes(quantised: QuantisedNetwork, op: IntegerOperator) -> bool:

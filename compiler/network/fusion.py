@@ -76,9 +76,7 @@ def follow(
         known, wanted = b.encodings.get(found.last.name), b.encodings.get(following.name)
         if (known or wanted) and not as_given:
             break
-        if known is not None and (
-            known != wanted or semantics_of(following).function not in ("identity", "quantise")
-        ):
+        if known is not None and not (known == wanted and _keeps_rounding(following)):
             break
         if not _absorb(b, found, following, axis, scalable, shiftable, pools):
             break
@@ -86,6 +84,11 @@ def follow(
         found.sources.append(following.name)
         b.done.add(following.name)
     return found
+
+
+def _keeps_rounding(op: Operator) -> bool:
+    """Whether rounded numbers come out of an operator as they would if they were rounded behind it."""
+    return semantics_of(op).function in ("identity", "quantise") or rectifier(op) == (True, None)
 
 
 def _absorb(

@@ -426,6 +426,21 @@ class QuantisedNetwork:
 
         return view.read(numbers) if isinstance(view, JoinedView) else numbers(view)
 
+    def read_output(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """An output as the user sees it, from the elements of all values."""
+        view = self.outputs[name]
+        if name in self.whole and isinstance(view, View):
+            return np.asarray(view.read(values[view.value]).astype(np.int32) + self.whole[name].shift)
+        return self.read(view, values)
+
+    def step(self, name: str) -> float | None:
+        """Between neighbouring numbers that an output can be, where the model says so; None elsewhere."""
+        view = self.outputs[name]
+        if name in self.whole:
+            return 1.0
+        encoding = self.values[view.value].encoding if isinstance(view, View) else None
+        return None if encoding is None else encoding.scale
+
     def scale(self, view: View) -> float:
         """A real number is this times the integer in the view."""
         return self.values[view.value].scale

@@ -36,7 +36,6 @@ from baco.compiler.network.parameters import Parameters, ParameterShapes
 from baco.compiler.network.requantise import settle_requantisations
 from baco.compiler.network.spelled_out import fold_spelled_out
 from baco.compiler.network.transposed import interleave, transposed_convolution
-from baco.compiler.network.views import View
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
@@ -248,7 +247,6 @@ def real(quantised: QuantisedNetwork, values: Mapping[str, np.ndarray], name: st
 
     `name` is an output, else any tensor in `QuantisedNetwork.tensors`.
     """
-    view = quantised.outputs.get(name) or quantised.tensors[name]
-    if name in quantised.whole and isinstance(view, View):
-        return view.read(values[view.value]).astype(np.int32) + quantised.whole[name].shift
-    return quantised.read(view, values)
+    if name in quantised.outputs:
+        return quantised.read_output(name, values)
+    return quantised.read(quantised.tensors[name], values)

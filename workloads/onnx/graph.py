@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
 import onnx
 
 from baco.common.errors import InputError, Location
@@ -78,15 +80,17 @@ def walk(model: LoadedModel) -> Network:
     names = [value.name for value in model.graph.output]
     network = imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
     judge = OnnxJudge(model.path, dict(model.inputs), network.macs)
-    return replace(network, judge=judge, input_types=_whole_inputs(model.graph))
+    given = {name: kind for name, kind in _types(model.graph.input).items() if np.dtype(kind).kind in "iub"}
+    return replace(network, judge=judge, input_types=given, output_types=_types(model.graph.output))
 
 
-def _whole_inputs(graph: onnx.GraphProto) -> dict[str, str]:
-    """See `Network.input_types`."""
-    kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
-    types = {
-        name: onnx.helper.tensor_dtype_to_np_dtype(kind)
+def _types(values: Iterable[onnx.ValueInfoProto]) -> dict[str, str]:
+    """Element types by name, as numpy calls them; those that it does not have itself left out."""
+    known = onnx.helper.get_all_tensor_dtypes()
+    kinds = {value.name: value.type.tensor_type.elem_type for value in values}
+    found = {
+        name: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
         for name, kind in kinds.items()
-        if kind in onnx.helper.get_all_tensor_dtypes() and kind != onnx.TensorProto.STRING
+        if kind in known and kind != onnx.TensorProto.STRING
     }
-    return {name: str(dtype) for name, dtype in types.items() if dtype.kind in "iub"}
+    return {name: str(dtype) for name, dtype in found.items() if dtype.kind in "fiub"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import onnx
 import onnx.checker
+import onnx.defs
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from baco.common.errors import InputError, Location
@@ -136,6 +137,14 @@ def _parse(path: str) -> onnx.ModelProto:
             location=Location(path),
         )
     check_names(path, model)
+    newest = onnx.defs.onnx_opset_version()
+    for entry in model.opset_import:
+        if entry.domain in STANDARD_DOMAINS and entry.version > newest:
+            raise InputError(
+                f"the model is of operator set {entry.version}, newer than {newest}, the last that is known here",
+                location=Location(path, node=model.graph.node[0].name or model.graph.node[0].op_type),
+                hint="export it with an older one, or install a newer package 'onnx'",
+            )
     if not any(entry.domain in STANDARD_DOMAINS for entry in model.opset_import):
         domains = {one_line(str(entry.domain)) for entry in model.opset_import}
         operators = {one_line(str(node.op_type)) for node in model.graph.node}

@@ -9,8 +9,10 @@ import pytest
 from onnx import TensorProto
 
 import baco
+from baco.common.errors import InputError
 from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference
+from baco.main import run as command
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.given_models import GivenModel, evaluators, saved
 from tests.compiler.network.given_operators import PAIRS, WHOLE
@@ -133,3 +135,106 @@ def test_whole_numbers_go_in_and_come_out(tmp_path):
     for outputs in evaluators(model, given).values():
         assert np.abs(found[y] - outputs[0].astype(int)).max() <= 1
         assert np.mean(found[y] != outputs[0]) <= MOST_APART
+
+
+def test_the_command_takes_and_gives_the_models_own_tensors(tmp_path, capsys):
+    """By name, in the types that the model declares."""
+    m = GivenModel(seed=1, kind="uint8")
+    pair, w, out = m.pair(0.03), m.weight((4, 3, 3, 3))[0], m.pair(0.1)
+    x = m.whole_input((1, 3, 6, 6), TensorProto.UINT8)
+    y = m("QuantizeLinear", m("Conv", m("DequantizeLinear", x, *pair), w), *out)
+    z = m("DequantizeLinear", y, *out)
+    model = m.build(y, z, kinds={y: TensorProto.UINT8})
+    path, given = (
+        saved(model, tmp_path),
+        np.random.default_rng(0).integers(0, 256, (1, 3, 6, 6)).astype(np.uint8),
+    )
+    np.savez(tmp_path / "in.npz", **{x: given})
+    ends = ["--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz")]
+    assert command("baco", ["run", "--network", path, *ends]) == 0
+    assert "all is equal" in capsys.readouterr().out
+    with np.load(tmp_path / "out.npz") as found:
+        assert {name: found[name].dtype for name in found} == {y: np.uint8, z: np.float32}
+        for outputs in evaluators(model, {x: given}).values():
+            np.testing.assert_array_equal(found[y], outputs[0])
+            np.testing.assert_array_equal(found[z], outputs[1])
+    np.savez(tmp_path / "in.npz", **{x: given + 0.5})
+    assert command("baco", ["run", "--network", path, *ends]) == 2
+    assert f"the input '{x}' is uint8 in the model" in capsys.readouterr().err
+
+
+def broken(**changes):
+    """A model with one node that is wrong."""
+    m = GivenModel(seed=1)
+    given = {"scale": np.float32(0.03), "zero": np.int8(3), "axis": 1} | changes
+    x = m.input(1, 3, 6, 6)
+    numbers = [m.constant(given[one]) for one in ("scale", "zero") if given[one] is not None]
+    q = m(
+        "QuantizeLinear",
+        x,
+        *(m.pair(0.03) if given.get("late") else numbers),
+        name="first",
+        axis=given["axis"],
+    )
+    y = m("DequantizeLinear", q, *numbers, name="second", axis=given["axis"])
+    return m.build(m("Conv", y, m.weight((4, 3, 3, 3))[0]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scale": None, "zero": None}, "'first'.*lacks its scale"),
+        ({"scale": np.float32(0)}, "'first'.*its scale is 0"),
+        ({"scale": np.float32(np.nan)}, "'first'.*its scale is nan"),
+        ({"scale": np.float32(-1)}, "'first'.*its scale is -1"),
+        (
+            {"scale": np.full(3, 0.1, np.float32), "zero": np.zeros(3, np.int8), "axis": 7},
+            "'first'.*axis 7 is none",
+        ),
+        (
+            {"scale": np.full(4, 0.1, np.float32), "zero": np.zeros(4, np.int8)},
+            "'first'.*4 scales, but its axis 1 is 3 long",
+        ),
+        (
+            {"scale": np.full(3, 0.1, np.float32), "zero": np.zeros(2, np.int8)},
+            "'first'.*3 scales, but 2 zero points",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_pair_is_said_with_the_nodes_name(tmp_path, changes, says):
+    with pytest.raises(InputError, match=says.replace("'first'", "first")):
+        load_network(saved(broken(**changes), tmp_path))
+
+
+def test_weights_that_are_stored_wrongly_are_said_with_the_nodes_name(tmp_path):
+    for number, (scale, zero, axis, says) in enumerate(
+        (
+            (np.full(5, 0.1, np.float32), np.zeros(5, np.int8), 0, "5 scales, but its axis 0 is 4 long"),
+            (np.zeros(4, np.float32), np.zeros(4, np.int8), 0, "its scale is 0"),
+            (np.full(4, 0.1, np.float32), np.zeros(4, np.int8), 4, "axis 4 is none"),
+            (np.float32(0.1), np.int32(300), 0, "zero point 300 is out of the range of int8"),
+        )
+    ):
+        m = GivenModel(seed=1)
+        whole = m.constant(np.ones((4, 3, 3, 3), np.int8))
+        w = m("DequantizeLinear", whole, m.constant(scale), m.constant(zero), axis=axis, name="weights")
+        model = m.build(m("Conv", m.rounded(m.input(1, 3, 6, 6), 0.1), w))
+        with pytest.raises(InputError, match=f"weights.*{says}"):
+            load_network(saved(model, tmp_path, f"wrong{number}"))
+
+
+def test_other_broken_models(tmp_path):
+    model = broken()
+    data = model.SerializeToString()
+    (tmp_path / "cut.onnx").write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match=r"truncated|damaged"):
+        load_network(str(tmp_path / "cut.onnx"))
+    model.opset_import[0].version = 999
+    with pytest.raises(InputError, match="operator set 999, newer than"):
+        load_network(saved(model, tmp_path, "new"))
+    m = GivenModel(seed=1)
+    y = m("QLinearWhatever", *m.pair(0.1), m.input(1, 3), domain="com.microsoft", name="strange")
+    model = m.build(m("MatMul", y, m.constant(np.ones((3, 2), np.float32))))
+    with pytest.raises(InputError, match=r"QLinearWhatever \(strange\)"):
+        quantise(load_network(saved(model, tmp_path, "unsupported")))
