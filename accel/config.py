@@ -26,8 +26,7 @@ from baco.accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.parameters import ParameterRow, Reader
 from baco.accel.switched_energy import SwitchedEnergy
-from baco.accel.switching_figures import known_figures
-from baco.accel.technology import PUBLISHED, technology
+from baco.accel.technology import PUBLISHED, known_figures, technology
 from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.common.shown import shown_html

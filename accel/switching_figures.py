@@ -6,18 +6,14 @@ times Liberty's energies (`baco.accel.synthesis.power`), before layout.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import resources
 from typing import Any, Protocol
 
 from baco.accel.area import priced_mm2, term_prices
 from baco.accel.bank_law import bank_laws
 from baco.accel.structure_law import Configuration
-from baco.common.errors import InputError
 
-__all__ = ["SwitchingConfiguration", "SwitchingFigures", "known_figures", "switching_figures"]
+__all__ = ["SwitchingConfiguration", "SwitchingFigures"]
 
 
 class SwitchingConfiguration(Configuration, Protocol):
@@ -93,25 +89,3 @@ class SwitchingFigures:
 
 #: A register's bit at one each, in terms of the law of structure.
 _REGISTER_PRICES = term_prices((("register_bits", 1e6),))
-
-
-@cache
-def _all() -> dict[str, SwitchingFigures]:
-    text = resources.files("baco.accel").joinpath("switching.json").read_text(encoding="utf-8")
-    return {name: SwitchingFigures(**values) for name, values in json.loads(text).items()}
-
-
-def known_figures(technology: str) -> SwitchingFigures | None:
-    """Figures by the technology's name; None for one that has none."""
-    return _all().get(technology)
-
-
-def switching_figures(technology: str) -> SwitchingFigures:
-    """Figures by the technology's name. Raises InputError for one that has none."""
-    found = known_figures(technology)
-    if found is None:
-        raise InputError(
-            f"no figures of switching in the technology '{technology}'",
-            hint=f"there are: {', '.join(_all())}",
-        )
-    return found

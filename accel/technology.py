@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from baco.accel.area import TABLE_BITS, TABLE_ENTRIES, priced_mm2, term_prices
 from baco.accel.bank_law import BankLaw
 from baco.accel.structure_law import Configuration, terms
-from baco.accel.switching_figures import known_figures
+from baco.accel.switching_figures import SwitchingFigures
 from baco.common import portable
 from baco.common.cache import cache_folder
 from baco.common.errors import InputError, Location, did_you_mean
@@ -33,7 +33,9 @@ __all__ = [
     "PUBLISHED",
     "PeriodLaw",
     "Technology",
+    "known_figures",
     "own_technologies",
+    "switching_figures",
     "technology",
     "technology_names",
 ]
@@ -87,6 +89,7 @@ class Technology(BaseModel):
         memories: of banks.
         period: None: clocks are assumed.
         energy: constants of `baco.accel.energy.EnergyTable` that are other than the published ones, leakage among them.
+        switching: energies of what switches, fitted at gate level (`python -m baco.bench.fit.switching`); None: the energy table speaks.
         errors: of the laws against netlists, percent, by what was predicted.
     """
 
@@ -99,6 +102,7 @@ class Technology(BaseModel):
     memories: BankLaw | None = None
     period: PeriodLaw | None = None
     energy: dict[str, float] = Field(default_factory=dict)
+    switching: SwitchingFigures | None = None
     errors: dict[str, dict[str, float]] = Field(default_factory=dict)
 
     @property
@@ -145,7 +149,7 @@ class Technology(BaseModel):
             f", off by {off['mean_percent']:g}% in the mean of designs that they have not seen" if off else ""
         )
         leakage = ", leakage is the cells' own" if "leakage_mw_per_mm2" in self.energy else ""
-        switching = known_figures(self.name)
+        switching = self.switching
         energy = (
             "published constants of 45 nm: none is measured"
             if switching is None
@@ -170,6 +174,10 @@ class Technology(BaseModel):
             for name, field in type(law).model_fields.items() if law is not None else ():
                 lines.append(f"{name:18} {getattr(law, name):.5g} {unit} {field.description}")
         lines += [f"{name:18} {value:.5g}" for name, value in self.energy.items()]
+        if self.switching is not None:
+            lines += [
+                f"{f'switching {name}':18} {value:.5g}" for name, value in self.switching.to_dict().items()
+            ]
         for what, off in self.errors.items():
             lines.append(
                 f"off by      {what}: {off['mean_percent']:g}% mean, {off['worst_percent']:g}% worst, rank {off['rank']:g}"
@@ -194,6 +202,22 @@ def technology_names() -> list[str]:
 def technology(name: str) -> Technology:
     """A technology by its name. Raises InputError for an unknown one or a malformed file."""
     return _found(name, str(own_technologies()))
+
+
+def known_figures(name: str) -> SwitchingFigures | None:
+    """Energies of what switches in a technology; None for one that has none. Raises as `technology`."""
+    return None if name == PUBLISHED else technology(name).switching
+
+
+def switching_figures(name: str) -> SwitchingFigures:
+    """The same. Raises InputError for a technology that has none, too."""
+    found = known_figures(name)
+    if found is None:
+        there = [one for one in technology_names() if known_figures(one) is not None]
+        raise InputError(
+            f"no figures of switching in the technology '{name}'", hint=f"there are: {', '.join(there)}"
+        )
+    return found
 
 
 def keep_technology(made: Technology) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from baco.accel.config import Accelerator
 from baco.accel.energy import NORMALISATIONS, ROW_FUNCTIONS
-from baco.accel.switching_figures import SwitchingFigures, known_figures
+from baco.accel.switching_figures import SwitchingFigures
+from baco.accel.technology import known_figures
 from baco.common.errors import InputError
 from baco.sim.job import Simulation
 

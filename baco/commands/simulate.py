@@ -165,7 +165,7 @@ def simulate(
     simulator.check(engine)
     figures = None
     if technology is not None:
-        from baco.accel.switching_figures import switching_figures
+        from baco.accel.technology import switching_figures
 
         figures = switching_figures(technology)
     ram = memory.memory

@@ -24,7 +24,7 @@ from scipy.stats import spearmanr
 from baco.accel.config import Accelerator
 from baco.accel.structure_law import structure_law, terms
 from baco.accel.switched_energy import SwitchedEnergy, Toggles
-from baco.accel.switching_figures import switching_figures
+from baco.accel.technology import switching_figures
 from baco.bench.harness.experiment import ResultFiles, Say, page_of, silent, table
 from baco.bench.sets.accelerators import accelerators_of
 from baco.compiler.network.lowered import LoweredNetwork

@@ -9,7 +9,6 @@ minutes of one core, most of them for compiling the netlist.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from baco.accel.switching_figures import SwitchingFigures
 from baco.accel.synthesis.memories import nand2_charge_j
 from baco.accel.synthesis.power import KINDS, Power
 from baco.accel.synthesis.report import CellDesign, in_cells
+from baco.accel.technology import Technology, technology, technology_names
 from baco.bench.fit.fitting import rounded
 from baco.common.files import atomic_write
 from baco.common.scratch import scratch_folder
@@ -266,10 +266,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(figures)
     registers = structure_law().counts(MACHINE, MACHINE.dim)["register_bits"]
     print(f"registers by the law of structure: {registers:.0f} bits")
-    path = Path(str(resources.files("baco.accel"))) / "switching.json"
-    entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    text = json.dumps(entries | {given.name: figures.to_dict()}, indent=2)
-    atomic_write(path, text.encode() + b"\n")
+    folder = Path(str(resources.files("baco.accel").joinpath("technologies")))
+    known = technology(given.name) if given.name in technology_names() else Technology(name=given.name)
+    made = known.model_copy(update={"switching": figures})
+    atomic_write(folder / f"{given.name}.json", made.to_json())
     return 0
 
 

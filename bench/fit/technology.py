@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
+from baco.accel.technology import technology, technology_names
 from baco.common.errors import BacoError
 from baco.common.files import atomic_write
 
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         kept.parent.mkdir(parents=True, exist_ok=True)
         found = measure(options.liberty, options.memories, kept, designs=options.designs, progress=_tell)
         law = fit_technology(options.name, found, options.liberty, options.memories)
+        if options.name in technology_names():  # what switches is measured by itself
+            law = law.model_copy(update={"switching": technology(options.name).switching})
         atomic_write(options.out / f"{options.name}.json", law.to_json())
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -9,7 +9,8 @@ from baco.accel.config import Accelerator
 from baco.accel.energy import EnergyTable
 from baco.accel.structure_law import structure_law
 from baco.accel.switched_energy import TYPICAL, SwitchedEnergy, Toggles
-from baco.accel.switching_figures import SwitchingFigures, switching_figures
+from baco.accel.switching_figures import SwitchingFigures
+from baco.accel.technology import switching_figures
 
 NAME = "ihp-sg13g2"
 MACHINE = Accelerator(

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco.accel.switching_figures import switching_figures
 from baco.accel.synthesis.report import in_cells
+from baco.accel.technology import switching_figures
 from baco.bench.fit.switching import MACHINE, _product, _Stream, cases, measured, predicted
 from baco.common.errors import InputError
 from baco.sim.energy import switched_energy
@@ -94,7 +94,9 @@ def test_other_engines_do_not_count_it_and_unknown_technologies_are_named(tmp_pa
     run = run_job(Job(SMALL, stream=tmp_path / "stream"), engine="functional")
     with pytest.raises(InputError, match="functional does not count"):
         switched_energy(run, SMALL, switching_figures("ihp-sg13g2"))
-    with pytest.raises(InputError, match="no figures of switching in the technology 'tsmc'"):
+    with pytest.raises(InputError, match="no figures of switching in the technology 'published-45nm'"):
+        switching_figures("published-45nm")
+    with pytest.raises(InputError, match="unknown technology 'tsmc'"):
         switching_figures("tsmc")
 
 
