@@ -17,7 +17,20 @@ from baco.workloads.views import Expand, Slice, Unknown
 __all__ = ["given_encodings"]
 
 #: Functions whose results are computed in an encoding that is given (`baco.compiler.network.given_operators`).
-COMPUTED = frozenset(("conv", "matmul", "unary", "binary", "avgpool", "reduce", "concat", "softmax"))
+COMPUTED = frozenset(
+    (
+        "conv",
+        "conv_transpose",
+        "interleave",
+        "matmul",
+        "unary",
+        "binary",
+        "avgpool",
+        "reduce",
+        "concat",
+        "softmax",
+    )
+)
 #: Functions that hand elements on, so that their first operand has the encoding of their result.
 CARRIED = frozenset(("identity", "maxpool", "pad", "resize"))
 

@@ -8,6 +8,7 @@ applies it where there is one factor for all channels and the result's zero poin
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,7 @@ from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["convolution", "limits_of", "matmul", "requantised_sums"]
+__all__ = ["convolution", "convolve", "limits_of", "matmul", "requantised_sums", "weights_of"]
 
 #: Largest float32 factor that is told from one that is no number.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -66,35 +67,48 @@ class GivenWeights:
 
 
 def given_weights(
-    b: IntegerBuilder, op: Operator, p: Parameter, axes: tuple[int, ...]
+    b: IntegerBuilder, op: Operator, p: Parameter, arranged: Callable[[np.ndarray], np.ndarray]
 ) -> GivenWeights | None:
-    """The whole numbers of a parameter, its dimensions in the order `axes` (output channels last); None where the model gives
-    none, or scales along another dimension."""
+    """The whole numbers of a parameter; None where the model gives none, or scales along another dimension than channels.
+
+    Args:
+        arranged: puts the elements of the parameter in the order that they are used in, output channels last.
+    """
     if p.whole is None:
         return None
-    scale, zero = p.scales().transpose(axes), p.zeros().transpose(axes)
     channels = len(p.whole.scale)
-    if channels > 1 and not _along_last(scale):
+    scale = arranged(p.scales())
+    line = _last(scale)
+    if channels > 1 and not (scale == line).all():
         return None
-    elements = b.parameters.whole(p).transpose(axes)
+    elements = arranged(b.parameters.whole(p))
     if not distinct(elements).any() and not any(p.whole.zero):
         parts = [np.broadcast_to(np.int8(0), elements.shape)]
     else:
         parts = []
-        remaining = elements.astype(np.int16 if elements.dtype.itemsize < 2 else np.int64) - zero
+        remaining = elements.astype(np.int64) - arranged(p.zeros())
         while not parts or remaining.any():
             if len(parts) == 2:
                 raise b.error(op, "its weights less their zero points are beyond two times 8 bits")
             parts.append(np.clip(remaining, -128, 127).astype(np.int8))
             remaining = remaining - parts[-1]
-    return GivenWeights(tuple(parts), _last(scale) if channels > 1 else np.array(p.whole.scale, np.float32))
+    return GivenWeights(tuple(parts), line if channels > 1 else np.array(p.whole.scale, np.float32))
 
 
-def _along_last(numbers: np.ndarray) -> bool:
-    """Whether only the last dimension tells elements apart."""
-    return all(
-        size == 1 or not stride for size, stride in zip(numbers.shape[:-1], numbers.strides[:-1], strict=True)
-    )
+def weights_of(
+    b: IntegerBuilder,
+    op: Operator,
+    p: Parameter,
+    source: float,
+    arranged: Callable[[np.ndarray], np.ndarray],
+) -> GivenWeights:
+    """As `given_weights`; rounded here, for inputs of the scale `source`, where the model has real ones."""
+    given = given_weights(b, op, p, arranged)
+    if given is not None:
+        return given
+    real = arranged(b.parameters(p))
+    integers, _, scale = quantise_weights(b, op, real, None, math.prod(real.shape[:-1]), source)
+    return GivenWeights((integers,), np.array([scale], np.float32))
 
 
 def _last(numbers: np.ndarray) -> np.ndarray:
@@ -187,13 +201,8 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     x = unpadded(b, x, padding)
     e = follow(b, op, 1, as_given=True)
     dimensions = len(weight.shape)
-    given = given_weights(b, op, weight, (*range(2, dimensions), 1, 0))
     source = image_of(b, b.operand(x, op, as_given=True), op)
-    if given is None:
-        real = b.parameters(weight).transpose((*range(2, dimensions), 1, 0))
-        fan_in = math.prod(real.shape[:-1])
-        integers, _, scale = quantise_weights(b, op, real, None, fan_in, b.scale(source))
-        given = GivenWeights((integers,), np.array([scale], np.float32))
+    given = weights_of(b, op, weight, b.scale(source), lambda x: x.transpose((*range(2, dimensions), 1, 0)))
     if dimensions == 3:
         given = GivenWeights(tuple(one[None] for one in given.parts), given.scale)
     window = ConvolutionGeometry(
@@ -203,19 +212,38 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
         spatial_pair(op.output.shape[2:]),
         a["groups"],
     )
-    source, window = _padded(b, op, source, window, given.parts[0].shape[:2])
-    output, encoding = _result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    output, _ = _result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    convolve(b, op.name, op, e, source, given, bias, window, stored_image(output))
+
+
+def convolve(
+    b: IntegerBuilder,
+    name: str,
+    op: Operator,
+    e: Epilogue,
+    source: View,
+    given: GivenWeights,
+    bias: Operand,
+    window: ConvolutionGeometry,
+    output: View,
+) -> None:
+    """Emit one convolution of this name from an image [N, H, W, C] to another; `op` is for messages."""
+    encoding = b.encoding(output)
+    source, window = _padded(b, op, name, source, window, given.parts[0].shape[:2])
     unit = np.float32(b.scale(source)) * given.scale
     total = bias_numbers(b, bias, unit, e) - b.zero(source) * given.sums()
     fits_sums(b, op, math.prod(given.parts[0].shape[:-1]), total)
-    factors = factors_of(b.scale(source), given.scale, encoding.scale, e.factor)
-    _emit_convolution(
-        b, op, e, source, given, total, window, _usable(b, op, factors), stored_image(output), encoding
-    )
+    factors = _usable(b, op, factors_of(b.scale(source), given.scale, encoding.scale, e.factor))
+    _emit_convolution(b, name, op, e, source, given, total, window, factors, output, encoding)
 
 
 def _padded(
-    b: IntegerBuilder, op: Operator, source: View, window: ConvolutionGeometry, kernel: tuple[int, ...]
+    b: IntegerBuilder,
+    op: Operator,
+    name: str,
+    source: View,
+    window: ConvolutionGeometry,
+    kernel: tuple[int, ...],
 ) -> tuple[View, ConvolutionGeometry]:
     """The image with a border of the element that stands for 0, where that is not 0, which the array pads with."""
     zero = b.zero(source)
@@ -229,7 +257,7 @@ def _padded(
     images, height, width, channels = source.shape
     inside = ((0, images), (befores[0], height), (befores[1], width), (0, channels))
     shape = (images, befores[0] + height + afters[0], befores[1] + width + afters[1], channels)
-    label = f"{op.name}.padded"
+    label = f"{name}.padded"
     padded = b.value(label, shape, 1.0, encoding=b.encoding(source))
     inner = padded
     for axis in (1, 2):
@@ -252,6 +280,7 @@ def _part(view: View, axis: int, start: int, size: int) -> View:
 
 def _emit_convolution(
     b: IntegerBuilder,
+    name: str,
     op: Operator,
     e: Epilogue,
     source: View,
@@ -263,7 +292,7 @@ def _emit_convolution(
     encoding: Encoding,
 ) -> None:
     limits = limits_of(e, encoding)
-    direct = requantised_sums(b, op.name, factors, limits, encoding) if len(given.parts) == 1 else None
+    direct = requantised_sums(b, name, factors, limits, encoding) if len(given.parts) == 1 else None
     channels = given.parts[0].shape[-1]
     sources, images = tuple(e.sources), source.shape[0]
     sums: list[View] = []
@@ -271,19 +300,17 @@ def _emit_convolution(
         offsets = np.broadcast_to(bias if number == 0 else np.zeros(1, np.int64), (channels,)).astype(
             np.int32
         )
-        target = (
-            output if direct else b.value(f"{op.name}.sums", (images, *window.size, channels), 1.0, "int32")
-        )
+        target = output if direct else b.value(f"{name}.sums", (images, *window.size, channels), 1.0, "int32")
         sums.append(target)
         scale, relu = direct or (None, False)
         b.emit(
             Convolution(
-                b.name(op.name if direct else f"{op.name}.sums"),
+                b.name(name if direct else f"{name}.sums"),
                 sources if direct else (op.name,),
                 target,
                 source,
-                b.constant(f"{op.name}.weight", weight, float(given.scale[0])),
-                b.constant(f"{op.name}.bias", offsets) if offsets.any() else None,
+                b.constant(f"{name}.weight", weight, float(given.scale[0])),
+                b.constant(f"{name}.bias", offsets) if offsets.any() else None,
                 window.stride,
                 window.padding,
                 window.dilation,
@@ -298,13 +325,13 @@ def _emit_convolution(
         low, high = limits
         b.emit(
             Requantise(
-                b.name(op.name),
+                b.name(name),
                 sources,
                 output,
                 sums[0],
                 more,
                 None,
-                constant_factors(b, op.name, factors),
+                constant_factors(b, name, factors),
                 encoding.zero,
                 low,
                 high,
@@ -360,18 +387,8 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
 
 def _product_weights(b: IntegerBuilder, op: Operator, right: Parameter, source: float) -> GivenWeights:
     """[C, K] of a matrix, [C, 1] of a column."""
-    given = given_weights(b, op, right, tuple(range(len(right.shape))))
-    if len(right.shape) == 1:
-        if right.whole is not None and len(right.whole.scale) > 1:
-            given = None
-        elif given is not None:
-            return GivenWeights(tuple(one[:, None] for one in given.parts), given.scale)
-    if given is not None:
-        return given
-    real = b.parameters(right)
-    real = real[:, None] if len(right.shape) == 1 else real
-    integers, _, scale = quantise_weights(b, op, real, None, real.shape[0], source)
-    return GivenWeights((integers,), np.array([scale], np.float32))
+    vector = len(right.shape) == 1
+    return weights_of(b, op, right, source, lambda x: x[:, None] if vector else x)
 
 
 def _emit_products(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 
+from baco.compiler.network import given_operators
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.fusion import Epilogue, follow
 from baco.compiler.network.graph import Map
@@ -19,7 +21,7 @@ from baco.compiler.network.tensor_operators import (
 )
 from baco.compiler.network.views import View
 from baco.workloads.network import Operator, Tensor
-from baco.workloads.semantics import Parameter, Semantics
+from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.shapes import taps_of
 
 
@@ -42,35 +44,87 @@ def _lower(b: IntegerBuilder, op: Operator, semantics: Semantics) -> None:
     if not isinstance(weight, Parameter):
         raise b.error(op, "the weights of a convolution must be constants")
     a = semantics.attributes
-    kernel = b.parameters(weight).astype(np.float64)  # C, K / groups, kernel
+    kernel = weight.shape if len(weight.shape) == 4 else (*weight.shape[:2], 1, *weight.shape[2:])
     stride, dilation, padding, shape = (list(a[key]) for key in ("stride", "dilation", "padding", "shape"))
     before = [p[0] for p in padding]
-    if kernel.ndim == 3:
-        kernel = kernel[:, :, None, :]
+    if len(weight.shape) == 3:
         stride, dilation, before, shape = [1, *stride], [1, *dilation], [0, *before], [1, *shape]
     groups = a["groups"]
-    depth, width = kernel.shape[0] // groups, kernel.shape[1]
-    # As for an ordinary convolution: kernel, C / groups, K.
-    grouped = kernel.reshape(groups, depth, width, *kernel.shape[2:])
-    ordinary = grouped.transpose(3, 4, 1, 0, 2).reshape(*kernel.shape[2:], depth, groups * width)
-    shift = np.zeros(groups * width)
-    if isinstance(bias, Parameter):
-        shift = shift + b.parameters(bias).reshape(-1)
-    e = follow(b, op, 1)
-    source = image_of(b, b.operand(x, op), op)
-    raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    depth, width = kernel[0] // groups, kernel[1]
+
+    def ordinary(elements: np.ndarray) -> np.ndarray:
+        """As for an ordinary convolution: kernel, C / groups, K."""
+        grouped = elements.reshape(groups, depth, width, *kernel[2:])
+        return grouped.transpose(3, 4, 1, 0, 2).reshape(*kernel[2:], depth, groups * width)
+
+    as_given = bool(b.encodings)
+    e = follow(b, op, 1, as_given=as_given)
+    source = image_of(b, b.operand(x, op, as_given=as_given), op)
+    order = CHANNELS_LAST.get(len(e.last.output.shape))
+    convolution: _Convolution
+    if as_given:
+        given = given_operators.weights_of(b, op, weight, b.scale(source), ordinary)
+        raw, final = b.tensor(e.last.name, e.last.output.shape, order), None
+        convolution = _given(b, op, e, given, bias)
+    else:
+        raw, final = result(b, e, order)
+        real = ordinary(b.parameters(weight).astype(np.float64))
+        shift = np.zeros(groups * width)
+        if isinstance(bias, Parameter):
+            shift = shift + b.parameters(bias).reshape(-1)
+        convolution = _real(b, op, e, real, shift)
     image = stored_image(raw)
     axes = [
         [
-            _phase(r, shape[i], kernel.shape[2 + i], stride[i], before[i], dilation[i])
+            _phase(r, shape[i], kernel[2 + i], stride[i], before[i], dilation[i])
             for r in range(min(stride[i], shape[i]))
         ]
         for i in range(2)
     ]
     for rows, columns in product(*axes):
         if rows.count and columns.count:
-            _emit_phase(b, op, e, source, ordinary, shift, (rows, columns), stride, image, groups)
+            _emit_phase(b, op, convolution, source, (rows, columns), stride, image, groups)
     clip(b, e, raw, final)
+
+
+#: Emits a convolution of this name, with the weights of some taps (those in both lists; none: zeros), from an image to another.
+_Convolution = Callable[[str, list[int], list[int], View, ConvolutionGeometry, View], None]
+
+
+def _real(
+    b: IntegerBuilder, op: Operator, e: Epilogue, weight: np.ndarray, shift: np.ndarray
+) -> _Convolution:
+    """Of real weights."""
+
+    def emit(
+        name: str, rows: list[int], columns: list[int], read: View, window: ConvolutionGeometry, target: View
+    ) -> None:
+        part = _taps(weight, rows, columns) * e.factor
+        convolve(b, name, op, e, read, part, shift, window, target)
+
+    return emit
+
+
+def _given(
+    b: IntegerBuilder, op: Operator, e: Epilogue, weights: given_operators.GivenWeights, bias: Operand
+) -> _Convolution:
+    """Of the whole numbers of a model that is quantised already."""
+
+    def emit(
+        name: str, rows: list[int], columns: list[int], read: View, window: ConvolutionGeometry, target: View
+    ) -> None:
+        parts = tuple(_taps(one, rows, columns) for one in weights.parts)
+        some = given_operators.GivenWeights(parts, weights.scale)
+        given_operators.convolve(b, name, op, e, read, some, bias, window, target)
+
+    return emit
+
+
+def _taps(weight: np.ndarray, rows: list[int], columns: list[int]) -> np.ndarray:
+    """Weights [S, R, ...] of some taps; one of zeros without any."""
+    if not rows or not columns:
+        return np.zeros((1, 1, *weight.shape[2:]), weight.dtype)
+    return weight[np.ix_(rows, columns)]
 
 
 class _Phase:
@@ -99,21 +153,19 @@ def _phase(residue: int, size: int, kernel: int, stride: int, before: int, dilat
 def _emit_phase(
     b: IntegerBuilder,
     op: Operator,
-    e: Epilogue,
+    convolution: _Convolution,
     source: View,
-    weight: np.ndarray,
-    shift: np.ndarray,
     phases: tuple[_Phase, _Phase],
     stride: list[int],
     image: View,
     groups: int,
 ) -> None:
     rows, columns = phases
+    taps = rows.taps, columns.taps
     if not rows.taps or not columns.taps:
         # Only the bias: a window of one zero.
-        weight = np.zeros((1, 1, *weight.shape[2:]))
+        taps = [], []
         rows, columns = (_Phase(p.residue, p.count, [0], [0]) for p in phases)
-    part = weight[np.ix_(rows.taps, columns.taps)] * e.factor
     read = source
     starts = [0, max(0, rows.offsets[0]), max(0, columns.offsets[0]), 0]
     extents = [source.shape[0], source.shape[1] - starts[1], source.shape[2] - starts[2], source.shape[3]]
@@ -135,8 +187,8 @@ def _emit_phase(
     )
     name = f"{op.name}.phase{rows.residue}.{columns.residue}"
     if stride == [1, 1]:
-        convolve(b, name, op, e, read, part, shift, window, target)
+        convolution(name, *taps, read, window, target)
         return
-    own = b.value(name, target.shape, b.scale(image))
-    convolve(b, name, op, e, read, part, shift, window, own)
+    own = b.value(name, target.shape, b.scale(image), encoding=b.values[image.value].encoding)
+    convolution(name, *taps, read, window, own)
     b.emit(Map(b.name(f"{name}.place"), (op.name,), target, own, None))

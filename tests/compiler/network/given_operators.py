@@ -16,6 +16,12 @@ def _conv(m, group=1, image=(2, 8, 9, 7), relu=False, **attributes):
     return m.rounded(m("Relu", y) if relu else y, 0.2)
 
 
+def _transposed(m, **attributes):
+    x = m.rounded(m.input(1, 8, 5, 4), 0.03)
+    w, scale = m.weight((8, 6, 3, 3), axis=1)
+    return m.rounded(m("ConvTranspose", x, w, m.bias(6, m.scale_of(x) * scale), **attributes), 0.2)
+
+
 def _gemm(m):
     x = m.rounded(m.input(5, 20), 0.03)
     w, scale = m.weight((12, 20))
@@ -93,6 +99,8 @@ PAIRS = {
     "in groups": lambda m: _conv(m, group=4, pads=[1] * 4, dilations=[2, 1]),
     "1-D": lambda m: _conv(m, image=(2, 8, 9), pads=[1, 1]),
     "with ReLU": lambda m: _conv(m, relu=True),
+    "transposed": lambda m: _transposed(m, strides=[2, 2], pads=[1, 0, 1, 1]),
+    "transposed, dense": lambda m: _transposed(m, pads=[1] * 4),
     "Gemm": _gemm,
     "MatMul": _matmul,
     "attention": _attention,
