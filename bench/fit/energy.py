@@ -62,8 +62,14 @@ def silicon(machine: Accelerator) -> Accelerator:
     return machine.replace(technology=TECHNOLOGY, energy={"dram_pj": 0.0, "instruction_pj": 0.0})
 
 
-def measured_row(network: str, name: str, machine: Accelerator) -> dict[str, Any]:
-    """One program: energies in pJ, measured and predicted, `clock` and all else of the accelerator."""
+def measured_row(
+    network: str, name: str, machine: Accelerator, known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """One program: energies in pJ, measured and predicted, `clock` and all else of the accelerator.
+
+    Args:
+        known: the row with what was measured before, of which predictions alone are made anew.
+    """
     bare = silicon(machine)
     graph = load_network(network)
     integers = quantise(graph, (), layers=NETWORKS.get(network))
@@ -71,16 +77,15 @@ def measured_row(network: str, name: str, machine: Accelerator) -> dict[str, Any
     values = reference(integers, data)
     toggles = network_toggles(integers, values, machine.dim)
     built = compile_network(integers, bare, data=data)
+    predicted = _predicted(built.lowered, bare, toggles)
+    if known is not None:
+        return {**known, **predicted}
     ran = run_network(built, values, "rtl")
     if ran.wrong or ran.result.exit_code:
         raise AssertionError(f"{network} on {name}: {[*map(str, ran.wrong[:2]), ran.result.exit_code]}")
     result = ran.result
     assert result.cycles is not None  # of the engine
     found = measured_energy(result, bare, result.cycles)
-    predictions = {
-        "typical": program_cost(built.lowered, bare),
-        "numbers": program_cost(built.lowered, bare, toggles),
-    }
     clock = found.pop("static")
     return {
         "network": network,
@@ -88,17 +93,30 @@ def measured_row(network: str, name: str, machine: Accelerator) -> dict[str, Any
         "cycles": result.cycles,
         "clock": clock,
         "switched": found,
+        "gated": gated_clock(result, machine),
+        **predicted,
+    }
+
+
+def _predicted(
+    lowered: LoweredNetwork, machine: Accelerator, toggles: Mapping[str, Toggles]
+) -> dict[str, Any]:
+    """The part of a row that nothing was run for."""
+    costs = {
+        "typical": program_cost(lowered, machine),
+        "numbers": program_cost(lowered, machine, toggles),
+    }
+    return {
         "predicted": {
             kind: {
                 "cycles": one.cycles,
-                "clock": bare.static_pj(one.cycles),
-                "rest": one.energy_pj - bare.static_pj(one.cycles),
+                "clock": machine.static_pj(one.cycles),
+                "rest": one.energy_pj - machine.static_pj(one.cycles),
             }
-            for kind, one in predictions.items()
+            for kind, one in costs.items()
         },
-        "toggles": _mean_toggles(built.lowered, toggles),
-        "mac_words": _macs(built.lowered, toggles),
-        "gated": gated_clock(result, machine),
+        "toggles": _mean_toggles(lowered, toggles),
+        "macs": _macs(lowered, toggles),
     }
 
 
@@ -139,11 +157,19 @@ def gated_clock(result: Simulation, machine: Accelerator) -> float:
 
 
 def run(
-    out: Path, networks: Sequence[str], machines: Mapping[str, Accelerator], say: Say = silent
+    out: Path,
+    networks: Sequence[str],
+    machines: Mapping[str, Accelerator],
+    say: Say = silent,
+    *,
+    anew: bool = False,
 ) -> list[dict[str, Any]]:
-    """All rows, those of `out` as they are; raises StorageError where they cannot be kept."""
+    """All rows, those of `out` as they are, or with predictions made `anew`; raises StorageError where they cannot be kept."""
     files = ResultFiles(out, "energy", page)
     rows: list[dict[str, Any]] = files.before() or []
+    if anew:
+        rows = [measured_row(row["network"], row["machine"], machines[row["machine"]], row) for row in rows]
+        files.keep(rows)
     known = {(one["network"], one["machine"]) for one in rows}
     for name, machine in machines.items():
         for network in networks:
@@ -192,7 +218,7 @@ def left_out(rows: Sequence[Row], key: str) -> dict[str, float]:
     names = dict.fromkeys(row[key] for row in rows)
     for name in names if len(names) > 1 else ():
         others = [row for row in rows if row[key] != name]
-        weights = np.array([row["mac_words"] for row in others])
+        weights = np.array([row["macs"] for row in others])
         mean = np.average([row["toggles"] for row in others], axis=0, weights=weights)
         law = SwitchedEnergy(
             switching_figures(TECHNOLOGY), silicon(MACHINES["test-1"]).energy, MACHINES["test-1"]
@@ -200,8 +226,7 @@ def left_out(rows: Sequence[Row], key: str) -> dict[str, float]:
         shift = law.with_numbers(Toggles(*mean[:4])).mac_pj - law.mac_pj
         own = [row for row in rows if row[key] == name]
         off = [
-            _off(row, "typical", False) + shift * row["mac_words"] / sum(row["switched"].values())
-            for row in own
+            _off(row, "typical", False) + shift * row["macs"] / sum(row["switched"].values()) for row in own
         ]
         found[name] = float(np.abs(off).mean())
     return found
@@ -307,8 +332,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of energy.json and energy.md"
     )
+    parser.add_argument("--predict", action="store_true", help="make predictions anew of what was measured")
     given = parser.parse_args(arguments)
-    rows = run(given.out, list(NETWORKS), MACHINES, print)
+    rows = run(given.out, list(NETWORKS), MACHINES, print, anew=given.predict)
     ResultFiles(given.out, "energy", page).keep(rows)
     print(page(rows))
     return 0

@@ -10,7 +10,7 @@ from baco.accel.config import Accelerator
 from baco.accel.switched_energy import SwitchedEnergy, Toggles
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.prediction import predict_step
-from baco.compiler.schedules.schedule import LoopConvSchedule, Schedule
+from baco.compiler.schedules.schedule import DepthwiseSchedule, LoopConvSchedule, Schedule
 from baco.exploration.candidate import LayerCost
 from baco.exploration.cost.schedules import schedule_costs
 from baco.workloads.problem import Problem
@@ -82,13 +82,19 @@ def _by_numbers(
 ) -> float:
     """What a layer takes more than typical numbers would, pJ; less where a row of the array holds several pixels of the window, so
     that fewer sums leave it."""
-    share = 1.0
+    dim, macs, share, below = float(accelerator.dim), float(problem.macs), 1.0, 1.0
+    elements = toggles.elements
     if isinstance(schedule, LoopConvSchedule) and schedule.pixels > 1:
         share = math.ceil(problem.R / schedule.pixels) / problem.R
-    dim = float(accelerator.dim)
-    seen = replace(toggles, total=toggles.total * share, elements=toggles.elements * share)
-    macs = float(problem.macs)
-    array = sum(law.with_numbers(seen).array_terms(macs, max(macs, cost.accesses[0]), dim))
-    sums = 2.0 * (1.0 - share) * macs / min(problem.C, accelerator.dim)
-    fewer = sums * law.accumulator_pj(float(accelerator.accumulator_kib), dim)
+        elements *= share
+    elif isinstance(schedule, DepthwiseSchedule):
+        # groups lie along the diagonal: each has a column, of which its sum passes what is below it
+        below = (schedule.packed + 1) / (2 * schedule.packed)
+        elements /= schedule.packed
+    law_here = law.with_numbers(replace(toggles, total=toggles.total * share * below, elements=elements))
+    stationary = max(0.0, cost.accesses[0] - cost.macs)
+    array = law_here.array_pj(macs, stationary, dim)
+    sums = 2.0 * (1.0 - share) * macs / min(problem.C, dim)
+    whole_rows = dim * math.ceil(problem.K / dim) / problem.K
+    fewer = sums * whole_rows * law.accumulator_pj(float(accelerator.accumulator_kib), dim)
     return float(array - sum(cost.energy_terms_pj[:2]) - fewer)

@@ -47,6 +47,20 @@ def test_the_error_of_whole_programs_is_that_of_the_programs_measured() -> None:
     assert found.bias == pytest.approx(statistics.mean(ratios), abs=6e-4)
 
 
+def test_the_error_of_energies_in_a_technology_is_that_of_what_switches() -> None:
+    rows = kept("energy.json")
+    ratios = [
+        sum(row["predicted"]["typical"][part] for part in ("clock", "rest"))
+        / (row["clock"] + sum(row["switched"].values()))
+        - 1
+        for row in rows
+    ]
+    found = known_errors("instruction", silicon="ihp-sg13g2")["energy"]
+    assert f"{len(rows)} whole programs" in found.subject
+    assert found.mean == pytest.approx(statistics.mean(map(abs, ratios)), abs=6e-4)
+    assert found.bias == pytest.approx(statistics.mean(ratios), abs=6e-4)
+
+
 def test_pages_name_the_same_errors() -> None:
     page, models = (
         (DOCS / "how-true-are-predictions.md").read_text("utf-8"),
