@@ -16,14 +16,20 @@ from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.executors.tasks import Call
 from baco.sim.cosim.illegal import illegal_stream
 from baco.sim.cosim.minimise import Minimised, minimise
-from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, random_stream
+from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, powered_stream, random_stream
 from baco.sim.cosim.stream import Stream
 
 __all__ = ["ConfigurationResult", "Failure", "StreamKind", "run_campaign"]
 
-#: Streams of everything that is legal, of products in place, and of what is damaged or made by chance.
-StreamKind = Literal["legal", "in place", "illegal"]
-_MAKERS = {"legal": random_stream, "in place": in_place_stream, "illegal": illegal_stream}
+#: Streams of everything that is legal (`powered`: from random contents of registers and memories on), of products in place,
+#: and of what is damaged or made by chance.
+StreamKind = Literal["legal", "powered", "in place", "illegal"]
+_MAKERS = {
+    "legal": random_stream,
+    "powered": powered_stream,
+    "in place": in_place_stream,
+    "illegal": illegal_stream,
+}
 
 #: Streams that a task makes and plays: bounds memory, and how long a failure stays unseen.
 _BATCH = 100
@@ -62,6 +68,7 @@ def run_campaign(
     seed: int,
     *,
     kind: StreamKind = "legal",
+    checked: bool = False,
     engine: ExecutorChoice = HERE,
     report: Callable[[str], None] = lambda _: None,
     shorten: bool = True,
@@ -71,6 +78,7 @@ def run_campaign(
     Args:
         streams: on each configuration: those with the indices 0, 1, ... of the seed.
         kind: of streams.
+        checked: in Verilog whose ports are held to their protocol; `powered` streams always are.
         engine: where they are played.
         report: gets sentences about progress.
         shorten: minimise the first failure of a configuration.
@@ -83,7 +91,7 @@ def run_campaign(
         Call(
             f"{one.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
             _play,
-            (one, seed, range(start, min(start + _BATCH, streams)), kind),
+            (one, seed, range(start, min(start + _BATCH, streams)), kind, checked),
             ("compiler",),
         )
         for one in accelerators
@@ -99,23 +107,26 @@ def run_campaign(
                 whole = _sum([found[ready].pop(index) for index in sorted(found[ready])])
                 if whole.failures and shorten:
                     report(f"{whole.accelerator.name}: shortening {whole.failures[0].stream.name}")
-                    whole = _shortened(whole)
+                    whole = _shortened(whole, _simulator(whole.accelerator, checked or kind == "powered"))
                 yield whole
                 ready += 1
 
 
 @lru_cache(maxsize=1)
-def _simulator(accelerator: Accelerator) -> Simulator:
-    return Simulator(accelerator)
+def _simulator(accelerator: Accelerator, checked: bool) -> Simulator:
+    return Simulator(accelerator, checked=checked)
 
 
-def _play(accelerator: Accelerator, seed: int, indices: range, kind: StreamKind) -> ConfigurationResult:
+def _play(
+    accelerator: Accelerator, seed: int, indices: range, kind: StreamKind, checked: bool
+) -> ConfigurationResult:
     names = {one.code: one.name for one in ERRORS}
     refused: Counter[str] = Counter()
     failures: list[Failure] = []
     played = commands = cycles = 0
     made = [_MAKERS[kind](accelerator, seed, index) for index in indices]
-    for stream, outcome in zip(made, _simulator(accelerator).play(made), strict=True):
+    simulator = _simulator(accelerator, checked or kind == "powered")
+    for stream, outcome in zip(made, simulator.play(made), strict=True):
         if outcome.failed:
             failures.append(Failure(stream, outcome))
             continue
@@ -141,8 +152,8 @@ def _sum(parts: Sequence[ConfigurationResult]) -> ConfigurationResult:
     )
 
 
-def _shortened(result: ConfigurationResult) -> ConfigurationResult:
+def _shortened(result: ConfigurationResult, simulator: Simulator) -> ConfigurationResult:
     """With its first failure minimised."""
     first, *others = result.failures
-    small = minimise(first.stream, _simulator(result.accelerator))
+    small = minimise(first.stream, simulator)
     return replace(result, failures=(replace(first, minimised=small), *others))

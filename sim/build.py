@@ -29,9 +29,11 @@ __all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulat
 
 #: Where progress goes: one sentence a step.
 Report = Callable[[str], None]
-Waves = Literal["", "vcd", "fst", "counts"]
+Waves = Literal["", "vcd", "fst", "counts", "checks"]
 #: Those that Verilator writes.
 _TRACED = ("vcd", "fst")
+#: In place of those flags where the Verilog is checked while it runs.
+_CHECKED_FLAGS = ("--x-assign", "unique", "--x-initial", "unique")
 
 TOP = "baco_accelerator"
 #: Exact results need every product rounded on its own.
@@ -50,6 +52,8 @@ _VERILATOR_FLAGS = (
 #: before 5.030 cannot keep loops that assign array elements: it must unroll them all.
 _LOOPS, _LOOPS_OLD = ("--unroll-count", "64"), ("--unroll-count", "1024", "--unroll-stmts", "1000000")
 _FIRST_WITH_LOOPS = (5, 30)
+#: What tells Verilator not to unroll the loop behind it, because compilers vectorise it.
+_KEPT_LOOP = "// verilator unroll_disable"
 #: The generated file says by this what it was generated from; nothing in it reads that.
 _NAMES_CONFIGURATION = "`define BACO_CONFIG_HASH"
 #: Where this stands, switching is counted.
@@ -114,7 +118,8 @@ def rtl_simulator(
     Args:
         verilog: the accelerator, one self-contained file with the top module `baco_accelerator`.
         waves: waveforms that the program can record; recording costs speed even when unused. With `counts`, the Verilog
-            is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly.
+            is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly. With
+            `checks`, ports are held to their protocol (sim/cpp/handshakes.v) and what is not reset can start at random.
 
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
@@ -150,6 +155,8 @@ class _Builder:
         verilog = _circuit(verilog)
         if _COUNTED in verilog:
             verilog += (_cpp_folder() / "array_switching.v").read_text(encoding="utf-8")
+        if waves == "checks":
+            verilog += (_cpp_folder() / "handshakes.v").read_text(encoding="utf-8")
         names = [*_common(self.sources), "rtl.cpp"]
         harness = {name: self.sources[name] for name in names}
         key = self._key("rtl", {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS})
@@ -252,11 +259,13 @@ class _Builder:
 
     def _verilate(self, verilog: str, waves: Waves, folder: Path) -> list[Path]:
         source = folder / f"{TOP}.v"
-        source.write_text(verilog, encoding="utf-8")
         model = folder / "model"
         old = self.tools.verilator_version < _FIRST_WITH_LOOPS
+        source.write_text(verilog.replace(_KEPT_LOOP, "") if old else verilog, encoding="utf-8")
         loops = _LOOPS_OLD if old else _LOOPS
         command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", model.name]
+        if waves == "checks":
+            command += _CHECKED_FLAGS  # the last ones count
         if waves in _TRACED:
             command += ["--trace-fst" if waves == "fst" else "--trace"]
         root = {"VERILATOR_ROOT": self.tools.verilator_root}

@@ -1,9 +1,8 @@
 // One row of tiles of the systolic array: TILE_ROWS x DIM multiply-accumulate elements (see baco_mesh).
 //
-// Flips and exchanges travel along anti-diagonals, so they touch at most a few elements of a row in a cycle; they
-// are handled apart from the dense multiply so that simulators can turn the latter into vector code. Registers
-// that only this module reads are updated in place, in the order of the data flow. An element has one multiplier and
-// one adder, whose operands the dataflow selects.
+// Loops over the columns work on arrays of one number an element and stay loops in Verilator's code, which compilers then turn
+// into vector instructions. Registers that only this module reads are updated in place, in the order of the data flow. An
+// element has one multiplier and one adder, whose operands the dataflow selects.
 module baco_mesh_row #(
     parameter DIM = 16,        // columns
     parameter TILE_ROWS = 1,   // rows, and columns between pipeline registers
@@ -41,16 +40,11 @@ module baco_mesh_row #(
 
   // verilator lint_off BLKSEQ
   // verilator lint_off UNOPTFLAT
-  (* mem2reg *) reg [G*8-1:0] a [0:T-1];                        // at the input of tile column t: bits t*8 +: 8 (0: from the west)
+  (* mem2reg *) reg signed [7:0] a [0:T*G-1];     // of row r at the input of tile column t: r*G + t (0: from the west)
   (* mem2reg *) reg [G-1:0] flip [0:T-1];
   (* mem2reg *) reg [G-1:0] x [0:T-1];
   (* mem2reg *) reg signed [REG_BITS-1:0] active [0:T*DIM-1];
   (* mem2reg *) reg signed [REG_BITS-1:0] shadow [0:T*DIM-1];
-  reg signed [REG_BITS-1:0] swap;
-  reg [DIM*PSUM_BITS-1:0] p;                      // partial sums between the rows of a tile
-  (* mem2reg *) reg [7:0] by [0:DIM-1];           // what each element multiplies by
-  (* mem2reg *) reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
-  integer r, j;
 
   // A signed product. For gates (ROWS) it is written as rows of partial products of which those with one sign bit are
   // inverted (Baugh and Wooley): synthesis makes rows as wide as the sum of `*` between signed numbers, a third more area.
@@ -67,65 +61,96 @@ module baco_mesh_row #(
       product = $signed(m) * $signed(n);
   endfunction
 
-  always @(posedge clock) begin
+  always @(posedge clock) begin : wave
+    // what no cycle leaves to the next one
+`ifdef VERILATOR
+    automatic integer r, j;
+    automatic reg signed [REG_BITS-1:0] swap;
+    automatic reg signed [7:0] b [0:DIM-1];
+    automatic reg signed [PSUM_BITS-1:0] p [0:DIM-1];
+    automatic reg signed [7:0] by [0:DIM-1];
+    automatic reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
+`else
+    integer r, j;
+    reg signed [REG_BITS-1:0] swap;
+    (* mem2reg *) reg signed [7:0] b [0:DIM-1];
+    (* mem2reg *) reg signed [PSUM_BITS-1:0] p [0:DIM-1];  // partial sums between the rows of a tile
+    (* mem2reg *) reg signed [7:0] by [0:DIM-1];           // what each element multiplies by
+    (* mem2reg *) reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
+`endif
     if (advance || SKIP == 0) begin
-      p = north_p;
+      for (j = 0; j < DIM; j = j + 1) begin
+        b[j] = north_b[j*8 +: 8];
+        p[j] = north_p[j*PSUM_BITS +: PSUM_BITS];
+      end
       for (r = 0; r < T; r = r + 1) begin
-        a[r][7:0] = west_a[r*8 +: 8];
+        a[r*G] = west_a[r*8 +: 8];
         flip[r][0] = west_flip[r];
         x[r][0] = west_x[r];
-        if (flip[r] != 0 || SKIP == 0)
-          for (j = 0; j < DIM; j = j + 1)
-            if (flip[r][j/T]) begin
-              swap = active[r*DIM+j];
-              active[r*DIM+j] = shadow[r*DIM+j];
-              shadow[r*DIM+j] = swap;
-            end
-        for (j = 0; j < DIM; j = j + 1) begin
+        // verilator unroll_disable
+        for (j = 0; j < DIM; j = j + 1)
+          if (flip[r][j/T]) begin
+            swap = active[r*DIM+j];
+            active[r*DIM+j] = shadow[r*DIM+j];
+            shadow[r*DIM+j] = swap;
+          end
 `ifdef BACO_WS
+        // verilator unroll_disable
+        for (j = 0; j < DIM; j = j + 1) begin
           by[j] = active[r*DIM+j][7:0];
-          sum[j] = p[j*PSUM_BITS +: PSUM_BITS];
-`endif
+          sum[j] = p[j];
         end
+`endif
 `ifdef BACO_OS
 `ifdef BACO_WS
         if (os)
 `endif
+        begin
+          // verilator unroll_disable
           for (j = 0; j < DIM; j = j + 1) begin
-            by[j] = north_b[j*8 +: 8];
+            by[j] = b[j];
             sum[j] = active[r*DIM+j];
           end
+        end
 `endif
         // verilator lint_off WIDTH
         // (sums may be wider or narrower than a product)
+        // verilator unroll_disable
         for (j = 0; j < DIM; j = j + 1)
-          sum[j] = sum[j] + $signed(product(a[r][(j/T)*8 +: 8], by[j]));
-        // verilator lint_on WIDTH
+`ifdef SYNTHESIS
+          sum[j] = sum[j] + $signed(product(a[r*G+j/T], by[j]));
+`else
+          sum[j] = sum[j] + a[r*G+j/T] * by[j];
+`endif
 `ifdef BACO_OS
         if (os) begin
-          for (j = 0; j < DIM; j = j + 1) active[r*DIM+j] = sum[j];
-          if (x[r] != 0 || SKIP == 0)
-            for (j = 0; j < DIM; j = j + 1)
-              if (x[r][j/T]) begin
-                swap = shadow[r*DIM+j];
-                shadow[r*DIM+j] = p[j*PSUM_BITS +: PSUM_BITS];
-                p[j*PSUM_BITS +: PSUM_BITS] = swap;
-              end
+          // verilator unroll_disable
+          for (j = 0; j < DIM; j = j + 1) begin
+            active[r*DIM+j] = sum[j];
+            if (x[r][j/T]) begin
+              swap = shadow[r*DIM+j];
+              shadow[r*DIM+j] = p[j];
+              p[j] = swap;
+            end
+          end
         end
 `endif
 `ifdef BACO_WS
         if (!os) begin
-          for (j = 0; j < DIM; j = j + 1) p[j*PSUM_BITS +: PSUM_BITS] = sum[j];
-          if (x[r] != 0 || SKIP == 0)
-            for (j = 0; j < DIM; j = j + 1)
-              if (x[r][j/T]) shadow[r*DIM+j] = {{(REG_BITS-7){north_b[j*8+7]}}, north_b[j*8 +: 7]};
+          // verilator unroll_disable
+          for (j = 0; j < DIM; j = j + 1) begin
+            p[j] = sum[j];
+            if (x[r][j/T]) shadow[r*DIM+j] = b[j];
+          end
         end
 `endif
-        a[r] = a[r] << 8;
+        // verilator lint_on WIDTH
+        // verilator unroll_disable
+        for (j = G - 1; j > 0; j = j - 1) a[r*G+j] = a[r*G+j-1];
         flip[r] = flip[r] << 1;
         x[r] = x[r] << 1;
       end
-      south_p <= p;
+      for (j = 0; j < DIM; j = j + 1) south_p[j*PSUM_BITS +: PSUM_BITS] <= p[j];
       south_b <= north_b;
     end
   end

@@ -17,10 +17,24 @@ module baco_sram #(
   reg [LANES*LANE_BITS-1:0] memory [0:ROWS-1];
   integer i;
 
+`ifdef VERILATOR
+  // nothing else reads the memory: rows are written where they are, behind the read
+  // verilator lint_off BLKSEQ
+  always @(posedge clock) begin
+    if (read_enable) read_data <= memory[read_row];
+    if (write_enable)
+      if (&write_mask) memory[write_row] = write_data;
+      else
+        for (i = 0; i < LANES; i = i + 1)
+          if (write_mask[i]) memory[write_row][i*LANE_BITS +: LANE_BITS] = write_data[i*LANE_BITS +: LANE_BITS];
+  end
+  // verilator lint_on BLKSEQ
+`else
   always @(posedge clock) begin
     if (read_enable) read_data <= memory[read_row];
     if (write_enable)
       for (i = 0; i < LANES; i = i + 1)
         if (write_mask[i]) memory[write_row][i*LANE_BITS +: LANE_BITS] <= write_data[i*LANE_BITS +: LANE_BITS];
   end
+`endif
 endmodule

@@ -35,6 +35,7 @@ class StreamFlags:
         seed: Of configurations and streams.
         illegal: Damaged streams and commands of chance: is the verdict the same?
         in_place: Legal streams of products whose results overwrite their operands.
+        power_up: Legal streams on hardware whose registers and memories hold random bits before reset.
         stream (FILE): Play this stream instead.
         minimise: Shorten the stream of --stream when it fails.
     """
@@ -55,13 +56,15 @@ class StreamFlags:
     seed: Seed = 0
     illegal: bool = False
     in_place: bool = False
+    power_up: bool = False
     stream: Path | None = None
     minimise: bool = False
 
     def check(self) -> None:
         """Raises InputError for what does not go together."""
-        if self.illegal and self.in_place:
-            raise InputError("--illegal and --in-place are two kinds of streams", hint="give one of them")
+        kinds = [name for name, given in self._given("illegal", "in_place", "power_up").items() if given]
+        if len(kinds) > 1:
+            raise InputError(f"{kinds[0]} and {kinds[1]} are two kinds of streams", hint="give one of them")
         of_many = self._given("configurations", "first")
         if self.accelerator != "random":
             only_with("random configurations, without --accelerator", of_many)
@@ -74,7 +77,7 @@ class StreamFlags:
             return
         if self.accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
-        of_random = self._given("streams", "illegal", "in_place", "seed")
+        of_random = self._given("streams", "illegal", "in_place", "power_up", "seed")
         only_with("random streams, without --stream", of_random | of_many)
 
     def _given(self, *names: str) -> dict[str, bool]:
@@ -94,7 +97,9 @@ class StreamFlags:
     @property
     def kind(self) -> StreamKind:
         """Of the streams."""
-        return "illegal" if self.illegal else "in place" if self.in_place else "legal"
+        if self.illegal:
+            return "illegal"
+        return "in place" if self.in_place else "powered" if self.power_up else "legal"
 
 
 def cosim(
@@ -126,7 +131,7 @@ def cosim(
     each, start = -(-asked.streams // total), time.monotonic()
     results = []
     for result in run_campaign(
-        asked.chosen, each, asked.seed, kind=asked.kind, engine=engine.chosen, report=report
+        asked.chosen, each, asked.seed, kind=asked.kind, checked=True, engine=engine.chosen, report=report
     ):
         results.append(result)
         if not json:
@@ -217,7 +222,7 @@ def _play(
     from baco.sim.cosim.stream import parse_stream
 
     stream: Stream = parse_stream(read_input_text(path), str(path))
-    simulator = Simulator(accelerator, report=report)
+    simulator = Simulator(accelerator, checked=True, report=report)
     (outcome,) = simulator.play([stream])
     if not outcome.failed:
         text = f"{outcome.commands:,} commands, {outcome.cycles:,} cycles"

@@ -27,6 +27,8 @@ from baco.sim.cosim.stores import StoreGenerator
 __all__ = ["Generator"]
 
 _COMPUTE_PRELOADED = 4
+#: Products that put known values into both of an element's registers, and one more for what they left of the unknown.
+_PRODUCTS = 3
 
 
 class Generator(StoreGenerator):
@@ -251,6 +253,20 @@ class Generator(StoreGenerator):
                     rows=count,
                 )
         self.config_ld(0)
+
+    def initialise_units(self) -> None:
+        """Write every register of the array, by products whose results go to the accumulator's first rows, and the table."""
+        dim = self.dim
+        for weights_stay in [True] * self.ws + [False] * self.os:
+            self.write_config_ex(weights_stay, (0, 0), 1, 1)
+            for _ in range(_PRODUCTS):
+                whole = {"cols": dim, "rows": dim}
+                operand = {f"bd_{name}": size for name, size in whole.items()}
+                result = {f"c_{name}": size for name, size in whole.items()}
+                self.emit("PRELOAD", bd=0, c=ACCUMULATOR, **operand, **result)
+                self.emit("COMPUTE_PRELOADED", a=0, bd=0, a_cols=dim, a_rows=dim, **operand)
+        self.config_ex(ws=self.ws)
+        self.load_table()
 
     def ordinary(self, count: int) -> None:
         """`count` random loads, products, stores, configurations; now and then a fence."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from baco.accel.config import Accelerator
@@ -13,12 +13,12 @@ from baco.accel.legality.errors import error_reason
 from baco.accel.verilog.generate import config_lines, verilog
 from baco.common.errors import BacoError
 from baco.common.scratch import scratch_folder
-from baco.sim.build import Report, rtl_simulator
+from baco.sim.build import Report, Waves, rtl_simulator
 from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream
 from baco.sim.toolchain import toolchain
 
-__all__ = ["Simulator", "StreamOutcome", "in_place_stream", "random_stream"]
+__all__ = ["Simulator", "StreamOutcome", "in_place_stream", "powered_stream", "random_stream"]
 
 #: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
 _STALL_CYCLES = 20_000
@@ -33,7 +33,8 @@ class StreamOutcome:
     Attributes:
         kind: `same` (legal, with the same contents of memory), `raced` (legal, contents are nobody's business), `refused`
             (illegal, on both sides alike), or what is wrong: `verdict` (only one side refuses, or each something else),
-            `local`, `memory` (contents differ), `responses`, `stuck`, `fault`, `crash`.
+            `local`, `memory` (contents differ), `handshake` (a port inside breaks its protocol), `responses`, `stuck`, `fault`,
+            `crash`.
         text: the details, as sim/cpp/cosim.h lists them.
         cycles, commands, digest: of a stream of the kind `same`.
         error: code of the error of a stream of the kind `refused`.
@@ -61,6 +62,8 @@ class StreamOutcome:
         if self.kind == "memory":
             address, rtl, functional = words
             return f"main memory at 0x{address}: {rtl} in RTL, {functional} in the functional model"
+        if self.kind == "handshake":
+            return f"{self.text} takes back or changes what it offers before it is taken"
         if self.kind == "responses":
             return f"{words[0]} responses in RTL, {words[1]} in the functional model"
         if self.kind == "refused":
@@ -85,6 +88,25 @@ def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
     name = f"{accelerator.config_hash}-{seed}-{index}"
     generator = MacroGenerator(accelerator, name)
     generator.initialise()
+    return _random(generator, name)
+
+
+def powered_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
+    """Likewise, where registers and memories hold random bits before reset.
+
+    First, every row of both memories and every register of the array is written, so that all that is compared at the end is
+    defined.
+    """
+    name = f"{accelerator.config_hash}-{seed}-powered-{index}"
+    generator = MacroGenerator(accelerator, name)
+    power = {"power": generator.random.getrandbits(31) | 1}
+    generator.initialise(whole=True)
+    generator.initialise_units()
+    stream = _random(generator, name)
+    return replace(stream, settings=stream.settings | power)
+
+
+def _random(generator: MacroGenerator, name: str) -> Stream:
     r = generator.random
     if r.random() < 0.5:
         generator.ordinary(r.randint(10, 120))
@@ -109,11 +131,23 @@ class Simulator:
     """
 
     def __init__(
-        self, accelerator: Accelerator, *, sources: Path | None = None, report: Report | None = None
+        self,
+        accelerator: Accelerator,
+        *,
+        sources: Path | None = None,
+        checked: bool = False,
+        report: Report | None = None,
     ) -> None:
-        """`sources`: another folder of Verilog sources than the product's own."""
+        """Build it.
+
+        Args:
+            sources: another folder of Verilog sources than the product's own.
+            checked: ports are held to their protocol, and streams may begin with random contents of registers and memories
+                (their setting `power`); slower to build and to run.
+        """
         self.accelerator = accelerator
-        self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), report=report)
+        waves: Waves = "checks" if checked else ""
+        self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), waves=waves, report=report)
 
     def play(self, streams: Sequence[Stream]) -> list[StreamOutcome]:
         """Play each stream on new devices.

@@ -119,11 +119,16 @@ class StoreGenerator(StreamBuilder):
 
     def config_function(self) -> None:
         """CONFIG_FUNCTION, and now and then a new table."""
-        r = self.random
+        if self.chance(0.5):
+            self.load_table()
+        self.write_config_function(self.random.choice((0, 1, 2, 3, 3)))
+
+    def load_table(self) -> None:
+        """From some rows, where there are functions of rows and as many rows as it needs."""
         table_rows = max(1, 128 // self.dim)
-        if self.chance(0.5) and table_rows <= self.acc_rows:
-            self.emit("LOAD_TABLE", table=ACCUMULATOR | r.randrange(self.acc_rows - table_rows + 1))
-        self.write_config_function(r.choice((0, 1, 2, 3, 3)))
+        if self.features.row_functions and table_rows <= self.acc_rows:
+            row = self.random.randrange(self.acc_rows - table_rows + 1)
+            self.emit("LOAD_TABLE", table=ACCUMULATOR | row)
 
     def write_config_function(self, function: int) -> None:
         """CONFIG_FUNCTION with random settings."""

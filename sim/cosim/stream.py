@@ -39,6 +39,7 @@ _SETTINGS = {
     "writes": (1, 4096),
     "stall": (0, 99),
     "gap": (0, 99),
+    "power": (0, 2**31 - 1),
     "seed": (0, 2**64 - 1),
 }
 #: Commands and fences of the longest stream that is read; what `baco cosim` draws has a few hundred.

@@ -9,7 +9,6 @@ from baco.accel.config import Accelerator
 from baco.accel.package.testbench import Stimulus
 from baco.common.scratch import scratch_folder
 from baco.sim.build import Report
-from baco.sim.cosim.builder import ACCUMULATOR
 from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, item_line
 from baco.sim.engines.base import run_job
@@ -17,8 +16,6 @@ from baco.sim.job import Job
 
 __all__ = ["stimulus"]
 
-#: Products that put known values into both of an element's registers, and one more for what they left of the unknown.
-_PRODUCTS = 3
 _ORDINARY, _MACROS = 60, 4
 
 
@@ -32,16 +29,7 @@ def stimulus(accelerator: Accelerator, seed: int = 0, report: Report | None = No
     """
     generator = MacroGenerator(accelerator, f"testbench-{accelerator.config_hash}-{seed}")
     generator.initialise(whole=True)
-    dim = accelerator.dim
-    for weights_stay in [True] * generator.ws + [False] * generator.os:
-        generator.write_config_ex(weights_stay, (0, 0), 1, 1)
-        for _ in range(_PRODUCTS):
-            whole = {"cols": dim, "rows": dim}
-            operand = {f"bd_{name}": size for name, size in whole.items()}
-            result = {f"c_{name}": size for name, size in whole.items()}
-            generator.emit("PRELOAD", bd=0, c=ACCUMULATOR, **operand, **result)
-            generator.emit("COMPUTE_PRELOADED", a=0, bd=0, a_cols=dim, a_rows=dim, **operand)
-    generator.config_ex(ws=generator.ws)
+    generator.initialise_units()
     generator.ordinary(_ORDINARY)
     generator.mixed(_MACROS)
     before = Random(seed).randbytes(MEMORY_BYTES)

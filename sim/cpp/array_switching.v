@@ -27,39 +27,55 @@ module baco_array_switching #(
   reg signed [PSUM_BITS-1:0] shadow [0:DIM*COLUMNS-1];
   reg [15:0] last_product [0:DIM*COLUMNS-1];
   reg [PSUM_BITS-1:0] last_sum [0:DIM*COLUMNS-1];
-  reg signed [7:0] multiplier, b, d;
-  reg signed [PSUM_BITS-1:0] swap, sum;
-  reg signed [15:0] product;
-  integer j, k, at, products, sums;
 
-  always @(posedge clock)
+  // Loops stay loops, on numbers that no cycle leaves to the next one: compilers turn them into vector instructions.
+  always @(posedge clock) begin : wave
+    automatic integer j, k, products, sums;
+    automatic reg signed [7:0] b, d;
+    automatic reg signed [PSUM_BITS-1:0] swap;
+    automatic reg signed [7:0] a [0:DIM-1];
+    automatic reg signed [7:0] multiplier [0:DIM-1];
+    automatic reg signed [15:0] product [0:DIM-1];
+    automatic reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
     if (advance) begin
       products = 0;
       sums = 0;
+      for (k = 0; k < DIM; k = k + 1) a[k] = in_a[k*8 +: 8];
       for (j = 0; j < COLUMNS; j = j + 1) begin
         b = in_b[j*8 +: 8];
         d = in_d[j*8 +: 8];
-        sum = d;
+        if (in_flip) begin
+          // verilator unroll_disable
+          for (k = 0; k < DIM; k = k + 1) begin
+            swap = active[j*DIM+k];
+            active[j*DIM+k] = shadow[j*DIM+k];
+            shadow[j*DIM+k] = swap;
+          end
+        end
+        // verilator unroll_disable
+        for (k = 0; k < DIM; k = k + 1) multiplier[k] = os ? b : active[j*DIM+k][7:0];
+        // verilator unroll_disable
+        for (k = 0; k < DIM; k = k + 1) product[k] = a[k] * multiplier[k];
+        if (os) begin
+          // verilator unroll_disable
+          for (k = 0; k < DIM; k = k + 1) begin
+            active[j*DIM+k] = active[j*DIM+k] + product[k];
+            sum[k] = active[j*DIM+k];
+          end
+        end else begin
+          sum[0] = d + product[0];
+          for (k = 1; k < DIM; k = k + 1) sum[k] = sum[k-1] + product[k];
+        end
+        if (in_x) shadow[j*DIM+in_xrow] = os ? d : b;
+        // verilator unroll_disable
         for (k = 0; k < DIM; k = k + 1) begin
-          at = j * DIM + k;
-          if (in_flip) begin
-            swap = active[at];
-            active[at] = shadow[at];
-            shadow[at] = swap;
-          end
-          multiplier = os ? b : active[at][7:0];
-          product = $signed(in_a[k*8 +: 8]) * multiplier;
-          if (os) begin
-            active[at] = active[at] + product;
-            sum = active[at];
-          end else begin
-            sum = sum + product;
-          end
-          if (in_x && in_xrow == k) shadow[at] = os ? d : b;
-          products = products + $countones(product ^ last_product[at]);
-          sums = sums + $countones(sum ^ last_sum[at]);
-          last_product[at] = product;
-          last_sum[at] = sum;
+          products = products + $countones(product[k] ^ last_product[j*DIM+k]);
+          last_product[j*DIM+k] = product[k];
+        end
+        // verilator unroll_disable
+        for (k = 0; k < DIM; k = k + 1) begin
+          sums = sums + $countones(sum[k] ^ last_sum[j*DIM+k]);
+          last_sum[j*DIM+k] = sum[k];
         end
       end
       baco_array_switched(os, $countones(in_a ^ last_a), $countones(in_b ^ last_b), $countones(in_d ^ last_d),
@@ -68,6 +84,7 @@ module baco_array_switching #(
       last_b = in_b;
       last_d = in_d;
     end
+  end
 endmodule
 
 bind baco_mesh baco_array_switching #(.DIM(DIM), .PSUM_BITS(PSUM_BITS)) switching (

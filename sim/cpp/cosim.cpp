@@ -30,6 +30,7 @@ struct Settings {
   std::string name;
   uint64_t data = 0, seed = 0;
   unsigned gap = 0;
+  uint32_t power_up = 0;
   DramOptions dram;
 };
 
@@ -172,6 +173,7 @@ Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamI
   CommandLog log(config);
   RtlOptions rtl;
   rtl.dram = settings.dram;
+  rtl.power_up = settings.power_up;
   RtlDevice device(config, memory, log, rtl);
   StreamPlayer player(items, device, memory, out);
   uint64_t random = settings.seed ^ 0x9e3779b97f4a7c15u, next_check = 0, progress = 0, moved_at = 0;
@@ -183,7 +185,7 @@ Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamI
       const uint64_t cycle = device.cycle();
       if (cycle < next_check) continue;
       next_check = cycle + kCheckCycles;
-      if (device.rejected(outcome.refused)) break;
+      if (device.rejected(outcome.refused) || !device.broken().empty()) break;
       if (const uint64_t now = device.progress() + player.position(); now != progress) {
         progress = now;
         moved_at = cycle;
@@ -193,6 +195,7 @@ Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamI
       }
     }
     device.rejected(outcome.refused);
+    if (!device.broken().empty()) outcome.failure = "handshake " + device.broken();
   } catch (const MemoryFault& fault) {
     outcome.failure = std::string("fault ") + fault.what();
   }
@@ -294,6 +297,7 @@ Settings read_settings(const std::string& line) {
     else if (key == "writes") settings.dram.write_depth = small;
     else if (key == "stall") settings.dram.stall_percent = small;
     else if (key == "gap") settings.gap = small;
+    else if (key == "power") settings.power_up = small;
     else if (key == "seed") settings.seed = settings.dram.stall_seed = value;
     else throw std::runtime_error("stream " + settings.name + ": unknown setting '" + key + "'");
   }

@@ -20,6 +20,7 @@
 //   NAME verdict RTL | FUNCTIONAL        CODE FUNCT RS1 RS2, or `legal`
 //   NAME stuck TEXT                      the RTL makes no progress
 //   NAME fault TEXT                      the RTL uses memory that no command names and that does not exist
+//   NAME handshake PORT                  a port inside the RTL took back or changed what it offered (handshakes.v)
 //   NAME responses COUNT COUNT           of counter operations, RTL and functional (values depend on time)
 //   NAME memory ADDRESS RTL FUNCTIONAL   the first differing byte of main memory
 //   NAME local PLACE ROW COLUMN RTL FUNCTIONAL    PLACE is scratchpad, accumulator, or scaled:BITS (the scale's)

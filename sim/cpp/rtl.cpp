@@ -26,8 +26,9 @@ constexpr const char* kTraceFormat = "fst";
 constexpr const char* kTraceFormat = "";
 #endif
 
-// Of the model that is evaluated now: the Verilog calls a function that belongs to none.
+// Of the model that is evaluated now: the Verilog calls functions that belong to none.
 thread_local ArraySwitching* switching = nullptr;
+thread_local std::string* broken_port = nullptr;
 
 // Cycles the model is still evaluated after the last sign of life. Busy excludes a lone PRELOAD on its way to the
 // reservation station and counters settling behind it: this is longer than any such path.
@@ -58,10 +59,22 @@ extern "C" void baco_array_switched(int os, int a, int b, int d, int products, i
   counts.sum_bits += static_cast<unsigned>(sums);
 }
 
+// Called by handshakes.v.
+extern "C" void baco_handshake_broken(const char* port) {
+  if (broken_port && broken_port->empty()) *broken_port = port;
+}
+
+std::unique_ptr<VerilatedContext> powered_up(uint32_t seed) {
+  auto context = std::make_unique<VerilatedContext>();
+  context->randReset(seed ? 2 : 0);
+  if (seed) context->randSeed(static_cast<int>(seed & 0x7fffffffu));
+  return context;
+}
+
 struct RtlDevice::Model {
   Model(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
       : log(log), beat_bytes(static_cast<unsigned>(config.dma_bits) / 8), dram(memory, options.dram, beat_bytes),
-        guard(config, memory), context(new VerilatedContext), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
+        guard(config, memory), context(powered_up(options.power_up)), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
         trace_until(options.trace_until) {
     if (sizeof top->rd_resp_data < beat_bytes || sizeof top->rd_resp_data > (beat_bytes < 4 ? 4 : beat_bytes))
       throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
@@ -70,6 +83,7 @@ struct RtlDevice::Model {
     switching = &statistics.array;
     reset();
     statistics.array = {};
+    broken_port = &broken;
   }
 
   ~Model() { top->final(); }
@@ -210,6 +224,7 @@ struct RtlDevice::Model {
     }
     progress += moved;
     switching = &statistics.array;
+    broken_port = &broken;
     top->clock = 1;
     top->eval();
     dump(2 * cycle + 1);
@@ -238,6 +253,7 @@ struct RtlDevice::Model {
   unsigned quiet = 0;
   bool settled = false, offered = false, responding = false, moved = false, commanded = false;
   RefusedCommand refused;
+  std::string broken;
   RtlStatistics statistics;
 };
 
@@ -296,6 +312,8 @@ bool RtlDevice::rejected(RefusedCommand& refused) const {
   refused = model_->refused;
   return true;
 }
+
+const std::string& RtlDevice::broken() const { return model_->broken; }
 
 uint64_t RtlDevice::cycle() const { return model_->cycle; }
 bool RtlDevice::quiet() const { return model_->asleep(); }

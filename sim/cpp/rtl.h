@@ -16,6 +16,7 @@ namespace baco {
 
 struct RtlOptions {
   DramOptions dram;
+  uint32_t power_up = 0;         // seed of what registers and memories hold before reset, 0 for zeros; needs a model built with checks
   std::string trace;             // waveform file, empty = none; needs a model built for tracing
   uint64_t trace_from = 0;       // cycles recorded: [trace_from, trace_until)
   uint64_t trace_until = ~uint64_t{0};
@@ -57,6 +58,8 @@ class RtlDevice : public Device {
   std::string error() const override;
 
   bool rejected(RefusedCommand& refused) const;
+  // The port that broke its protocol first (handshakes.v), with its place in the Verilog; empty while none has.
+  const std::string& broken() const;
   uint64_t cycle() const;
   // Nothing moves until the next command: cycles can pass without being evaluated.
   bool quiet() const;

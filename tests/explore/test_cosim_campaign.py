@@ -28,6 +28,7 @@ class FakeSimulator:
     """Says of a stream what its number tells."""
 
     accelerator: Accelerator
+    checked: bool = False
 
     def play(self, streams: Sequence[Stream]) -> list[StreamOutcome]:
         return [outcome(one) for one in streams]
