@@ -184,7 +184,9 @@ class OnnxNode:
         known = [self.encodings[name] for name in node.input if name in self.encodings]
         if not known or node.op_type in ("QuantizeLinear", "DequantizeLinear"):
             return []
-        if node.op_type in _KEEP_ELEMENTS and known.count(known[0]) == len(known):
+        nearest = node.op_type in ("Resize", "Upsample") and self.text("mode", "nearest") == "nearest"
+        keeps = nearest or node.op_type in _KEEP_ELEMENTS
+        if keeps and known.count(known[0]) == len(known):
             self.encodings |= dict.fromkeys(node.output, known[0])
             return []
         return ["whole numbers of a QuantizeLinear as an input are not supported"]

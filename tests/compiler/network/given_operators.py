@@ -226,7 +226,19 @@ def _q_concat(m, t):
     return t.both((), m("Concat", real, real_y, axis=1), 0.04, "QLinearConcat", None, *x, *y, axis=1)
 
 
+def _enlarged(m, t):
+    """Whole numbers that another operator than QuantizeLinear and DequantizeLinear reads."""
+    pair = m.pair(0.06)
+    scales = m.constant(np.array([1, 1, 2, 2], np.float32))
+    nearest = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    whole = m("QuantizeLinear", m.input(1, 3, 4, 5), *pair)
+    y = m("DequantizeLinear", m("Resize", whole, "", scales, **nearest), *pair)
+    twin = m("Resize", m("DequantizeLinear", whole, *pair), "", scales, **nearest)
+    return y, m("DequantizeLinear", m("QuantizeLinear", twin, *pair), *pair)
+
+
 WHOLE = {
+    "Resize": _whole(_enlarged),
     "QLinearConv": _whole(_q_conv),
     "QLinearConv, padded": _whole(lambda m, t: _q_conv(m, t, pads=[1] * 4, strides=[2, 2])),
     "QLinearMatMul": _whole(_q_matmul),
