@@ -20,6 +20,7 @@ bool RtlDevice::busy() const { return false; }
 void RtlDevice::tick() {}
 std::string RtlDevice::error() const { return {}; }
 bool RtlDevice::rejected(RefusedCommand&) const { return false; }
+const std::string& RtlDevice::broken() const { throw std::logic_error("no RTL"); }
 uint64_t RtlDevice::cycle() const { return 0; }
 bool RtlDevice::quiet() const { return false; }
 void RtlDevice::skip(uint64_t) {}
