@@ -23,6 +23,7 @@ _OTHER_NAMES = {
     "no-proof": "proof=False",
     "best": "best",
     "validate-time": "time_limit",
+    "measure-engine": "engine",
     "memory-mib": "memory=MainMemory(size_bytes=...)",
     "memory-latency": "memory=MainMemory(latency_cycles=...)",
     "memory-bandwidth": "memory=MainMemory(bytes_per_cycle=...)",

@@ -103,6 +103,7 @@ def measure(
     workers: int | None = None,
     executor: str = "local",
     address: str | None = None,
+    engine: str = "rtl",
     learned: bool = False,
     progress: Watch | bool | None = None,
 ) -> MeasuredOutcome:
@@ -114,6 +115,9 @@ def measure(
         cycles: to simulate, in all.
         workers: simulations side by side; by default one a processor.
         executor, address: who runs them, see `validate`.
+        engine: what counts the cycles of layers while designs are compared: `rtl`, each accelerator's Verilog, or `timed`, the
+            model of our units in time, which needs no Verilog to be built; the winner is measured on its Verilog with
+            either.
         learned: let the learned residual say what to expect before anything is measured. It predicts single mappings
             better, but searches have not ended lower by it.
         progress: True or False for a line a layer and a round; by default there are lines in terminals and notebooks.
@@ -125,10 +129,13 @@ def measure(
     from baco.display.measured import MeasuredDisplay
     from baco.exploration.executors.executor_choice import ExecutorChoice
     from baco.exploration.measure.measured_study import measure_study
+    from baco.sim.engines.base import cycle_engine
 
     result = study if isinstance(study, Result) else Result(study)
     watch = chosen_display(progress, lambda: MeasuredDisplay(cycles))
-    engine = ExecutorChoice(executor, workers, address)
-    found = measure_study(result.path, cycles, engine=engine, learned=learned, watch=watch)
+    workers_of = ExecutorChoice(executor, workers, address)
+    found = measure_study(
+        result.path, cycles, engine=workers_of, counted_by=cycle_engine(engine), learned=learned, watch=watch
+    )
     result.reload()
     return found

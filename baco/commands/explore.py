@@ -124,18 +124,25 @@ class MeasuringFlags:
         validate_time (SECONDS): Stop measuring then; what is not finished is estimated.
         measure (CYCLES): After searching: spend so many simulated cycles (e.g. 200M) on measuring layers where that promises
             most, learn from them, and look for better designs with what was learned.
+        measure_engine (rtl|timed): With --measure: what counts cycles while designs are compared: their Verilog, or the model of
+            our units in time, which needs no building; the winner runs on its Verilog with either.
         baseline: With --validate: measure Gemmini's default machine too.
     """
 
     validate: int = 0
     validate_time: float | None = None
     measure: str | None = None
+    measure_engine: str = "rtl"
     baseline: bool = False
 
     def check(self, where: WorkerOptions, kernel: str | None) -> float | None:
         """The budget of cycles, if there is one. Raises InputError for what could not be asked for."""
         from baco.common.numbers import cycles_number
+        from baco.sim.engines.base import cycle_engine
 
+        if self.measure is None:
+            only_with("--measure", {"--measure-engine": self.measure_engine != "rtl"})
+        cycle_engine(self.measure_engine)
         given = {"--baseline": self.baseline, "--validate-time": self.validate_time}
         if not self.validate:
             hint = "add --validate K, the number of candidates to measure"
@@ -271,6 +278,7 @@ def _measured(
             workers=where.workers,
             executor=where.executor,
             address=where.address,
+            engine=after.measure_engine,
             progress=not quiet,
         )
         if not quiet:

@@ -15,6 +15,7 @@ from baco.compiler.styles import check_schedule
 from baco.compiler.styles.realise import mapping_of, realise
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.measure.job import MeasurementJob
+from baco.sim.engines.base import CycleEngine
 
 __all__ = ["Alternative", "MachineAlternatives"]
 
@@ -46,12 +47,14 @@ class MachineAlternatives:
         accelerator: the hardware.
         layers: one for each task.
         names: of the tasks, for people.
+        engine: which measures them.
         found: alternatives by layer.
     """
 
     accelerator: Accelerator
     layers: Sequence[Layer]
     names: Sequence[str]
+    engine: CycleEngine = "rtl"
     found: list[list[Alternative]] = field(default_factory=list)
     _asked: list[int] = field(default_factory=list)
 
@@ -62,9 +65,10 @@ class MachineAlternatives:
         mappings: Sequence[Mapping],
         layers: Sequence[Layer],
         names: Sequence[str],
+        engine: CycleEngine = "rtl",
     ) -> MachineAlternatives | None:
         """With one design's mappings; None where one of them cannot be compiled."""
-        machine = cls(accelerator, layers, names, [[] for _ in layers], [0] * len(layers))
+        machine = cls(accelerator, layers, names, engine, [[] for _ in layers], [0] * len(layers))
         machine.add([[mapping] for mapping in mappings])
         return machine if all(machine.found) else None
 
@@ -80,7 +84,7 @@ class MachineAlternatives:
                     check_schedule(layer, schedule, self.accelerator)
                 except BacoError:
                     continue
-                job = MeasurementJob(layer, schedule, self.accelerator, name=name)
+                job = MeasurementJob(layer, schedule, self.accelerator, name=name, engine=self.engine)
                 key = job.key
                 if key not in keys:
                     keys.add(key)

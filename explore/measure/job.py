@@ -12,6 +12,7 @@ from baco.exploration.executors.tasks import Need, WorkItem
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import measurement_key
+from baco.sim.engines.base import CycleEngine
 from baco.sim.job import Limits
 
 __all__ = ["MEASURING_NEEDS", "Measurable", "MeasurementJob"]
@@ -41,11 +42,12 @@ class MeasurementJob:
     accelerator: Accelerator
     limits: Limits = field(default_factory=Limits)
     name: str = ""
+    engine: CycleEngine = "rtl"
 
     @property
     def key(self) -> str:
         """Of the store."""
-        return measurement_key(self.layer, self.schedule, self.accelerator)
+        return measurement_key(self.layer, self.schedule, self.accelerator, self.engine)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -54,4 +56,6 @@ class MeasurementJob:
 
     def run(self) -> Measurement:
         """See `measure_layer`."""
-        return measure_layer(self.layer, self.schedule, self.accelerator, limits=self.limits)
+        return measure_layer(
+            self.layer, self.schedule, self.accelerator, engine=self.engine, limits=self.limits
+        )

@@ -26,6 +26,7 @@ from baco.exploration.cost.program import ProgramCost
 from baco.exploration.measure.job import Measurable, MeasurementJob
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.program_job import ProgramJob
+from baco.exploration.measure.store import measurement_key
 from baco.exploration.objective import Objective
 from baco.workloads.network import Task
 
@@ -247,6 +248,17 @@ class Design:
     def prediction(self) -> Cost | None:
         """What the search predicted, whatever its programs were predicted to take since; None where that was not kept."""
         return self.searched or (None if self.programs else self.predicted)
+
+    @property
+    def unmeasured(self) -> Design:
+        """Its layers as its own Verilog is to measure them, whatever measured them before."""
+        layers = [
+            one
+            if one.schedule is None
+            else replace(one, key=measurement_key(one.layer, one.schedule, self.accelerator), measured=None)
+            for one in self.layers
+        ]
+        return replace(self, layers=tuple(layers))
 
     @property
     def identity(self) -> str:

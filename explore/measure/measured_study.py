@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,7 @@ from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.executors.tasks import Finished, gather
 from baco.exploration.measure.alternatives import Alternative, MachineAlternatives
 from baco.exploration.measure.choose import by_accelerator
+from baco.exploration.measure.compare import best_measured
 from baco.exploration.measure.job import MeasurementJob
 from baco.exploration.measure.loop import Allowed, Expected, MeasuredSearch, Prior, Round
 from baco.exploration.measure.measured_design import Design
@@ -33,6 +34,8 @@ from baco.exploration.rest import RestOfPrograms
 from baco.exploration.space import DesignSpace
 from baco.exploration.studies.interruption import Ended, Stop, stop_on_signals
 from baco.exploration.studies.study import StudyRecord
+from baco.sim.engines.base import CycleEngine, engine_for
+from baco.sim.engines.timed import check_timed
 from baco.workloads.network import Task
 
 __all__ = ["MeasuredOutcome", "Watch", "learned_prior", "measure_study"]
@@ -91,6 +94,7 @@ def measure_study(
     budget: float,
     *,
     engine: ExecutorChoice = LOCAL,
+    counted_by: CycleEngine = "rtl",
     machines: int = _MACHINES,
     learned: bool = False,
     watch: Watch | None = None,
@@ -101,11 +105,15 @@ def measure_study(
     from them. A first SIGINT or SIGTERM ends it. `engine` says who measures.
 
     Args:
+        counted_by: what counts the cycles of layers while designs are compared. With `timed`, the model of our units in time,
+            no design's Verilog is built until the search has ended; the predicted best and the winner are measured on
+            their Verilog then, and these are the measurements that are given back.
         learned: whether what is expected before anything is measured comes from the learned residual. Off, since searches
             have not ended at a lower measured EDP by it (`baco bench loop`).
 
     Raises InputError for a study of the reference model, whose designs are not programs, InfeasibleError for one
-    without any design that can be compiled, StorageError for one that is missing, damaged or being written.
+    without any design that can be compiled or with one whose cycles `counted_by` does not count, StorageError for one that is
+    missing, damaged or being written.
     """
     with StudyRecord.open(path) as study:
         known = StudyDesigns(study)
@@ -115,7 +123,7 @@ def measure_study(
                 location=Location(str(path)),
                 hint="explore with --cost-model instruction",
             )
-        contenders = _contenders(known, machines)
+        contenders = _contenders(known, machines, counted_by)
         rounds: list[Round] = []
 
         def told(done: Round) -> None:
@@ -152,24 +160,46 @@ def measure_study(
             except Stop as stop:
                 ended, best = stop.ended, search.best()
         samples = study.summaries()[-1].evaluations
+        first, verified = search.first, search.verified
         designs = {
-            one.identity: replace(one, samples=samples) for one in (search.first, best) if one is not None
+            one.identity: replace(one.unmeasured, samples=samples) for one in (first, best) if one is not None
         }
         if designs:
             options = ValidationOptions(best=len(designs), engine=engine)
-            validate_designs(study, list(designs.values()), options)
+            done = validate_designs(study, list(designs.values()), options).designs
+            if counted_by != "rtl":
+                first, best = _on_verilog(first, done), best_measured(done, study.objective)
+                verified += _simulated(done)
         return MeasuredOutcome(
-            search.first, best, tuple(rounds), search.spent, search.verified, tuple(search.failures), ended
+            first, best, tuple(rounds), search.spent, verified, tuple(search.failures), ended
         )
 
 
-def _contenders(known: StudyDesigns, most: int) -> list[MachineAlternatives]:
-    """The best accelerators of a study with the mappings found for them."""
+def _on_verilog(design: Design | None, measured: Sequence[Design]) -> Design | None:
+    """The same design as its Verilog measured it; None where it did not."""
+    return next((one for one in measured if design is not None and one.identity == design.identity), None)
+
+
+def _simulated(designs: Iterable[Design]) -> int:
+    """Cycles of all layers that were measured, once each."""
+    layers = {part.key: part.measured for one in designs for part in one.parts if part.measured is not None}
+    return sum(one.cycles for one in layers.values())
+
+
+def _contenders(known: StudyDesigns, most: int, counted_by: CycleEngine) -> list[MachineAlternatives]:
+    """The best accelerators of a study with the mappings found for them. Raises InfeasibleError where there is none."""
     study = known.study
     names = [task.name for task in study.tasks]
     best_of_each, _ = by_accelerator(known.candidates, study.objective)
-    chosen = (known.candidates[i] for i in best_of_each[:most])
-    found = [MachineAlternatives.of(one.accelerator, one.mappings, known.layers, names) for one in chosen]
+    chosen = [known.candidates[i] for i in best_of_each[:most]]
+    if counted_by == "timed":
+        for one in chosen:
+            engine_for(counted_by, None, one.accelerator)
+            check_timed(one.accelerator)
+    found = [
+        MachineAlternatives.of(one.accelerator, one.mappings, known.layers, names, counted_by)
+        for one in chosen
+    ]
     compiled = [one for one in found if one is not None]
     if not compiled:
         raise InfeasibleError(

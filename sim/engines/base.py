@@ -6,7 +6,7 @@ One engine is one file in this folder, registered below.
 from __future__ import annotations
 
 import importlib
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from baco.accel.config import TIMINGS, Accelerator
 from baco.common.errors import InputError, Location, StorageError, did_you_mean
@@ -65,6 +65,19 @@ EXTERNAL_ENGINES: dict[str, tuple[str, str, str]] = {
         "a simulator that Chipyard built (Verilator, VCS)",
     ),
 }
+
+
+def cycle_engine(name: str) -> CycleEngine:
+    """The engine of that name among those that count our Verilog's cycles. Raises InputError for another."""
+    known: tuple[CycleEngine, ...] = get_args(CycleEngine)
+    found = next((one for one in known if one == name), None)
+    if found is None:
+        raise InputError(
+            f"the cycles of our Verilog are counted by {' or '.join(known)}, not by '{name}'",
+            location=Location("--measure-engine"),
+            hint=did_you_mean(name, known),
+        )
+    return found
 
 
 def engine_for(name: str, timing: str | None, accelerator: Accelerator) -> str:

@@ -9,7 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from baco.exploration.measure.layer import measure_layer
+from baco.exploration.measure.session import measured_designs
+from baco.exploration.measure.store import measurement_key
 from baco.exploration.report.summary import SCHEMA_PATH
+from baco.exploration.studies.study import StudyRecord
 from baco.main import run
 from tests.baco.test_validate_command import SPACE, TABLE
 
@@ -54,6 +58,47 @@ def test_measured_search_and_its_repetition(capsys: pytest.CaptureFixture[str], 
     assert {one["name"]: one["measured"] for one in repeated} == {
         name: one["measured"] for name, one in designs.items()
     }
+
+
+def test_layers_are_compared_by_the_timed_model_and_the_winner_runs_on_its_verilog(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, err = call(capsys, tmp_path, "--measure", "40k", "--measure-engine", "timed")
+    assert code == 0, err
+    assert "best so far" in err
+    assert "measured search: 4x4" in out
+    # what stands in the study is what the Verilog took, layer by layer
+    with StudyRecord.open(tmp_path / "out" / "study.sqlite") as record:
+        designs = [one for one in measured_designs(record) if one.status == "measured"]
+    assert "measured search" in [one.name for one in designs]
+    for design in designs:
+        for layer in design.layers:
+            assert layer.schedule is not None
+            again = measure_layer(layer.layer, layer.schedule, design.accelerator)
+            assert layer.measured is not None
+            assert layer.measured.cycles == again.cycles
+            assert layer.key == measurement_key(layer.layer, layer.schedule, design.accelerator)
+            timed = measure_layer(layer.layer, layer.schedule, design.accelerator, engine="timed")
+            assert timed.cycles == pytest.approx(again.cycles, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--measure-engine", "timed"), "--measure-engine goes with --measure"),
+        (("--measure", "40k", "--measure-engine", "functional"), "counted by rtl or timed"),
+        (
+            ("--measure", "40k", "--measure-engine", "timed", "--timing", "gemmini"),
+            "not those of the timing 'gemmini'",
+        ),
+    ],
+)
+def test_engines_that_count_no_such_cycles(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    code, _, err = call(capsys, tmp_path, *words)
+    assert code in (2, 3), err
+    assert said in err
 
 
 @pytest.mark.parametrize("text", ["many", "-3M", "0", "1e999"])
