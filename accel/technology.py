@@ -50,7 +50,8 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}"
 
 
 class PeriodLaw(BaseModel):
-    """Period that a design closes at before layout, margin included, ns: a base, and what grows with it."""
+    """Period that a design closes at before layout, margin included, ns: a base, and what grows with it; or what the normaliser's sums
+    over its lanes take, where that is longer."""
 
     model_config = _STRICT
 
@@ -61,9 +62,16 @@ class PeriodLaw(BaseModel):
         ge=0, description="for each row more of a tile, whose multiplications follow each other"
     )
 
+    normalizer: float = Field(0.0, ge=0, description="for each lane of a normaliser, which adds them up")
+
+    @staticmethod
+    def lanes(configuration: Configuration, dim: float) -> float:
+        """Of the normaliser; 0 without."""
+        return float(configuration.features.normalizations and min(dim, configuration.dma_bits / 8))
+
     @staticmethod
     def values(configuration: Configuration, dim: float) -> dict[str, float]:
-        """What the coefficients are multiplied by."""
+        """What the coefficients of the sum are multiplied by."""
         entries = configuration.load_entries + configuration.execute_entries + configuration.store_entries
         return {
             "base": 1.0,
@@ -74,9 +82,8 @@ class PeriodLaw(BaseModel):
 
     def ns(self, configuration: Configuration, dim: float) -> float:
         """Of an accelerator with an array of some side."""
-        return float(
-            sum(getattr(self, name) * value for name, value in self.values(configuration, dim).items())
-        )
+        whole = sum(getattr(self, name) * value for name, value in self.values(configuration, dim).items())
+        return float(max(whole, self.normalizer * self.lanes(configuration, dim)))
 
 
 class Technology(BaseModel):

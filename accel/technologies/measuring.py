@@ -39,6 +39,8 @@ Floats = npt.NDArray[np.float64]
 _ROWS = 512
 #: What is measured, most telling first: side and what differs from Gemmini's default.
 DESIGNS: tuple[dict[str, Any], ...] = tuple(load_yaml(Path(__file__).with_name("designs.yaml")).data)
+#: What a period is at least next to that of the other paths, to be the normaliser's.
+_SLOWER = 1.02
 #: Shapes that the law of banks is fitted to: rows and bits of a word, with lanes of a byte.
 _BANKS = tuple((1 << rows, 1 << width) for rows in range(5, 15) for width in range(4, 11))
 
@@ -161,15 +163,20 @@ def fit_technology(
     counts = np.array([[float(v) for v in structure_law().counts(one, one.dim).values()] for one in machines])
     logic = np.array([one.logic_mm2 for one in netlists]) * 1e6
     period = np.array([1e3 / one.clock_mhz for one in netlists])
-    values = np.array([[*PeriodLaw.values(one, one.dim).values()] for one in machines])
     prices, held_logic = _fitted(counts, logic)
-    paths, held_period = _fitted(values, period)
+    paths = _period_law(machines, period)
+    rows = range(len(machines))
+    others = [[one for one in rows if one != row] for row in rows]
+    unseen_periods = [
+        _period_law([machines[one] for one in some], period[some]).ns(machines[row], machines[row].dim)
+        for row, some in enumerate(others)
+    ]
     area = np.array([one.logic_mm2 + one.memories_mm2 for one in netlists])
     errors = {
         "logic": _errors(counts @ prices, logic),
         "logic, held out": _errors(held_logic, logic),
-        "period": _errors(values @ paths, period),
-        "period, held out": _errors(held_period, period),
+        "period": _errors(np.array([paths.ns(one, one.dim) for one in machines]), period),
+        "period, held out": _errors(np.array(unseen_periods), period),
         "banks": bank_errors,
     }
     corner = f"{library.volts:g} V, {library.celsius:g} °C"
@@ -179,7 +186,7 @@ def fit_technology(
         source=", ".join(library.names),
         logic_um2=dict(zip(QUANTITIES, _rounded(prices), strict=True)),
         memories=law,
-        period=PeriodLaw(**dict(zip(PeriodLaw.model_fields, _rounded(paths), strict=True))),
+        period=PeriodLaw(**dict(zip(PeriodLaw.model_fields, _rounded([*vars(paths).values()]), strict=True))),
         energy={
             "leakage_mw_per_mm2": _rounded([sum(one.leakage_mw for one in netlists) / float(area.sum())])[0]
         },
@@ -210,6 +217,21 @@ def _fitted(design: Floats, target: Floats) -> tuple[Floats, Floats]:
     rows = np.arange(len(target))
     held = [design[row] @ least_relative(design[rows != row], target[rows != row]) for row in rows]
     return least_relative(design, target), np.array(held)
+
+
+def _period_law(machines: Sequence[Accelerator], period: Floats) -> PeriodLaw:
+    """Fitted to the periods (ns) of designs: the sum to those without a normaliser, and then the normaliser's lanes to those with
+    one that are slower."""
+    lanes = np.array([PeriodLaw.lanes(one, one.dim) for one in machines])
+    terms = [PeriodLaw.values(one, one.dim) for one in machines]
+    values, plain = np.array([[*one.values()] for one in terms]), lanes == 0
+    found = least_relative(values[plain], period[plain])
+    slower = ~plain & (period > _SLOWER * (values @ found))
+    law = PeriodLaw(**dict(zip(terms[0], found.tolist(), strict=True)))
+    if not slower.any():
+        return law
+    (lane,) = least_relative(lanes[slower, None], period[slower])
+    return law.model_copy(update={"normalizer": float(lane)})
 
 
 def _errors(predicted: Floats, measured: Floats) -> dict[str, float]:

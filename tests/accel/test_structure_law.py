@@ -44,10 +44,11 @@ def test_nothing_differs_exactly() -> None:
 
 def test_queues_and_entries_by_hand() -> None:
     # a queued command: its number (6), funct (7) and two words; loads are decoded into 122 bits for the
-    # requests and 106 for the rows, at the 512 rows that the law is fitted at; pointers may grow besides
+    # requests and 106 for the rows, at the 512 rows that the law is fitted at, and of what is executed two addresses, rows and
+    # columns as far as they count (5 bits at a side of 16) and 16 bits of strides; pointers may grow besides
     for name, width in (
         ("load_queue", 122 + 106),
-        ("execute_queue", 6 + 7 + 128),
+        ("execute_queue", 6 + 7 + 32 + 32 + 16 + 3 * 5),
         ("store_queue", 6 + 7 + 128),
     ):
         found = registers(**{name: getattr(accelerator(), name) + 8})
