@@ -61,23 +61,14 @@ module baco_mesh_row #(
       product = $signed(m) * $signed(n);
   endfunction
 
-  always @(posedge clock) begin : wave
-    // what no cycle leaves to the next one
-`ifdef VERILATOR
-    automatic integer r, j;
-    automatic reg signed [REG_BITS-1:0] swap;
-    automatic reg signed [7:0] b [0:DIM-1];
-    automatic reg signed [PSUM_BITS-1:0] p [0:DIM-1];
-    automatic reg signed [7:0] by [0:DIM-1];
-    automatic reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
-`else
-    integer r, j;
-    reg signed [REG_BITS-1:0] swap;
-    (* mem2reg *) reg signed [7:0] b [0:DIM-1];
-    (* mem2reg *) reg signed [PSUM_BITS-1:0] p [0:DIM-1];  // partial sums between the rows of a tile
-    (* mem2reg *) reg signed [7:0] by [0:DIM-1];           // what each element multiplies by
-    (* mem2reg *) reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
-`endif
+  // what no cycle leaves to the next one
+  integer r, j;
+  reg signed [REG_BITS-1:0] swap;
+  (* mem2reg *) reg signed [7:0] b [0:DIM-1];
+  (* mem2reg *) reg signed [PSUM_BITS-1:0] p [0:DIM-1];  // partial sums between the rows of a tile
+  (* mem2reg *) reg signed [7:0] by [0:DIM-1];           // what each element multiplies by
+  (* mem2reg *) reg signed [PSUM_BITS-1:0] sum [0:DIM-1];
+  always @(posedge clock) begin
     if (advance || SKIP == 0) begin
       for (j = 0; j < DIM; j = j + 1) begin
         b[j] = north_b[j*8 +: 8];
