@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco.compiler.network.arithmetic import distinct, float32
-from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of, spatial_pair
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.fusion import Epilogue, follow
 from baco.compiler.network.graph import Convolution, Fill, Map, MatMul
 from baco.compiler.network.requantisation import Requantise, RowSums
@@ -196,8 +196,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     x, weight, bias = semantics_of(op).operands
     if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
         raise b.error(op, "the weights of a convolution must be constants")
-    a = semantics_of(op).attributes
-    padding = [before for before, _ in a["padding"]]
+    padding = [before for before, _ in semantics_of(op).attributes["padding"]]
     x = unpadded(b, x, padding)
     e = follow(b, op, 1, as_given=True)
     dimensions = len(weight.shape)
@@ -205,13 +204,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     given = weights_of(b, op, weight, b.scale(source), lambda x: x.transpose((*range(2, dimensions), 1, 0)))
     if dimensions == 3:
         given = GivenWeights(tuple(one[None] for one in given.parts), given.scale)
-    window = ConvolutionGeometry(
-        spatial_pair(a["stride"]),
-        spatial_pair(tuple(padding), 0),
-        spatial_pair(a["dilation"]),
-        spatial_pair(op.output.shape[2:]),
-        a["groups"],
-    )
+    window = ConvolutionGeometry.of(op, padding)
     output, _ = _result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     convolve(b, op.name, op, e, source, given, bias, window, stored_image(output))
 

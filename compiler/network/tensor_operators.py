@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +31,18 @@ class ConvolutionGeometry:
     dilation: tuple[int, int]
     size: tuple[int, int]
     groups: int
+
+    @classmethod
+    def of(cls, op: Operator, padding: Sequence[int]) -> ConvolutionGeometry:
+        """Of a convolution over one or two dimensions that are padded by `padding` in front."""
+        a = semantics_of(op).attributes
+        return cls(
+            spatial_pair(a["stride"]),
+            spatial_pair(padding, 0),
+            spatial_pair(a["dilation"]),
+            spatial_pair(op.output.shape[2:]),
+            a["groups"],
+        )
 
 
 # Weights
@@ -134,9 +147,8 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     x, weight, bias = semantics_of(op).operands
     if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
         raise b.error(op, "the weights of a convolution must be constants")
-    a = semantics_of(op).attributes
     dimensions = len(weight.shape)
-    padding = [before for before, _ in a["padding"]]
+    padding = [before for before, _ in semantics_of(op).attributes["padding"]]
     x = unpadded(b, x, padding)
     e = follow(b, op, 1, pools=dimensions == 4 and len(op.output.shape) == 4)
     kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
@@ -145,13 +157,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     shift = np.zeros(kernel.shape[0])
     if isinstance(bias, Parameter):
         shift = shift + b.parameters(bias).reshape(-1)
-    window = ConvolutionGeometry(
-        spatial_pair(a["stride"]),
-        spatial_pair(tuple(padding), 0),
-        spatial_pair(a["dilation"]),
-        spatial_pair(op.output.shape[2:]),
-        a["groups"],
-    )
+    window = ConvolutionGeometry.of(op, padding)
     source = image_of(b, b.operand(x, op), op)
     raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     convolve(b, op.name, op, e, source, kernel.transpose(2, 3, 1, 0), shift, window, stored_image(raw))
