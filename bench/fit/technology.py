@@ -33,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Path(str(resources.files("baco.accel").joinpath("technologies")))
     parser.add_argument("--out", type=Path, default=folder, help="folder of technologies")
     options = parser.parse_args(arguments)
+    if options.results.resolve() == options.out.resolve():
+        parser.error("--results and --out are one folder, and both write NAME.json: give two")
     kept = options.results / f"{options.name}.json"
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -108,6 +108,26 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is none of these")
 
 
+def _in_its_technology(base: Accelerator, file: SpaceFile, doc: YamlDoc) -> Accelerator:
+    """The base with the clock and energies of the technology that the space names, or, where its base's file does, at a clock that
+    the largest side closes at. Raises InputError for a clock that the space fixes and that it does not close at."""
+    side = max(_values(file.dim))
+    named = [
+        place
+        for place in (("technology",), ("fixed", "technology"), ("fixed", "clock_mhz"))
+        if (place[-1] in file.fixed if place[0] == "fixed" else file.technology is not None)
+    ]
+    if not named:
+        return base.closing(side)
+    if file.technology is not None:
+        base = base.replace(technology=file.technology)
+    try:
+        chosen = {*file.fixed} | ({"energy"} if named[0][-1] == "clock_mhz" else set())
+        return base.in_technology(chosen, side)
+    except InputError as error:
+        raise InputError(error.message, location=doc.location(named[0]), hint=error.hint) from None
+
+
 def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     """The space that a document describes; file names in it are looked up in `folder` first.
 
@@ -136,11 +156,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         )
     if file.fixed:
         base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
-    if file.technology is not None:
-        try:
-            base = base.replace(technology=file.technology).in_technology(file.fixed, max(_values(file.dim)))
-        except InputError as error:
-            raise InputError(error.message, location=doc.location(("technology",)), hint=error.hint) from None
+    base = _in_its_technology(base, file, doc)
     if base.features.normalizations and (file.rules == "reference" or base.timing == "gemmini"):
         reason = "no programs run" if file.rules == "reference" else "there is no model of their cycles"
         given = isinstance(features, dict) and "normalizations" in features

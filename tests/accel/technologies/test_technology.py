@@ -143,7 +143,16 @@ def test_spaces_take_a_technology_and_the_clock_of_their_largest_side() -> None:
     machine = space.accelerator(16, 64, 256)
     assert machine.area_mm2 == pytest.approx(by_hand(machine))
     assert space.area_of(16, 64, 256) == pytest.approx(machine.area_mm2)
-    for values in ({"technology": "yours"}, {"technology": "mine", "fixed": {"clock_mhz": 900.0}}):
+    assert space_of({"fixed": {"technology": "mine"}, "dim": [8, 16, 32]}).base == space.base
+    # of the side of 16 that a base's file says, the clock is one too fast for larger ones
+    wide = space_of({"base": "gemmini-default,technology=mine", "dim": [8, 16, 32]}).base
+    assert (wide.clock_mhz, wide.memory_gb_s) == (space.base.clock_mhz, pytest.approx(space.base.memory_gb_s))
+    for values in (
+        {"technology": "yours"},
+        {"technology": "mine", "fixed": {"clock_mhz": 900.0}},
+        {"fixed": {"technology": "mine", "clock_mhz": 900.0}},
+        {"base": "gemmini-default,technology=mine", "fixed": {"clock_mhz": 900.0}},
+    ):
         with pytest.raises(InputError, match=r"technology|closes at") as caught:
             space_of(values)
         assert caught.value.location is not None
