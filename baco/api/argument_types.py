@@ -11,7 +11,7 @@ import functools
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from baco.common.errors import InputError
@@ -134,13 +134,18 @@ def _several(value: object) -> bool:
     )
 
 
-def _data(value: object) -> bool:
-    """Samples of one network, or of several."""
+def _network_data(value: object) -> bool:
+    """Samples of one network."""
     if isinstance(value, Mapping):
         return all(isinstance(name, str) for name in value)
+    return isinstance(value, (str, os.PathLike, Iterable)) and not hasattr(value, "dtype")
+
+
+def _data(value: object) -> bool:
+    """Samples of one network, or of several."""
     if isinstance(value, (list, tuple)):
         return all(item is None or _data(item) for item in value)
-    return isinstance(value, (str, os.PathLike))
+    return _network_data(value)
 
 
 def _layer_mapping(value: object) -> bool:
@@ -166,6 +171,10 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Callable": (callable, "a function"),
     "Callback": (callable, "a function"),
     "CostFunction": (callable, "a function"),
+    "NetworkData": (
+        _network_data,
+        "arrays by input, a .npz file or a folder of them, or samples one after the other",
+    ),
     "WorkloadData": (_data, "arrays by input, a .npz file, or for several networks a list of these"),
     "type": (lambda value: isinstance(value, type), "a class"),
 }

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
 from baco.common.errors import InputError, Location, did_you_mean
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.workloads.inputs.arrays import load_array
+from baco.workloads.inputs.samples import SampleSet, read_samples
 
 if TYPE_CHECKING:
     import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
     from baco.accel.config import Accelerator
+    from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.graph import QuantisedNetwork
     from baco.compiler.network.groups import GroupScheduler
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
     from baco.sim.network.run import NetworkRun
+    from baco.workloads.inputs.samples import NetworkData
     from baco.workloads.network import Network
 
 __all__ = ["MAPPINGS", "NetworkRequest", "NetworkUnit", "network_macs", "predicted_cycles", "prepare_network"]
@@ -43,10 +48,10 @@ class NetworkRequest:
         layers: run repeated blocks only so many times.
         fusion: operators run as one unit where that is predicted to pay; None: in programs for designs of a study, and where the
             accelerator has additions of ours.
-        scales: float or power-of-two.
+        quantiser: how scales are chosen.
         inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
-        data: what the ranges are taken from: arrays by input, each of the input's shape or with samples along a first axis
-            before it; or a .npz file of them. Without it, ranges are those of `inputs`, or of random ones.
+        data: what the ranges are taken from, and accuracy is measured on (`baco.workloads.inputs.samples.read_samples`). Without
+            it, ranges are those of `inputs`, or of random ones.
         check_layers: compare after every operator, in the program.
         compare: work out what the results must be.
         observe: sees the module after every pass.
@@ -58,12 +63,12 @@ class NetworkRequest:
     source: NetworkSource
     accelerator: Accelerator
     layers: int | None = None
-    scales: str = "float"
+    quantiser: Quantiser = DEFAULT
     seed: int = 0
     baseline: bool = False
     fusion: bool | None = None
     inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
-    data: Mapping[str, np.ndarray[Any, Any]] | Path | None = None
+    data: NetworkData | None = None
     check_layers: bool = False
     compare: bool = True
     observe: Callable[[str, ModuleOp], None] | None = None
@@ -73,11 +78,8 @@ class NetworkRequest:
 
     def __post_init__(self) -> None:
         """Raises InputError for what does not go together, before any work."""
-        from baco.compiler.network.quantise import check_scales
-
         if self.layers is not None and self.layers < 1:
             raise InputError(f"a block runs at least once, not {self.layers} times")
-        check_scales(self.scales)
         if self.fusion and self.accelerator.timing != "baco":
             raise InputError(
                 "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",
@@ -128,6 +130,7 @@ class NetworkUnit:
         reference: of all values, if they are compared.
         inputs: the same as `data` in real numbers, by the network's names.
         assumed: what those of them hold that nobody gave, in sentences.
+        samples: that were given.
     """
 
     request: NetworkRequest
@@ -137,6 +140,24 @@ class NetworkUnit:
     reference: Mapping[str, np.ndarray[Any, Any]] | None
     inputs: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     assumed: Sequence[str] = ()
+    samples: SampleSet = field(default_factory=SampleSet)
+
+    @cached_property
+    def accuracy(self) -> ModelAccuracy | None:
+        """How right the integers are on the samples; None for fewer than two without labels."""
+        from baco.compiler.network.accuracy import measure_accuracy
+
+        if self.source is None or (len(self.samples) < 2 and self.samples.labels is None):
+            return None
+        request = self.request
+        return measure_accuracy(
+            self.source,
+            self.network,
+            self.samples,
+            quantiser=request.quantiser,
+            seed=request.seed,
+            layers=request.layers,
+        )
 
     def compile(self, *, check: bool) -> NetworkProgram:
         """The program; with `check` it compares its results itself."""
@@ -279,7 +300,6 @@ def prepare_network(
     from baco.compiler.network.reference import reference
     from baco.exploration.measure.program_job import other_inputs
     from baco.workloads.expand import expand
-    from baco.workloads.inputs.samples import read_samples
 
     network = load_network(request.source)
     known, outputs = names_outside(network, request.layers)
@@ -293,11 +313,13 @@ def prepare_network(
         for name, one in request.inputs.items()
     }
     _check_types(network, given)
-    samples = [] if request.data is None else read_samples(request.data, network, known)
+    samples = SampleSet() if request.data is None else read_samples(request.data, network, known)
+    calibrated = samples.inputs
     if not samples and given:
-        samples = [random_inputs(expand(network), request.seed) | given]
-    scales: Any = request.scales
-    quantised = quantise(network, samples, seed=request.seed, scales=scales, layers=request.layers)
+        calibrated = (random_inputs(expand(network), request.seed) | given,)
+    quantised = quantise(
+        network, calibrated, seed=request.seed, quantiser=request.quantiser, layers=request.layers
+    )
     inputs = other_inputs(network, quantised, request.seed)
     if request.data is not None:
         inputs |= samples[0]
@@ -306,7 +328,7 @@ def prepare_network(
     compare = request.compare or request.check_layers
     wanted = reference(quantised, data) if compare else None
     assumed = assumed_inputs(expand(network), known if request.data is not None else given)
-    return NetworkUnit(request, quantised, network, data, wanted, inputs, assumed)
+    return NetworkUnit(request, quantised, network, data, wanted, inputs, assumed, samples)
 
 
 def _check_types(network: Network, given: Mapping[str, np.ndarray[Any, Any]]) -> None:

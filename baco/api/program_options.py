@@ -17,6 +17,7 @@ from baco.api.sources import accelerator as load_accelerator
 from baco.api.unit import Observer, Unit, launch_unit, layer_unit
 from baco.common.errors import InputError, Location, only_with
 from baco.compiler.layers.layer import Layer
+from baco.compiler.network.quantiser import Quantiser
 from baco.compiler.network.tensor_program import TensorProgram
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from baco.compiler.ir.text import Level
     from baco.compiler.language.jit import BoundLaunch
     from baco.compiler.network.plan import Plan
+    from baco.workloads.inputs.samples import NetworkData
 
 __all__ = ["CompileOptions", "Prepared", "ProgramSource"]
 
@@ -32,7 +34,7 @@ __all__ = ["CompileOptions", "Prepared", "ProgramSource"]
 ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", Unit, NetworkSource]
 Array = np.ndarray[Any, Any]
 #: Options that say something of networks alone.
-_OF_NETWORKS = ("inputs", "data", "layers", "scales", "mappings", "fusion", "check_layers")
+_OF_NETWORKS = ("inputs", "data", "layers", "scales", "observer", "mappings", "fusion", "check_layers")
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,13 @@ class CompileOptions:
         baseline: Gemmini's default tiling.
         inputs: of a network, by name, in real numbers; random ones otherwise. Ranges of activations are taken from them,
             unless there is `data`.
-        data: of a network: what ranges are taken from, arrays by input with the input's shape, or samples along a first axis
-            before it; or a .npz file of them. The first sample is what inputs hold that are not given.
+        data: of a network: samples that ranges are taken from and accuracy is measured on. Arrays by input with the input's shape,
+            or samples along a first axis before it (in place of one that is 1), and `label`, the class of every sample; a .npz file
+            of them, or a folder of such files; or anything that gives these one after the other, as torch's loaders do: dicts,
+            or pairs of arrays and labels. The first sample is what inputs hold that are not given.
         layers: of a network: run repeated blocks only so many times.
         scales: of a network's quantisation: `float` or `power-of-two`.
+        observer: where scales of activations end: `mse`, `min-max`, `percentile` or `entropy`.
         seed: of random contents.
         check: the program compares its results itself, and exits with 1 where they differ.
         check_layers: of a network: it compares what every operator wrote, and ends at the first difference.
@@ -73,9 +78,10 @@ class CompileOptions:
     mapping: str | None = None
     baseline: bool = False
     inputs: Mapping[str, Array] | None = None
-    data: Mapping[str, Array] | str | Path | None = None
+    data: NetworkData | None = None
     layers: int | None = None
     scales: str = "float"
+    observer: str = "mse"
     seed: int = 0
     check: bool = False
     mappings: str = "study"
@@ -120,7 +126,7 @@ class CompileOptions:
         if not isinstance(self.source, (str, Path)) or not str(self.source).endswith(".json"):
             return None
         plan = Plan.read(self.source)
-        decided = self._given("mappings", "baseline", "layers", "fusion", "scales")
+        decided = self._given("mappings", "baseline", "layers", "fusion", "scales", "observer")
         decided["--seed"] = self.seed not in (0, plan.seed)
         for name, given in decided.items():
             if given:
@@ -142,7 +148,7 @@ class CompileOptions:
         """Of a network, how it is to be compiled. Raises InputError for what does not go together."""
         common: dict[str, Any] = {
             "inputs": self.inputs or {},
-            "data": Path(self.data) if isinstance(self.data, str) else self.data,
+            "data": self.data,
             "check_layers": self.check_layers,
             "compare": compare,
             "observe": observe,
@@ -157,7 +163,7 @@ class CompileOptions:
                 self.mappings,
                 self.source,  # type: ignore[arg-type]
                 layers=self.layers,
-                scales=self.scales,
+                quantiser=Quantiser(self.observer, self.scales),  # type: ignore[arg-type]
                 seed=self.seed,
                 baseline=self.baseline,
                 fusion=self.fusion,

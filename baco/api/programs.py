@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from baco.accel.config import Accelerator
     from baco.compiler.codegen.program import Program
+    from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.program import NetworkProgram
     from baco.sim.job import Simulation
@@ -147,6 +148,7 @@ class Compiled(Shown):
             operators,
             energy_uj(simulation, self.accelerator),
             near,
+            unit.accuracy if isinstance(unit, NetworkUnit) else None,
             arrays,
             found,
         )
@@ -170,6 +172,8 @@ class Run:
         agreement: of a network: how near its integers are to the user's model (`baco.compiler.network.agreement.Agreement`): who ran
             that, and of every operator and output signal to noise (dB), cosine, largest error as a part of the range, and
             how much saturated. What rounding does not explain is in `wrong`.
+        accuracy: of a network with samples: how right its integers are on them (`baco.compiler.network.accuracy.ModelAccuracy`), by labels
+            where there are any, and which share of its answers is the float model's.
         arrays: what all arrays hold at the end, by name; of networks, the outputs.
     """
 
@@ -183,6 +187,7 @@ class Run:
     operators: pd.DataFrame | None = field(default=None, repr=False)
     energy_uj: float | None = None
     agreement: Agreement | None = field(default=None, repr=False)
+    accuracy: ModelAccuracy | None = field(default=None, repr=False)
     arrays: Mapping[str, Array] = field(default_factory=dict, repr=False)
     _measured: NetworkRun | None = field(default=None, repr=False)
 

@@ -131,9 +131,11 @@ class NetworkOptions:
             lists them; of transformers also weights=FILE.safetensors), MODEL.onnx or CODE.py:FUNCTION; or the plan of a validated
             design (best/plan.json), with its accelerator and mappings.
         inputs (FILE.npz): What inputs hold, arrays by the model's own names, in the types that it declares; instead of --arg.
-        data (FILE.npz): Samples that the ranges of activations are taken from, arrays by input; otherwise those of --arg, or random ones.
+        data (FILE.npz|DIR): Samples that the ranges of activations are taken from and accuracy is measured on, arrays by input, and
+            'label', the class of every sample; otherwise those of --arg, or random ones.
         layers (N): Run repeated blocks only so many times.
         scales: Of the quantisation: float or power-of-two.
+        observer (NAME): Where scales of activations end: mse, min-max, percentile or entropy.
         mappings (WHOSE): On the design of a study's folder: 'study' takes its mappings where they are best, 'compiler' none.
         fusion: Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run
             as one unit where that is predicted to pay, by moves that the original Gemmini lacks. By default for designs of a study
@@ -147,6 +149,7 @@ class NetworkOptions:
     data: Path | None = None
     layers: int | None = None
     scales: str = "float"
+    observer: str = "mse"
     mappings: str = "study"
     fusion: bool | None = None
     check_layers: bool = False

@@ -74,6 +74,7 @@ def compile_options(
         data=network.data,
         layers=network.layers,
         scales=network.scales,
+        observer=network.observer,
         seed=program.seed,
         mappings=network.mappings,
         fusion=network.fusion,

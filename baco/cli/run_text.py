@@ -63,6 +63,7 @@ def _plain(built: Compiled, run: Run) -> dict[str, Any]:
     whole = {
         "report": built.report,
         "agreement": run.agreement.to_dict() if run.agreement else None,
+        "accuracy": run.accuracy.to_dict() if run.accuracy else None,
         **run_to_dict(built._built, run._measured),
     }
     return replace(run.simulation, marks=()).to_dict() | measured | whole
@@ -79,6 +80,7 @@ def _lines(built: Compiled, run: Run) -> Iterator[Any]:
         *result_lines(run.simulation),
         energy_text(run.energy_uj, run.simulation),
         *(f"model           {line}" for line in (run.agreement.summary() if run.agreement else ())),
+        *(f"accuracy        {line}" for line in (run.accuracy.sentences() if run.accuracy else ())),
         f"results         {_verdict(run)}",
     )
 

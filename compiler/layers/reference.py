@@ -34,9 +34,11 @@ def requantise(values: Array, scale: float) -> Array:
 
     To float32, product in float32, to the nearest integer, ties to even each time; saturated.
     """
-    product = values.astype(np.float32) * np.float32(scale)
-    rounded: Array = np.clip(np.rint(product), -128, 127).astype(np.int8)
-    return rounded
+    product: Array = np.asarray(values).astype(np.float32)
+    product *= np.float32(scale)
+    np.rint(product, out=product)
+    np.clip(product, -128, 127, out=product)
+    return product.astype(np.int8)
 
 
 def layer_result(layer: Layer, tensors: Mapping[str, Array]) -> Array:

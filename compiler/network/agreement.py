@@ -17,9 +17,10 @@ import numpy as np
 from baco.compiler.network.float_graph import FloatGraph
 from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
 from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.views import View
 from baco.workloads.network import Network
 
-__all__ = ["Agreement", "TensorAgreement", "agreement", "compare_tensors"]
+__all__ = ["Agreement", "Comparison", "TensorAgreement", "agreement", "comparable_tensors", "compare_tensors"]
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -153,6 +154,64 @@ class Agreement:
         return ". ".join(words) or None
 
 
+class Comparison:
+    """Sums over pairs of tensors, in floating point and in integers, from which their agreement follows.
+
+    Attributes:
+        elements: of all pairs.
+    """
+
+    def __init__(self) -> None:
+        self._signal = self._noise = self._found = self._both = 0.0
+        self._top = self._worst = 0.0
+        self.elements = self._finite = self._beyond = self._equal = 0
+        self._whole = True
+
+    def add(self, floats: np.ndarray, found: np.ndarray, largest: float | None = None) -> None:
+        """One more pair; elements that are not finite in both do not count, `largest` as for `compare_tensors`."""
+        self._whole &= floats.dtype.kind in "iub" and found.dtype.kind in "iub"
+        self.elements += floats.size
+        self._equal += int(np.count_nonzero(floats == found))
+        wanted, given = (x.astype(np.float64).reshape(-1) for x in (floats, found))
+        finite = np.isfinite(wanted)
+        wanted, given = wanted[finite], given[finite]
+        difference = np.abs(wanted - given)
+        self._finite += wanted.size
+        self._signal += float((wanted**2).sum())
+        self._noise += float((difference**2).sum())
+        self._found += float((given**2).sum())
+        self._both += float(wanted @ given)
+        self._top = max(self._top, float(np.abs(wanted).max(initial=0.0)))
+        self._worst = max(self._worst, float(difference.max(initial=0.0)))
+        if largest is not None:
+            self._beyond += int(np.count_nonzero(np.abs(wanted) > largest))
+
+    def merge(self, other: Comparison) -> None:
+        """All pairs of another, too."""
+        self._whole &= other._whole
+        for name, value in vars(other).items():
+            if name in ("_top", "_worst"):
+                setattr(self, name, max(getattr(self, name), value))
+            elif name != "_whole":
+                setattr(self, name, getattr(self, name) + value)
+
+    def agreement(self, name: str) -> TensorAgreement:
+        """Of all pairs."""
+        signal, noise, top = self._signal, self._noise, self._top
+        if noise == 0:
+            snr = MOST_DB
+        elif not signal or not math.isfinite(noise):
+            snr = -MOST_DB
+        else:
+            snr = min(MOST_DB, max(-MOST_DB, 10 * math.log10(signal / noise)))
+        norms = math.sqrt(signal * self._found)
+        cosine = self._both / norms if norms else float(noise == 0)
+        error = self._worst / top if top else float(noise > 0)
+        beyond = self._beyond / self._finite if self._finite else 0.0
+        equal = self._equal / self.elements if self._whole and self.elements else None
+        return TensorAgreement(name, snr, cosine, error, beyond, equal)
+
+
 def compare_tensors(
     name: str, floats: np.ndarray, found: np.ndarray, largest: float | None = None
 ) -> TensorAgreement:
@@ -161,25 +220,21 @@ def compare_tensors(
     Args:
         largest: magnitude from which on the integers saturate.
     """
-    whole = floats.dtype.kind in "iub" and found.dtype.kind in "iub"
-    equal = float(np.mean(floats == found)) if whole and floats.size else None
-    wanted, given = (x.astype(np.float64).reshape(-1) for x in (floats, found))
-    finite = np.isfinite(wanted)
-    wanted, given = wanted[finite], given[finite]
-    difference = np.abs(wanted - given)
-    signal, noise = float((wanted**2).sum()), float((difference**2).sum())
-    top = float(np.abs(wanted).max(initial=0.0))
-    if noise == 0:
-        snr = MOST_DB
-    elif not signal or not math.isfinite(noise):
-        snr = -MOST_DB
-    else:
-        snr = min(MOST_DB, max(-MOST_DB, 10 * math.log10(signal / noise)))
-    norms = math.sqrt(signal * float((given**2).sum()))
-    cosine = float(wanted @ given) / norms if norms else float(noise == 0)
-    error = float(difference.max(initial=0.0)) / top if top else float(noise > 0)
-    beyond = 0.0 if largest is None or not wanted.size else float(np.mean(np.abs(wanted) > largest))
-    return TensorAgreement(name, snr, cosine, error, beyond, equal)
+    comparison = Comparison()
+    comparison.add(floats, found, largest)
+    return comparison.agreement(name)
+
+
+def comparable_tensors(quantised: QuantisedNetwork) -> dict[str, tuple[View, float | None]]:
+    """Inputs and operators whose results are in memory as int8: how they lie there, and the magnitude from which on they saturate."""
+    written = {op.sources[-1] for op in quantised.operators if _writes(quantised, op)} | set(quantised.inputs)
+    found: dict[str, tuple[View, float | None]] = {}
+    for name, view in quantised.tensors.items():
+        value = quantised.values[view.value]
+        if name in written and name not in quantised.whole and value.dtype == "int8":
+            # What a quantised model cuts off is cut off in both.
+            found[name] = view, 128 * value.scale if value.encoding is None else None
+    return found
 
 
 def agreement(
@@ -202,22 +257,12 @@ def agreement(
             zeros and ones).
     """
     operators: list[TensorAgreement] = []
-    written = {op.sources[-1] for op in quantised.operators if _writes(quantised, op)} | set(quantised.inputs)
+    compared = comparable_tensors(quantised)
 
     def observe(name: str, floats: np.ndarray) -> None:
-        view = quantised.tensors.get(name)
-        if (
-            view is None
-            or name not in written
-            or name in quantised.whole
-            or view.value not in values
-            or quantised.values[view.value].dtype != "int8"
-        ):
-            return
-        value = quantised.values[view.value]
-        # What a quantised model cuts off is cut off in both.
-        largest = 128 * value.scale if value.encoding is None else None
-        operators.append(compare_tensors(name, floats, quantised.read(view, values), largest))
+        view, largest = compared.get(name, (None, None))
+        if view is not None and view.value in values:
+            operators.append(compare_tensors(name, floats, quantised.read(view, values), largest))
 
     floats = FloatGraph(network, parameters).run(inputs, observe)
     names = list(quantised.outputs)

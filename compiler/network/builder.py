@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, M
 from baco.compiler.network.joined import joins_outside
 from baco.compiler.network.least_error import images_inside
 from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantiser import Quantiser
 from baco.compiler.network.selection import Conversion
 from baco.compiler.network.views import JoinedView, View, dense
 from baco.workloads.encoding import Encoding
@@ -27,16 +27,12 @@ from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknow
 __all__ = [
     "CHANNELS_LAST",
     "IntegerBuilder",
-    "Scales",
     "numbers_of",
     "part_of",
     "rounded",
     "semantics_of",
     "spatial_pair",
 ]
-
-#: How scales are chosen: any float32, or powers of two only.
-Scales: TypeAlias = Literal["float", "power-of-two"]
 
 #: Memory order of the dimensions of (N, C, L) and (N, C, H, W).
 CHANNELS_LAST: dict[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
@@ -52,7 +48,7 @@ class IntegerBuilder:
         network: unrolled, with semantics (`calibrate.needed`).
         parameters: elements of its parameters.
         ranges: of its activations.
-        scales: see `Scales`.
+        quantiser: how scales are chosen.
         encodings: of tensors whose whole numbers the model gives (`baco.compiler.network.given`).
     """
 
@@ -61,7 +57,7 @@ class IntegerBuilder:
         network: Network,
         parameters: Parameters,
         ranges: Ranges,
-        scales: Scales,
+        quantiser: Quantiser,
         encodings: Mapping[str, Encoding] | None = None,
     ) -> None:
         #: Of tensors whose whole numbers the model gives, as they are stored.
@@ -71,7 +67,7 @@ class IntegerBuilder:
         self.network = network
         self.parameters = parameters
         self.ranges = ranges
-        self.scales = scales
+        self.quantiser = quantiser
         self.values: dict[str, IntegerTensor] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.operators: list[IntegerOperator] = []
@@ -128,7 +124,7 @@ class IntegerBuilder:
     def scale_for(self, largest: float) -> float:
         """The scale by which numbers up to `largest` in magnitude fit into int8."""
         ideal = largest / 127
-        if self.scales == "float":
+        if self.quantiser.scales == "float":
             return float32(ideal)
         return math.ldexp(1.0, math.ceil(math.log2(ideal)))
 
@@ -142,7 +138,7 @@ class IntegerBuilder:
         return self.scale_for(self.ranges.end(name) if name in self._images else largest)
 
     def _whole_scale(self, largest: float) -> float:
-        if self.scales == "float":
+        if self.quantiser.scales == "float":
             return float32(1 / math.floor(127 / largest))
         return self.scale_for(largest)  # a power of two, and at most 1
 

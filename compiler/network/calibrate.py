@@ -12,7 +12,9 @@ import numpy as np
 from baco.common.errors import InputError, Location
 from baco.compiler.network.float_graph import FloatGraph, output_tensors
 from baco.compiler.network.least_error import Magnitudes
+from baco.compiler.network.observers import Histogram
 from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantiser import Observer
 from baco.workloads.network import Network, Operator, Tensor, first_cause
 from baco.workloads.semantics import Parameter
 from baco.workloads.views import Unknown
@@ -54,8 +56,9 @@ class Ranges:
         ends: least and largest number.
         finite: largest magnitude of what is above `MASKED`, of tensors that hold such numbers.
         broken: tensors that hold other than whole numbers.
-        magnitudes: how they are distributed, of tensors of three dimensions and more.
+        magnitudes, histograms: how they are distributed, of tensors of three dimensions and more; one of them, as the observer needs.
         means: of every channel of what contractions read, by the operator: sums and how many of them.
+        observer: decides where the scales of tensors end that may be cut off.
     """
 
     largest: dict[str, float] = field(default_factory=dict)
@@ -63,7 +66,9 @@ class Ranges:
     finite: dict[str, float] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     magnitudes: dict[str, Magnitudes] = field(default_factory=dict)
+    histograms: dict[str, Histogram] = field(default_factory=dict)
     means: dict[str, tuple[np.ndarray, int]] = field(default_factory=dict)
+    observer: Observer = "mse"
 
     def observe(self, name: str, value: np.ndarray) -> None:
         """Take part of the range of a tensor; infinite and undefined numbers do not count."""
@@ -79,8 +84,10 @@ class Ranges:
         self.largest[name] = max(self.largest.get(name, 0.0), -low, high)
         least, most = self.ends.get(name, (low, high))
         self.ends[name] = min(least, low), max(most, high)
-        if value.ndim >= _IMAGE_RANK:
+        if value.ndim >= _IMAGE_RANK and self.observer == "mse":
             self.magnitudes.setdefault(name, Magnitudes()).add(finite)
+        elif value.ndim >= _IMAGE_RANK and self.observer != "min-max":
+            self.histograms.setdefault(name, Histogram()).add(finite)
 
     def observe_operands(self, op: Operator, operands: Sequence[np.ndarray | None]) -> None:
         """Take the means of what an operator with trained weights reads."""
@@ -102,11 +109,15 @@ class Ranges:
         return np.asarray(np.rint(total / count / unit) * unit)
 
     def end(self, name: str) -> float:
-        """Where the scale of a tensor ends that may be cut off (`baco.compiler.network.least_error`): at most its largest magnitude."""
+        """Where the scale of a tensor ends that may be cut off (`baco.compiler.network.least_error`, `observers`): at most its
+        largest magnitude."""
         largest = self[name]
-        return (
-            self.magnitudes[name].end(largest, _MOST_CUT, _LEAST_GAIN) if name in self.magnitudes else largest
-        )
+        if name in self.magnitudes:
+            return self.magnitudes[name].end(largest, _MOST_CUT, _LEAST_GAIN)
+        if name in self.histograms:
+            one = self.histograms[name]
+            return one.entropy(largest) if self.observer == "entropy" else one.percentile(largest)
+        return largest
 
     def counts(self, name: str) -> bool:
         """Whether a tensor holds whole numbers alone."""
@@ -275,13 +286,16 @@ def check_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str
 
 
 def calibrate(
-    network: Network, parameters: Parameters, samples: Sequence[Mapping[str, np.ndarray]]
+    network: Network,
+    parameters: Parameters,
+    samples: Sequence[Mapping[str, np.ndarray]],
+    observer: Observer = "mse",
 ) -> Ranges:
     """Ranges over all samples (inputs by name). Raises InputError without any."""
     if not samples:
         raise InputError("calibration needs at least one sample of the inputs")
     graph = FloatGraph(network, parameters)
-    ranges = Ranges()
+    ranges = Ranges(observer=observer)
     for sample in samples:
         graph.run(check_inputs(network, sample), ranges.observe, ranges.observe_operands)
     return ranges

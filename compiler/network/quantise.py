@@ -8,18 +8,17 @@ folded into weights. What follows a tensor operator and fits into its requantisa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import get_args
 
 import numpy as np
 
-from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.errors import InputError, Location
 from baco.compiler.network import given_operators, given_pointwise
 from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import selection_operators as selection
 from baco.compiler.network import tensor_operators as tensor
 from baco.compiler.network.arithmetic import saturate8
-from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
+from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.calibrate import (
     Ranges,
     calibrate,
@@ -33,13 +32,14 @@ from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_masks
 from baco.compiler.network.memory_bound import check_network_memory
 from baco.compiler.network.parameters import Parameters, ParameterShapes
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.requantise import settle_requantisations
 from baco.compiler.network.spelled_out import fold_spelled_out
 from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
-__all__ = ["check_scales", "names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
+__all__ = ["names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
 
 #: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -94,42 +94,36 @@ _IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize"
 _ELEMENTWISE = {"identity", "unary", "binary", "quantise", "decode"}
 
 
-def check_scales(scales: str) -> None:
-    """Raises InputError for a kind of scales that there is not."""
-    if scales not in get_args(Scales):
-        raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
-
-
 def quantise(
     network: Network,
     samples: Sequence[Mapping[str, np.ndarray]] | None = None,
     *,
     seed: int = 0,
-    scales: Scales = "float",
+    quantiser: Quantiser = DEFAULT,
     layers: int | None = None,
 ) -> QuantisedNetwork:
     """The network in integers.
 
     Args:
         network: with semantics, as `baco.workloads.inputs.load.load_network` gives it.
-        samples: inputs by name (the network's shapes) that the ranges are taken from; random ones
+        samples: inputs by name (the network's shapes), the first of which ranges are taken from; random ones
             (`random_samples`) without them.
         seed: of parameters that the source of the network does not give, and of the random sample.
-        scales: any float32, or powers of two.
+        quantiser: how scales are chosen.
         layers: run repeated blocks only so many times.
 
     Raises:
         InputError: operators that cannot be run, samples or parameters that do not fit; it names them.
         InfeasibleError: a network that no main memory holds.
     """
-    check_scales(scales)
     parameters = Parameters(network.source, seed)
     network = runnable(network, parameters, layers)
-    ranges = calibrate(network, parameters, samples or random_samples(network, seed))
+    calibrated = list(samples or random_samples(network, seed))[: quantiser.calibration]
+    ranges = calibrate(network, parameters, calibrated, quantiser.observer)
     network, masks = fold_computed_masks(network, ranges, strict=bool(samples))
     network = needed(network)
     check_ranges(network, ranges, masks)
-    return _integers(network, parameters, ranges, scales, seed)
+    return _integers(network, parameters, ranges, quantiser, seed)
 
 
 def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
@@ -138,7 +132,7 @@ def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
     Raises as `quantise`.
     """
     parameters = ParameterShapes(network.source)
-    return _integers(runnable(network, parameters, layers), parameters, Ranges(), "float", 0)
+    return _integers(runnable(network, parameters, layers), parameters, Ranges(), DEFAULT, 0)
 
 
 def names_outside(network: Network, layers: int | None = None) -> tuple[list[str], list[str]]:
@@ -151,11 +145,11 @@ def names_outside(network: Network, layers: int | None = None) -> tuple[list[str
 
 
 def _integers(
-    network: Network, parameters: Parameters, ranges: Ranges, scales: Scales, seed: int
+    network: Network, parameters: Parameters, ranges: Ranges, quantiser: Quantiser, seed: int
 ) -> QuantisedNetwork:
     network = settle_requantisations(network, ranges)
     indices = index_inputs(network)
-    b = IntegerBuilder(network, parameters, ranges, scales, given_encodings(network, indices))
+    b = IntegerBuilder(network, parameters, ranges, quantiser, given_encodings(network, indices))
     deferred = given_pointwise.deferred(b)
     for x in network.inputs:
         if x.name in indices:

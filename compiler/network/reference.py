@@ -1,12 +1,13 @@
 """The integer reference: every operator of a quantised network in numpy integers, independent of emitted code.
 
-Sums of products go through float64 matrix products, which are exact as long as all sums stay below 2**53; int32
-results of this network never come near that. The only rounded arithmetic is the float32 scaling of the accelerator.
+Sums of products are exact (`baco.compiler.network.int8_products`). The only rounded arithmetic is the float32 scaling of the
+accelerator. Runs of several inputs go side by side: arrays then have one dimension more in front, of the runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from baco.common.errors import InputError, Location
 from baco.compiler.layers.reference import requantise
 from baco.compiler.network import graph as g
 from baco.compiler.network.arithmetic import saturate8
+from baco.compiler.network.int8_products import int8_products
 from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.views import View
 from baco.compiler.row_functions import normalise, softmax
 
-__all__ = ["reference", "run_operator"]
+__all__ = ["reference", "reference_runs", "run_operator"]
 
 Array = np.ndarray
 #: Elements of a view.
@@ -36,22 +38,56 @@ def reference(network: g.QuantisedNetwork, inputs: Mapping[str, Array]) -> dict[
     Raises:
         InputError: a missing input, one of another shape or type.
     """
+    values = reference_runs(network, [inputs])
+    constant = {one.name for one in network.values.values() if one.role == "constant"}
+    return {name: array if name in constant else array[0] for name, array in values.items()}
+
+
+def reference_runs(network: g.QuantisedNetwork, runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """The same of several runs side by side: constants as they are, all others with a dimension more in front, of the runs."""
     values: dict[str, Array] = {}
     for value in network.values.values():
         if value.role == "constant":
             values[value.name] = network.constants[value.name]
         elif value.role == "input":
-            values[value.name] = _input(network, value, inputs)
+            values[value.name] = np.stack([_input(network, value, inputs) for inputs in runs])
         else:
-            values[value.name] = np.zeros(value.shape, np.dtype(value.dtype))
-    for name in {op.output.value for op in network.operators}:
-        if network.values[name].role == "input":  # beside whose elements results are written
-            values[name] = values[name].copy()
+            values[value.name] = np.zeros((len(runs), *value.shape), np.dtype(value.dtype))
+    everywhere = {name: _of_runs(network, len(runs), network.values[name]) for name in network.values}
     for op in network.operators:
-        result = run_operator(op, lambda view: view.read(values[view.value]))
-        assert result.shape == op.output.shape, f"{op.name}: {result.shape}, not {op.output.shape}"
-        op.output.write(values[op.output.value], result)
+        if _takes_runs(op):
+            result = run_operator(op, lambda view: everywhere[view.value](view).read(values[view.value]))
+        else:
+            result = np.stack([_run_alone(network, op, values, run) for run in range(len(runs))])
+        target = everywhere[op.output.value](op.output)
+        assert op.output.shape == result.shape[-len(op.output.shape) :] or not op.output.shape
+        target.write(values[op.output.value], result)
     return values
+
+
+def _of_runs(network: g.QuantisedNetwork, runs: int, value: g.IntegerTensor) -> Callable[[View], View]:
+    """How views of a value see it in all runs."""
+    if value.role == "constant":
+        return lambda view: view
+    words = math.prod(value.shape)
+    return lambda view: View(view.value, (runs, *view.shape), (words, *view.strides), view.offset)
+
+
+def _run_alone(
+    network: g.QuantisedNetwork, op: g.IntegerOperator, values: Mapping[str, Array], run: int
+) -> Array:
+    """The result of one operator in one of the runs."""
+
+    def read(view: View) -> Array:
+        shared = network.values[view.value].role == "constant"
+        return view.read(values[view.value] if shared else values[view.value][run])
+
+    return run_operator(op, read)
+
+
+def _takes_runs(op: g.IntegerOperator) -> bool:
+    """Whether its rule takes operands with a dimension more in front."""
+    return op.takes_runs if isinstance(op, HostOperator) else True
 
 
 def _input(network: g.QuantisedNetwork, value: g.IntegerTensor, inputs: Mapping[str, Array]) -> Array:
@@ -72,29 +108,30 @@ def run_operator(op: g.IntegerOperator, read: Read) -> Array:
     return op.compute(read) if isinstance(op, HostOperator) else _RULES[type(op)](op, read)
 
 
-def _products(left: Array, right: Array) -> Array:
-    """Exact matrix product of int8 matrices as int64."""
-    assert left.shape[-1] < 2**38, "sums must stay below 2**53"
-    return np.rint(left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
-
-
 def _stored(acc: Array, bias: Array | None, relu: bool, scale: float | None) -> Array:
-    if bias is not None:
-        acc = acc + bias.astype(np.int64)
-    acc = _int32(acc)
+    """What becomes of sums (int32, or int64 where they might be beyond) on the way out."""
+    acc = _int32(acc, bias)
     if scale is None:
         return acc
     return requantise(np.maximum(acc, 0) if relu else acc, scale)
 
 
-def _int32(acc: Array) -> Array:
-    """The accumulator: its sums were planned not to wrap."""
-    if acc.size and (acc.max() >= 2**31 or acc.min() < -(2**31)):
+def _int32(acc: Array, bias: Array | None) -> Array:
+    """The accumulator: its sums were planned not to wrap. Raises OverflowError where they do."""
+    if not acc.size:
+        return acc.astype(np.int32)
+    low, high = int(acc.min()), int(acc.max())
+    if bias is not None:
+        low, high = low + int(bias.min()), high + int(bias.max())
+    if high < 2**31 and low >= -(2**31):
+        return acc.astype(np.int32, copy=False) if bias is None else acc.astype(np.int32) + bias
+    exact = acc.astype(np.int64) if bias is None else acc.astype(np.int64) + bias.astype(np.int64)
+    if exact.max() >= 2**31 or exact.min() < -(2**31):
         raise OverflowError("a sum is beyond 32 bits")
-    return acc.astype(np.int32)
+    return exact.astype(np.int32)
 
 
-def _taps(
+def _windows(
     x: Array,
     kernel: tuple[int, ...],
     stride: tuple[int, ...],
@@ -102,47 +139,52 @@ def _taps(
     dilation: tuple[int, ...],
     size: tuple[int, ...],
     fill: int,
-) -> Iterator[tuple[int, int, Array]]:
-    """For every tap (s, r), what all windows read there: [N, *size, C]."""
+) -> Array:
+    """What every window reads of images [N, H, W, C]: [N, *size, *kernel, C], a view."""
     reach = [(size[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 for i in range(2)]
     after = [max(0, reach[i] - padding[i] - x.shape[1 + i]) for i in range(2)]
     pads = ((0, 0), (padding[0], after[0]), (padding[1], after[1]), (0, 0))
     padded = np.pad(x, pads, constant_values=fill)
-    for s in range(kernel[0]):
-        for r in range(kernel[1]):
-            top, left = s * dilation[0], r * dilation[1]
-            yield (
-                s,
-                r,
-                padded[
-                    :,
-                    top : top + (size[0] - 1) * stride[0] + 1 : stride[0],
-                    left : left + (size[1] - 1) * stride[1] + 1 : stride[1],
-                ],
-            )
+    image, row, pixel, channel = padded.strides
+    steps = (row * stride[0], pixel * stride[1], row * dilation[0], pixel * dilation[1])
+    shape = (len(x), *size, *kernel, x.shape[3])
+    return np.lib.stride_tricks.as_strided(padded, shape, (image, *steps, channel), writeable=False)
+
+
+def _images(x: Array) -> Array:
+    """Images [N, H, W, C] of all runs."""
+    return x.reshape(-1, *x.shape[-3:])
+
+
+def _runs(y: Array, x: Array) -> Array:
+    """The same of results, with the leading dimensions of the images `x` that they were made of."""
+    return y.reshape(*x.shape[:-3], *y.shape[1:])
 
 
 def _convolution(op: g.Convolution, read: Read) -> Array:
-    x, w = read(op.input), read(op.weight)
+    read_images, w = read(op.input), read(op.weight)
+    x = _images(read_images)
     kernel = w.shape[:2]
-    images, channels = x.shape[0], x.shape[3]
-    depth, width = w.shape[2], w.shape[3] // op.groups
-    acc = np.zeros((images, *op.size, op.groups, width), np.int64)
-    for s, r, part in _taps(x, kernel, op.stride, op.padding, op.dilation, op.size, 0):
-        taken = part.reshape(images, *op.size, op.groups, channels // op.groups)
-        if depth == width == 1:
-            acc[..., 0] += taken[..., 0].astype(np.int64) * w[s, r, 0].astype(np.int64)
-            continue
-        matrix = w[s, r].reshape(depth, op.groups, width).transpose(1, 0, 2)
+    channels, depth, width = x.shape[3], w.shape[2], w.shape[3] // op.groups
+    windows = _windows(x, kernel, op.stride, op.padding, op.dilation, op.size, 0)
+    acc: Array
+    if depth == width == 1:
+        acc = np.zeros((len(x), *op.size, channels), np.int32)
+        for s, r in np.ndindex(kernel):
+            acc += windows[:, :, :, s, r].astype(np.int32) * w[s, r, 0].astype(np.int32)
+    else:
+        parts = []
         for group in range(op.groups):
-            acc[..., group, :] += _products(taken[..., group, :], matrix[group])
-    bias = None if op.bias is None else read(op.bias)
-    y = _stored(acc.reshape(images, *op.size, -1), bias, op.relu, op.scale)
-    if op.pool is None:
-        return y
-    one = (1, 1)
-    size = (op.output.shape[1], op.output.shape[2])
-    return _maximum(y, op.pool.kernel, op.pool.stride, op.pool.padding, one, size)
+            taken = windows[..., group * depth : (group + 1) * depth].reshape(len(x), *op.size, -1)
+            matrix = w[..., group * width : (group + 1) * width].reshape(-1, width)
+            parts.append(int8_products(taken, matrix))
+        acc = parts[0] if len(parts) == 1 else np.concatenate(parts, -1)
+    y = _stored(acc, None if op.bias is None else read(op.bias), op.relu, op.scale)
+    if op.pool is not None:
+        one = (1, 1)
+        size = (op.output.shape[1], op.output.shape[2])
+        y = _maximum(y, op.pool.kernel, op.pool.stride, op.pool.padding, one, size)
+    return _runs(y, read_images)
 
 
 def _maximum(
@@ -154,35 +196,38 @@ def _maximum(
     size: tuple[int, int],
 ) -> Array:
     y = np.full((x.shape[0], *size, x.shape[3]), -128, np.int8)
-    for _, _, part in _taps(x, kernel, stride, padding, dilation, size, -128):
-        y = np.maximum(y, part)
+    windows = _windows(x, kernel, stride, padding, dilation, size, -128)
+    for s, r in np.ndindex(kernel):
+        np.maximum(y, windows[:, :, :, s, r], out=y)
     return y
 
 
 def _maxpool(op: g.MaxPool, read: Read) -> Array:
-    size = (op.output.shape[1], op.output.shape[2])
-    return _maximum(read(op.input), op.kernel, op.stride, op.padding, op.dilation, size)
+    x, size = read(op.input), (op.output.shape[1], op.output.shape[2])
+    return _runs(_maximum(_images(x), op.kernel, op.stride, op.padding, op.dilation, size), x)
 
 
 def _avgpool(op: g.AveragePool, read: Read) -> Array:
-    x = read(op.input).astype(np.int64)
+    x = read(op.input)
+    images = _images(x).astype(np.int64)
     size = (op.output.shape[1], op.output.shape[2])
-    total = np.zeros(op.output.shape, np.int64)
-    for _, _, part in _taps(x, op.kernel, op.stride, op.padding, (1, 1), size, 0):
-        total += part
+    total = np.zeros((len(images), *op.output.shape[1:]), np.int64)
+    windows = _windows(images, op.kernel, op.stride, op.padding, (1, 1), size, 0)
+    for s, r in np.ndindex(op.kernel):
+        total += windows[:, :, :, s, r]
     factor = read(op.factor).astype(np.int64)[:, :, None]
-    return saturate8((total * factor + (1 << (op.shift - 1))) >> op.shift)
+    return _runs(saturate8((total * factor + (1 << (op.shift - 1))) >> op.shift), x)
 
 
 def _matmul(op: g.MatMul, read: Read) -> Array:
     bias = None if op.bias is None else read(op.bias)
-    return _stored(_products(read(op.left), read(op.right)), bias, op.relu, op.scale)
+    return _stored(int8_products(read(op.left), read(op.right)), bias, op.relu, op.scale)
 
 
 def _addition(op: g.Addition, read: Read) -> Array:
     left = requantise(read(op.left), op.left_scale).astype(np.int32)
     right = requantise(read(op.right), op.right_scale).astype(np.int32)
-    return _stored((left + right).astype(np.int64), None, op.relu, op.scale)
+    return _stored(left + right, None, op.relu, op.scale)
 
 
 def _map(op: g.Map, read: Read) -> Array:
@@ -228,7 +273,8 @@ def _embedding(op: g.Embedding, read: Read) -> Array:
 
 
 def _resize(op: g.Resize, read: Read) -> Array:
-    x = read(op.input).astype(np.int64)
+    images = read(op.input)
+    x = _images(images).astype(np.int64)
     rows, columns = read(op.rows).astype(np.int64), read(op.columns).astype(np.int64)
     one = 1 << 11
     f, h = rows[:, 2][:, None, None], columns[:, 2][:, None]
@@ -237,7 +283,7 @@ def _resize(op: g.Resize, read: Read) -> Array:
         return np.asarray(row[:, :, columns[:, 0]] * (one - h) + row[:, :, columns[:, 1]] * h)
 
     blended: Array = across(x[:, rows[:, 0]]) * (one - f) + across(x[:, rows[:, 1]]) * f
-    return saturate8((blended + (1 << 21)) >> 22)
+    return _runs(saturate8((blended + (1 << 21)) >> 22), images)
 
 
 def _argmax(op: g.ArgMax, read: Read) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,8 @@ class Requantise(HostOperator):
         factors: bits of float32 factors, int32 constant [K], or [1] for all channels.
         zero, low, high: of the result.
     """
+
+    takes_runs: ClassVar[bool] = True
 
     input: View
     rows: View | None
@@ -86,6 +89,8 @@ class ScaledPair(HostOperator):
         zero, low, high: of the result.
     """
 
+    takes_runs: ClassVar[bool] = True
+
     left: View
     right: View
     tables: View
@@ -111,6 +116,8 @@ class ScaledPair(HostOperator):
 @dataclass(frozen=True)
 class RowSums(HostOperator):
     """output (int32) = offset + factor * sum of the last dimension of `input` (int8)."""
+
+    takes_runs: ClassVar[bool] = True
 
     input: View
     factor: int
@@ -186,6 +193,8 @@ class ScaledSoftmax(HostOperator):
         scale: float32, of the result.
         zero, low, high: of the result.
     """
+
+    takes_runs: ClassVar[bool] = True
 
     input: View
     exponentials: View

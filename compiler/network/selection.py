@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +40,13 @@ Values = Mapping[str, IntegerTensor]
 
 @dataclass(frozen=True)
 class HostOperator(IntegerOperator):
-    """An operator that the host core computes."""
+    """An operator that the host core computes.
+
+    Attributes:
+        takes_runs: whether `compute` takes operands with a dimension more in front, of runs side by side.
+    """
+
+    takes_runs: ClassVar[bool] = False
 
     @abstractmethod
     def compute(self, read: Read) -> Array:

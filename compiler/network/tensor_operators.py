@@ -71,7 +71,8 @@ def quantise_weights(
     if not np.isfinite(weight).all() or (bias is not None and not np.isfinite(bias).all()):
         raise b.error(op, "its parameters are not all finite numbers")
     largest = float(np.abs(weight).max(initial=0.0)) or 1.0
-    scale = b.scale_for(weights_end(weight, largest))
+    cut = b.quantiser.observer != "min-max"
+    scale = b.scale_for(weights_end(weight, largest) if cut else largest)
     room = LARGEST_SUM - fan_in * 127 * 128
     if room < 2**24:
         raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
@@ -81,7 +82,7 @@ def quantise_weights(
     if scale < needed:
         scale = b.scale_for(needed * 127)
     rounded_weight = np.broadcast_to(saturate8(np.rint(weight / scale)), shape)
-    if mean is not None:
+    if mean is not None and b.quantiser.bias_correction:
         bias = bias - mean_error(np.broadcast_to(rounded_weight * scale - weight, shape), mean)
     integers = np.clip(np.rint(bias / (scale * source)), -room, room).astype(np.int32)
     return rounded_weight, integers, scale

@@ -5,25 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from baco.common.door import argument
 from baco.common.errors import InputError, Location
 from baco.common.files import check_output
 from baco.compiler.network.quantise import names_outside
-from baco.workloads.inputs.samples import SampleFile, read_samples
-from baco.workloads.network import Network, Workload
+from baco.workloads.inputs.samples import NetworkData, SampleFile, SampleSet, read_samples
+from baco.workloads.network import Workload
 
-__all__ = ["NetworkData", "Samples", "WorkloadData", "check_samples", "keep_samples", "kept_samples"]
+__all__ = ["Samples", "WorkloadData", "check_samples", "keep_samples", "kept_samples"]
 
-#: Samples of a network, arrays by input, or a .npz file of them (`baco.workloads.inputs.samples.read_samples`).
-NetworkData: TypeAlias = Mapping[str, np.ndarray[Any, Any]] | str | Path
-#: Of the networks of a workload, in their order.
+#: Samples of the networks of a workload, in their order; what has no length is of one network.
 WorkloadData: TypeAlias = NetworkData | Sequence[NetworkData]
 #: Samples by the name of their network.
-Samples: TypeAlias = Mapping[str, list[dict[str, np.ndarray[Any, Any]]]]
+Samples: TypeAlias = Mapping[str, SampleSet]
 
 
 def check_samples(data: WorkloadData | None, workload: Workload) -> Samples:
@@ -36,7 +32,8 @@ def check_samples(data: WorkloadData | None, workload: Workload) -> Samples:
     """
     if data is None:
         return {}
-    given = [data] if isinstance(data, (str, Path, Mapping)) else list(data)
+    several = isinstance(data, Sequence) and not isinstance(data, (str, SampleSet))
+    given: list[NetworkData] = list(data) if several else [data]  # type: ignore[arg-type]
     names = [network.name for network in workload.networks]
     if len(given) != len(names):
         raise InputError(
@@ -45,12 +42,7 @@ def check_samples(data: WorkloadData | None, workload: Workload) -> Samples:
             hint=f"give one for each, in their order: {', '.join(names)}",
         )
     pairs = zip(workload.networks, given, strict=True)
-    return {network.name: _samples(network, one) for network, one in pairs}
-
-
-def _samples(network: Network, data: NetworkData) -> list[dict[str, np.ndarray[Any, Any]]]:
-    source = Path(data) if isinstance(data, str) else data
-    return read_samples(source, network, names_outside(network)[0])
+    return {network.name: read_samples(one, network, names_outside(network)[0]) for network, one in pairs}
 
 
 def keep_samples(folder: Path, samples: Samples) -> list[Path]:

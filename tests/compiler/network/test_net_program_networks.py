@@ -7,6 +7,7 @@ from baco.compiler.network.calibrate import random_inputs
 from baco.compiler.network.graph import Convolution
 from baco.compiler.network.program import NetworkProgram, compile_network, scheduler
 from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
 from baco.sim.engines.program import run_program
 from baco.workloads.inputs.load import load_network
@@ -16,12 +17,12 @@ def run(
     spec: str,
     layers: int | None = None,
     accelerator: str = "gemmini-default",
-    scales: str = "float",
+    quantiser: Quantiser = DEFAULT,
     baseline: bool = False,
 ) -> NetworkProgram:
     machine = load_accelerator(accelerator)
     network = load_network(spec)
-    quantised = quantise(network, layers=layers, scales=scales)  # type: ignore[arg-type]
+    quantised = quantise(network, layers=layers, quantiser=quantiser)
     inputs = {n: a for n, a in random_inputs(network, 1).items() if n in quantised.inputs}
     data = quantise_inputs(quantised, inputs)
     expected = reference(quantised, data)
@@ -83,7 +84,7 @@ def test_other_accelerators(accelerator: str) -> None:
 
 @pytest.mark.slow
 def test_scales_that_are_powers_of_two() -> None:
-    run("resnet18", scales="power-of-two")
+    run("resnet18", quantiser=Quantiser(scales="power-of-two"))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from baco.compiler.network.graph import IntegerOperator, Reduction, SumOfRows
 from baco.compiler.network.host_calls import _CALLS
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.quantiser import Quantiser
 from baco.compiler.network.reference import reference
 from baco.compiler.network.selection import HostOperator
 from baco.sim.engines.program import run_program
@@ -32,7 +33,9 @@ NETWORKS = (
 
 
 def run(network: Network, accelerator: Accelerator = DIM4, seed: int = 0) -> NetworkProgram:
-    quantised = quantise(network, scales="power-of-two" if seed % 4 == 3 else "float", seed=seed)
+    quantised = quantise(
+        network, quantiser=Quantiser(scales="power-of-two" if seed % 4 == 3 else "float"), seed=seed
+    )
     inputs = {n: a for n, a in random_inputs(network, seed + 1).items() if n in quantised.inputs}
     data = quantise_inputs(quantised, inputs)
     expected = reference(quantised, data)

@@ -10,6 +10,7 @@ from baco.compiler.network.calibrate import random_inputs
 from baco.compiler.network.graph import Convolution, Map, MatMul, Normalisation, Softmax
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise, quantise_inputs, runnable
+from baco.compiler.network.quantiser import Quantiser
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import run_both
 
@@ -63,7 +64,9 @@ def test_built_in_networks(spec, layers, least_db):
 
 
 def test_powers_of_two_cost_little():
-    network, _, ratios = run_both(load_network("resnet18:image=32"), scales="power-of-two")
+    network, _, ratios = run_both(
+        load_network("resnet18:image=32"), quantiser=Quantiser(scales="power-of-two")
+    )
     assert ratios[0] > 18
     assert all(np.log2(v.scale) % 1 == 0 for v in network.values.values() if v.dtype == "int8")
 
@@ -107,7 +110,7 @@ def test_inputs_that_do_not_fit():
     with pytest.raises(InputError, match="shape"):
         quantise_inputs(network, {"image": np.zeros((3, 32, 32))})
     with pytest.raises(InputError, match="power-of-two"):
-        quantise(load_network("resnet18:image=32"), scales="powers")
+        quantise(load_network("resnet18:image=32"), quantiser=Quantiser(scales="powers"))
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.5, 1e-3, 0.999999999999, 3.7, 100.0, 2.0**29, 1e-15, -0.3])

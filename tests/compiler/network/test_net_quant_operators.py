@@ -9,6 +9,7 @@ from baco.compiler.layers.reference import requantise
 from baco.compiler.network import graph
 from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
 from baco.compiler.network.quantise import quantise, quantise_inputs
+from baco.compiler.network.quantiser import Quantiser
 from baco.compiler.network.reference import reference, run_operator
 from baco.compiler.network.selection import HostOperator
 from baco.workloads.builder import GraphBuilder
@@ -30,7 +31,7 @@ def random_elements(network: QuantisedNetwork, rng: np.random.Generator) -> dict
 @pytest.mark.parametrize("scales", ["float", "power-of-two"])
 @pytest.mark.parametrize("name", SMALL)
 def test_reference_equals_loops(name, scales):
-    network = quantise(SMALL[name](), scales=scales, seed=1)
+    network = quantise(SMALL[name](), quantiser=Quantiser(scales=scales), seed=1)
     inputs = random_elements(network, np.random.default_rng(3))
     values = reference(network, inputs)
     for value, elements in net_quant_oracle.run(network, inputs).items():
@@ -145,7 +146,7 @@ def test_relu6_saturates_or_is_clipped():
     limit = next(o for o in exact.operators if o.name == "conv2d0")
     assert exact.values[limit.output.value].scale * 127 == pytest.approx(0.5)
     assert not any("clip" in o.name for o in exact.operators)
-    powers = quantise(SMALL["clipped"](), scales="power-of-two")
+    powers = quantise(SMALL["clipped"](), quantiser=Quantiser(scales="power-of-two"))
     clip = next(o for o in powers.operators if o.name == "relu60.clip")
     assert isinstance(clip, graph.Map)
     scale = powers.values[clip.output.value].scale

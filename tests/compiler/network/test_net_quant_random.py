@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from baco.compiler.network.quantiser import Quantiser
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Network, Tensor
 from baco.workloads.semantics import Parameter, Semantics, constant
@@ -134,7 +135,9 @@ class RandomNetwork:
 @pytest.mark.parametrize("seed", seeds(15, of=40))
 def test_random_networks_are_near_their_real_results(seed):
     network = RandomNetwork(seed).grow(8)
-    quantised, _, ratios = run_both(network, scales="power-of-two" if seed % 4 == 3 else "float", seed=seed)
+    quantised, _, ratios = run_both(
+        network, quantiser=Quantiser(scales="power-of-two" if seed % 4 == 3 else "float"), seed=seed
+    )
     for (name, view), ratio in zip(quantised.outputs.items(), ratios, strict=True):
         if quantised.values[view.value].dtype == "int8":
             assert ratio > 8, (name, ratio)

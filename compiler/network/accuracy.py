@@ -1,0 +1,225 @@
+"""How right a network's integers are on data: measured in the integers that its programs compute, with labels or against the float model.
+
+Every element of every run is what a program gives on the accelerator (`baco.compiler.network.reference`); runs go side by side, on
+all processors.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baco.common.errors import InputError
+from baco.compiler.network.agreement import Comparison, TensorAgreement, comparable_tensors
+from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.parameters import Parameters
+from baco.compiler.network.quantise import quantise_inputs, runnable
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
+from baco.compiler.network.reference import reference_runs
+from baco.workloads.inputs.samples import LABEL, SampleSet
+from baco.workloads.network import Network
+
+__all__ = ["ModelAccuracy", "integer_runs", "measure_accuracy"]
+
+Arrays = Mapping[str, np.ndarray]
+#: Runs go side by side as long as all their values take no more than so many bytes, and no more than so many of them.
+_BYTES, _RUNS = 1 << 27, 32
+#: Dimensions of a result of images: classes are their channels, else the last dimension.
+_IMAGES = 4
+
+
+@dataclass(frozen=True)
+class ModelAccuracy:
+    """How right the integers of a network are.
+
+    Attributes:
+        samples: that were judged.
+        unseen: whether ranges were taken from other samples than these.
+        answers: how many classes were told in them: more than one a sample where it holds several images.
+        integers, floats: share of the answers that are the labels', in integers and in floating point; None without labels.
+        agreeing: share of the answers in integers that are those in floating point.
+        output: that answers are taken from, the first: the class with the largest number.
+        near: how near that output is to the same in floating point, over all samples.
+        operators: the same of inputs and operators whose results are in memory, in order.
+    """
+
+    samples: int
+    unseen: bool
+    answers: int
+    integers: float | None
+    floats: float | None
+    agreeing: float
+    output: str
+    near: TensorAgreement
+    operators: tuple[TensorAgreement, ...] = field(default=(), repr=False)
+
+    @property
+    def loss(self) -> float:
+        """Share of right answers that integers lose; without labels, of answers that are not the float model's."""
+        if self.integers is None or self.floats is None:
+            return 1 - self.agreeing
+        return self.floats - self.integers
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of `integers` (else of `agreeing`) by how many answers there were."""
+        share = self.agreeing if self.integers is None else self.integers
+        return math.sqrt(share * (1 - share) / self.answers)
+
+    @property
+    def evidence(self) -> str:
+        """What it was measured on, in words."""
+        kind = "labelled samples" if self.integers is not None else "samples without labels"
+        seen = "that ranges were not taken from" if self.unseen else "that ranges were taken from"
+        return f"{self.samples:,} {kind} {seen}"
+
+    def sentences(self) -> list[str]:
+        """In words: how right, and how near to the float model."""
+        found = []
+        if self.integers is not None and self.floats is not None:
+            found.append(
+                f"{100 * self.integers:.2f} % right in integers (± {100 * self.deviation:.2f}), {100 * self.floats:.2f} % in "
+                f"floating point, on {self.evidence}"
+            )
+        near = f"{100 * self.agreeing:.2f} % of the answers are the float model's"
+        where = "" if found else f", on {self.evidence}"
+        db = f"signal to noise {self.near.snr_db:.1f} dB, cosine {self.near.cosine:.4f}"
+        return [*found, f"{near}, {db}{where}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain, for JSON: without the operators."""
+        plain = asdict(self)
+        del plain["operators"]
+        return plain | {"loss": self.loss, "deviation": self.deviation, "evidence": self.evidence}
+
+
+def integer_runs(
+    quantised: QuantisedNetwork,
+    samples: SampleSet,
+    judge: Callable[[int, Arrays], Any] | None = None,
+) -> list[Any]:
+    """Run a network in integers on samples, side by side on all processors; what `judge` says of each, in order.
+
+    Args:
+        judge: is told the number of a sample and the elements of all values of its run, from any thread; without it, the result is
+            the outputs in real numbers.
+
+    Raises InputError for samples that do not fit.
+    """
+    shared = {one.name for one in quantised.values.values() if one.role == "constant"}
+    size = sum(
+        math.prod(one.shape) * np.dtype(one.dtype).itemsize
+        for one in quantised.values.values()
+        if one.name not in shared
+    )
+    count = max(1, min(_RUNS, _BYTES // max(size, 1)))
+
+    def outputs(number: int, values: Arrays) -> list[np.ndarray]:
+        return [quantised.read_output(name, values) for name in quantised.outputs]
+
+    say = judge or outputs
+
+    def runs(start: int) -> list[Any]:
+        inputs = [quantise_inputs(quantised, one) for one in samples.inputs[start : start + count]]
+        values = reference_runs(quantised, inputs)
+        return [
+            say(start + run, {name: x if name in shared else x[run] for name, x in values.items()})
+            for run in range(len(inputs))
+        ]
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return [one for found in pool.map(runs, range(0, len(samples), count)) for one in found]
+
+
+def measure_accuracy(
+    network: Network,
+    quantised: QuantisedNetwork,
+    samples: SampleSet,
+    *,
+    quantiser: Quantiser = DEFAULT,
+    seed: int = 0,
+    layers: int | None = None,
+) -> ModelAccuracy:
+    """How right `quantised` is on the samples that ranges were not taken from; on all where those are the fewer.
+
+    Args:
+        network: that was quantised, with `quantiser`, `seed` and `layers`, on the first of `samples`.
+
+    Raises InputError for labels that do not fit what the network says, and for a network without such an output.
+    """
+    unseen = len(samples) >= 2 * quantiser.calibration
+    judged = samples[quantiser.calibration :] if unseen else samples
+    parameters = Parameters(network.source, seed)
+    graph = FloatGraph(runnable(network, parameters, layers), parameters)
+    compared = comparable_tensors(quantised)
+    output = next(iter(quantised.outputs))
+
+    def judge(number: int, values: Arrays) -> tuple[np.ndarray, np.ndarray, dict[str, Comparison]]:
+        """Outputs in floating point and in integers, and what compares every operator's."""
+        pairs: dict[str, Comparison] = {}
+
+        def observe(name: str, floats: np.ndarray) -> None:
+            if name in compared:
+                view, largest = compared[name]
+                pairs[name] = Comparison()
+                pairs[name].add(floats, quantised.read(view, values), largest)
+
+        floats = graph.run(judged[number], observe)[0]
+        return floats, np.asarray(quantised.read_output(output, values)), pairs
+
+    found = integer_runs(quantised, judged, judge)
+    whole = Comparison()
+    sums: dict[str, Comparison] = {name: Comparison() for name in compared}
+    for floats, integers, pairs in found:
+        whole.add(floats, integers.astype(np.float64))
+        for name, one in pairs.items():
+            sums[name].merge(one)
+    said = np.stack([_answers(floats) for floats, _, _ in found])
+    meant = np.stack([_answers(integers) for _, integers, _ in found])
+    right: list[float | None] = [None, None]
+    if judged.labels is not None:
+        labels = _fitting(judged.labels, found[0][0], said)
+        right = [float(np.mean(one == labels)) for one in (meant, said)]
+    return ModelAccuracy(
+        len(judged),
+        unseen,
+        said.size,
+        right[0],
+        right[1],
+        float(np.mean(said == meant)),
+        output,
+        whole.agreement(output),
+        tuple(one.agreement(name) for name, one in sums.items() if one.elements),
+    )
+
+
+def _answers(output: np.ndarray) -> np.ndarray:
+    """The classes that an output tells, flat: its largest numbers' positions, or what a model that tells them itself says."""
+    if output.dtype.kind in "iub" or not output.ndim:
+        return output.reshape(-1)
+    axis = 1 if output.ndim == _IMAGES else -1
+    return np.asarray(output.argmax(axis).reshape(-1))
+
+
+def _fitting(labels: np.ndarray, output: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Labels like answers [samples, answers of a sample]. Raises InputError where they are not."""
+    flat = labels.reshape(len(labels), -1)
+    if flat.shape != answers.shape:
+        raise InputError(
+            f"'{LABEL}' has {flat.shape[1]} for every sample, and the network's first output {output.shape} tells"
+            f" {answers.shape[1]} classes"
+        )
+    classes = output.shape[1 if output.ndim == _IMAGES else -1] if output.ndim else 1
+    if output.dtype.kind == "f" and int(labels.max(initial=0)) >= classes:
+        raise InputError(
+            f"'{LABEL}' reaches {int(labels.max())}, and the network's first output tells {classes} classes",
+            hint="classes count from 0",
+        )
+    return flat
