@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "PROFILES", "TimingProfile"]
+__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "PROFILES", "QUEUED_LATENCY", "TimingProfile"]
 
 #: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
 #: accelerator takes the data two cycles later.
 MEMORY_LATENCY = 62.9
 #: Cycles that a load of few rows holds its entry of the reservation station.
 COMMAND_LATENCY = 95.0
+#: Of these, cycles that it is in the load unit, accepted and not yet written.
+QUEUED_LATENCY = 80.0
 
 
 @dataclass(frozen=True)

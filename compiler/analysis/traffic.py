@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.compiler.analysis.arrays import NUMPY, Arrays, Values
-from baco.compiler.analysis.profile import PROFILES, TimingProfile
+from baco.compiler.analysis.profile import PROFILES, QUEUED_LATENCY, TimingProfile
 
 __all__ = [
     "MachineRates",
@@ -51,6 +51,7 @@ class MachineRates:
         requests: memory requests in flight.
         bandwidth: bytes that main memory moves in a cycle.
         load_entries, execute_entries: of the reservation station.
+        load_queue: commands that the load unit has accepted beside the one whose rows come in.
         array_speed, host_speed: how many times as fast as built array and host core are, to ask what that would give.
         timing: one of `baco.accel.config.TIMINGS`, the same for all.
     """
@@ -62,6 +63,7 @@ class MachineRates:
     bandwidth: Values
     load_entries: Values
     execute_entries: Values
+    load_queue: Values
     array_speed: Values = 1.0
     host_speed: Values = 1.0
     timing: str = "baco"
@@ -82,6 +84,7 @@ class MachineRates:
             channel_bytes_per_cycle(accelerator),
             float(accelerator.load_entries),
             float(accelerator.execute_entries),
+            float(accelerator.load_queue),
             timing=accelerator.timing,
         )
 
@@ -216,7 +219,9 @@ def held_cycles(a: Arrays, machine: MachineRates, commands: Values, transfer: Va
     """Cycles that commands take since only so many are under way at a time; `transfer` cycles of their data."""
     profile = machine.profile
     if not profile.load_trackers:
-        return commands * profile.command_latency / machine.load_entries
+        # the unit takes commands in order: those accepted wait behind the one whose rows come in
+        inside = QUEUED_LATENCY / (machine.load_queue + 1.0)
+        return commands * a.larger(profile.command_latency / machine.load_entries, inside)
     # requests go out one command after the other, and the next one's while the last data of this one come
     trackers = machine.requests / machine.dim + 1.0
     return (commands * (profile.latency + profile.command_latency) + transfer) / trackers

@@ -181,7 +181,7 @@ class HardwareBatch:
         """What the cycles of macros depend on."""
         return MachineRates(
             self.dim, self.beat, self.request, self.requests, self.bandwidth, self.load_entries, self.execute_entries,
-            self.array_speed, self.host_speed, self.timing,
+            self.load_queue, self.array_speed, self.host_speed, self.timing,
         )  # fmt: skip
 
     @property
@@ -196,8 +196,8 @@ class HardwareBatch:
             "compute": ("array_speed",),
             "memory": ("bandwidth",),
             "issue": ("host_speed",),
-            "load": ("beat", "requests", "load_entries"),
-            "store": ("beat", "requests", "load_entries"),
+            "load": ("beat", "requests", "load_entries", "load_queue"),
+            "store": ("beat", "requests", "load_entries", "load_queue"),
         }
         return replace(self, **{name: 2 * getattr(self, name) for name in names[resource]})
 

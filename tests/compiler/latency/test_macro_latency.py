@@ -5,6 +5,7 @@ import random
 import pytest
 import torch
 
+import baco
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.layer_shapes import layer_shapes
@@ -141,3 +142,14 @@ def test_batches_in_single_precision():
     )  # fmt: skip
     assert single.dtype == torch.float32
     assert ((single / double - 1).abs() < 1e-3).float().mean() > 0.97
+
+
+@pytest.mark.parametrize("queue", [1, 2, 4])
+def test_small_loads_wait_for_a_place_in_the_load_unit(queue: int):
+    """Depthwise windows load a row of a byte at a time: what a unit with few places takes for them, by the timed model."""
+    machine = baco.accelerator(load_queue=queue, load_entries=16)
+    for side in (2, 4):
+        layer = baco.conv(side, side, 64, 64, kernel=3, padding=1, groups=64)
+        run = baco.run(layer, accelerator=machine, engine="timed", style="macro")
+        assert run.right
+        assert run.predicted_cycles == pytest.approx(run.cycles, rel=0.3)
