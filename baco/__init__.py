@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from baco.api.measure import measure, validate
     from baco.api.programs import Compiled, Run, run
     from baco.api.programs import compile as compile
+    from baco.api.quantised import QuantisedModel, quantise
     from baco.api.result import Result
     from baco.api.simulation import evaluate, evaluate_tiles, simulate, trace
     from baco.api.sources import accelerator, network, networks
@@ -80,6 +81,8 @@ _HOMES = {
     "Run": "baco.api.programs",
     "compile": "baco.api.programs",
     "run": "baco.api.programs",
+    "QuantisedModel": "baco.api.quantised",
+    "quantise": "baco.api.quantised",
     "Result": "baco.api.result",
     "Space": "baco.api.space",
     "Study": "baco.api.study",
@@ -121,6 +124,7 @@ __all__ = [
     "KernelVerdict",
     "Mapping",
     "Network",
+    "QuantisedModel",
     "Result",
     "Run",
     "Sampler",
@@ -149,6 +153,7 @@ __all__ = [
     "measure",
     "network",
     "networks",
+    "quantise",
     "run",
     "simulate",
     "synthesise",

@@ -191,6 +191,11 @@ class Objective:
         if not names:
             raise InputError("the objective is empty", hint=did_you_mean("", METRICS))
         for name in names:
+            if name in ("accuracy", "accuracy-loss", "accuracy_loss"):
+                raise InputError(
+                    "accuracy is no objective: every accelerator computes the same int8 numbers, so that designs do not differ in it",
+                    hint="bound it, and the quantisation that loses least is taken: --accuracy-loss 1% (accuracy_loss=0.01)",
+                )
             if name not in METRICS and not isinstance(name, FunctionMetric):
                 raise InputError(f"unknown objective '{name}'", hint=did_you_mean(name, METRICS))
         if len(set(names)) < len(names):

@@ -96,7 +96,9 @@ class NetworkRequest:
         """The request for a plan's program; `options` are the other fields. Raises InputError where its samples are gone."""
         if options.get("data") is None and plan.data is not None:
             options["data"] = plan.data.checked()
-        return cls(plan.network, plan.accelerator, seed=plan.seed, plan=plan, **options)
+        return cls(
+            plan.network, plan.accelerator, quantiser=plan.quantiser, seed=plan.seed, plan=plan, **options
+        )
 
     @classmethod
     def on(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baco.api.argument_types import check_seed, check_value
+from baco.api.quantised import QuantisedModel
 from baco.api.sources import WorkloadSource, with_timing, workload
 from baco.api.space import Space, design_space
 from baco.common.door import argument, words
@@ -21,6 +22,8 @@ from baco.common.numbers import real_number
 if TYPE_CHECKING:
     from baco.api.kernels import ExploredKernel
     from baco.compiler.language.jit import Grid, Kernel
+    from baco.compiler.network.quantiser import Quantiser
+    from baco.exploration.accuracy import StudyAccuracy
     from baco.exploration.objective import CostFunction, Objective
     from baco.exploration.progress import Progress
     from baco.exploration.samplers.sampler import Sampler
@@ -59,6 +62,8 @@ class PreparedSearch:
         kernel: what is explored instead of a network.
         blocks: of a kernel, see `baco.exploration.search.searcher.SearchSetup`.
         data: samples of the networks' inputs, by name; kept beside the study before the search.
+        quantiser: how scales are chosen; None for the usual one, or with `accuracy_loss` the best.
+        accuracy_loss: largest that is allowed.
         progress: as of `explore`.
         named: whether the user named the folder.
     """
@@ -81,6 +86,8 @@ class PreparedSearch:
     data: Samples = field(default_factory=dict)
     progress: Progress | bool | None = None
     named: bool = True
+    quantiser: Quantiser | None = None
+    accuracy_loss: float | None = None
 
     @property
     def file(self) -> Path:
@@ -118,7 +125,12 @@ class PreparedSearch:
                     kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
                     more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
                     progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
+        accuracy = self._accuracy(progress)
         kept = keep_samples(self.folder, self.data)
+        if accuracy is not None:
+            from baco.exploration.accuracy import keep_accuracy
+
+            kept.append(keep_accuracy(self.folder, accuracy))
         try:
             with self.with_companion():
                 return run_exploration(
@@ -148,6 +160,18 @@ class PreparedSearch:
             if self._write_nearest() and progress is not None:
                 progress.note(f"report of the nearest designs: {self.folder / 'report.html'}")
             raise
+
+    def _accuracy(self, progress: Progress | None) -> StudyAccuracy | None:
+        """What the networks lose; None where nothing is said of it. Raises as `settle_accuracy`."""
+        if not (self.data or self.quantiser is not None):
+            return None
+        from baco.exploration.accuracy import settle_accuracy
+
+        found = settle_accuracy(self.workload, self.data, self.quantiser, self.accuracy_loss)
+        if progress is not None:
+            for text in found.sentences():
+                progress.note(text)
+        return found
 
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
@@ -214,7 +238,11 @@ class SearchOptions:
         data: what ranges of activations are taken from, and what the inputs hold, when whole programs are measured: arrays by
             input, each of the input's shape, or samples along a first axis before it; or a .npz file of them. Of several
             networks a list, in their order. It is kept beside the study (`data.npz`), so that `validate`, `resume` and the
-            best program use it. Without it, inputs are random.
+            best program use it. Without it, inputs are random. `label` is the class of every sample: with several samples, or labels,
+            accuracy in integers is measured, which is that of every design.
+        observer: where scales of activations end: `mse`, `min-max`, `percentile` or `entropy`; by default `mse`, with `accuracy_loss` what loses least.
+        accuracy_loss: largest loss of accuracy on the data, a share (0.01) or text (`1%`): in answers that the labels call right,
+            without labels in answers that are the float model's.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
         resume: continue the study in `out`: with the settings it was made with, or with none and no network, which are the study's then;
@@ -230,7 +258,7 @@ class SearchOptions:
         KernelError: the kernel is wrong, or computes what cannot be explored; shows the line.
     """
 
-    network: WorkloadSource | None = None
+    network: WorkloadSource | QuantisedModel | None = None
     space: str | Path | Mapping[str, Any] | Space | DesignSpace = "gemmini"
     objective: str | CostFunction | Sequence[str | CostFunction] = "edp"
     _: KW_ONLY
@@ -250,6 +278,8 @@ class SearchOptions:
     whole: bool = True
     fusion: bool = True
     data: WorkloadData | None = None
+    observer: str | None = None
+    accuracy_loss: float | str | None = None
     out: str | Path | None = None
     resume: bool = False
     progress: Progress | bool | None = None
@@ -264,6 +294,9 @@ class SearchOptions:
         from baco.exploration.objective import Objective
         from baco.exploration.search.searcher import check_budget
 
+        network = self.network
+        if isinstance(network, QuantisedModel):
+            return self._of_model(network)
         goal = Objective.parse(self.objective)
         check_budget(self.samples, self.time_limit)
         check_seed(self.seed)
@@ -274,11 +307,12 @@ class SearchOptions:
             if kept is not None:
                 return kept
         space = self._space(search)
-        explored = _kernel(self.network, self.kernel, self.shape, self.grid, self.seed, space)
+        explored = _kernel(network, self.kernel, self.shape, self.grid, self.seed, space)
         if explored is not None:
             space, search = explored.searched(space), "blocks"
-        mix = explored.workload if explored is not None else _workload(self.network, space)
+        mix = explored.workload if explored is not None else _workload(network, space)
         samples = _samples(self.data, mix, self.kernel)
+        quantiser, bound = self._choice()
         folder = Path(self.out) if self.out is not None else default_folder(mix, goal, self.resume)
         _check_folder(folder, self.resume)
         return PreparedSearch(
@@ -300,7 +334,35 @@ class SearchOptions:
             samples,
             self.progress,
             named=self.out is not None,
+            quantiser=quantiser,
+            accuracy_loss=bound,
         )
+
+    def _choice(self) -> tuple[Quantiser | None, float | None]:
+        """How scales are chosen, and the largest loss of accuracy.
+
+        Raises InputError for an observer that there is not, no share, a loss with nothing to measure it on.
+        """
+        from baco.compiler.network.quantiser import Quantiser
+        from baco.exploration.accuracy import share
+
+        quantiser = None if self.observer is None else Quantiser(self.observer)  # type: ignore[arg-type]
+        if self.accuracy_loss is None:
+            return quantiser, None
+        if self.data is None:
+            raise InputError(
+                "a loss of accuracy is measured on data",
+                location=Location(argument("accuracy_loss")),
+                hint=f"give {argument('data')}",
+            )
+        return quantiser, share(self.accuracy_loss)
+
+    def _of_model(self, model: QuantisedModel) -> PreparedSearch:
+        """The search of a quantised model. Raises InputError for what the model says itself."""
+        if self.data is not None or self.observer is not None:
+            raise InputError("a quantised model has its own data and observer")
+        found = dataclasses.replace(self, network=model.network, data=model.samples).prepared()
+        return dataclasses.replace(found, quantiser=model.quantiser)
 
     def _searcher(self) -> str:
         """The name of what searches. Raises InputError for one that there is not."""

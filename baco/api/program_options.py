@@ -12,6 +12,7 @@ import numpy as np
 from baco.api.argument_types import check_seed, check_value
 from baco.api.layers import schedule_for
 from baco.api.network_unit import NetworkRequest, NetworkUnit, prepare_network
+from baco.api.quantised import QuantisedModel
 from baco.api.sources import DEFAULT_ACCELERATOR, AcceleratorSource, NetworkSource, with_timing
 from baco.api.sources import accelerator as load_accelerator
 from baco.api.unit import Observer, Unit, launch_unit, layer_unit
@@ -31,7 +32,7 @@ __all__ = ["CompileOptions", "Prepared", "ProgramSource"]
 
 #: A layer (`baco.gemm`, `baco.conv`), a tensor expression (`baco.expression`), a network, a launch of a kernel, bound to its arguments;
 #: or a module of the IR that was read (`baco.api.unit.Unit`).
-ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", Unit, NetworkSource]
+ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", Unit, QuantisedModel, NetworkSource]
 Array = np.ndarray[Any, Any]
 #: Options that say something of networks alone.
 _OF_NETWORKS = ("inputs", "data", "layers", "scales", "observer", "mappings", "fusion", "check_layers")
@@ -42,7 +43,7 @@ class CompileOptions:
     """A program that computes a layer, a tensor expression, a whole network in int8, or a launch of a kernel.
 
     Args:
-        source: `baco.gemm(...)` or `baco.conv(...)`; `baco.expression(...)`; a network as `baco.network` takes it, or the plan of a
+        source: `baco.gemm(...)` or `baco.conv(...)`; `baco.expression(...)`; a network as `baco.network` takes it, what `baco.quantise` gives, or the plan of a
             validated design (`best/plan.json`); or `kernel[grid].bind(...)`.
         accelerator: see `baco.accelerator`; by default `gemmini-default`, or what the launch is for.
         style: of a layer: `auto` (the fastest by estimate), `explicit` or `macro`.
@@ -153,17 +154,24 @@ class CompileOptions:
             "compare": compare,
             "observe": observe,
         }
-        plan = self.plan
+        plan, source = self.plan, self.source
+        quantiser = Quantiser(self.observer, self.scales)  # type: ignore[arg-type]
+        if isinstance(source, QuantisedModel):
+            if any(self._given("scales", "observer").values()):
+                raise InputError("a quantised model has its own scales and observer")
+            quantiser = source.quantiser
+            common["data"] = source.samples if self.data is None else self.data
+            source = source.network
         if plan is not None:
             found = NetworkRequest.of_plan(plan, **common)
         else:
-            assert not isinstance(self.source, (Layer, TensorProgram, Unit))
+            assert not isinstance(source, (Layer, TensorProgram, Unit))
             found = NetworkRequest.on(
                 DEFAULT_ACCELERATOR if self.accelerator is None else self.accelerator,
                 self.mappings,
-                self.source,  # type: ignore[arg-type]
+                source,  # type: ignore[arg-type]
                 layers=self.layers,
-                quantiser=Quantiser(self.observer, self.scales),  # type: ignore[arg-type]
+                quantiser=quantiser,
                 seed=self.seed,
                 baseline=self.baseline,
                 fusion=self.fusion,

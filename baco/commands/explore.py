@@ -54,6 +54,10 @@ class SearchFlags:
             search missed it. Only with --cost-model reference, and there on by default with the gradient searcher; not
             charged to --samples.
         fusion: Operators of whole programs run as one unit where that is predicted to be better.
+        observer (NAME): Where scales of activations end: mse, min-max, percentile or entropy; by default mse, with --accuracy-loss what
+            loses least.
+        accuracy_loss (SHARE): Largest loss of accuracy in integers on --data, e.g. 1%: in answers that its labels call right, without
+            labels in answers that are the float model's.
     """
 
     network: Annotated[
@@ -87,6 +91,8 @@ class SearchFlags:
     proof: bool | None = None
     fusion: bool = True
     data: Data = None
+    observer: str | None = None
+    accuracy_loss: str | None = None
 
     def prepared(self) -> PreparedSearch:
         """As `baco.explore` prepares it. Raises as that does."""
@@ -108,6 +114,8 @@ class SearchFlags:
             whole=not self.accelerator_only,
             fusion=self.fusion,
             data=self.data or None,
+            observer=self.observer,
+            accuracy_loss=self.accuracy_loss,
             out=self.out,
             resume=self.resume,
         ).prepared()

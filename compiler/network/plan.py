@@ -14,6 +14,7 @@ from baco.common.files import read_input_text
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, fits_kind, group_rows
 from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
@@ -24,7 +25,7 @@ from baco.workloads.inputs.samples import SampleFile
 __all__ = ["Plan"]
 
 #: Of a plan's JSON.
-_FIELDS = {"network", "accelerator", "seed", "schedules", "groups", "data"}
+_FIELDS = {"network", "accelerator", "seed", "schedules", "groups", "data", "quantiser"}
 #: Between the names of a group's operators.
 _NEXT = " > "
 
@@ -43,6 +44,7 @@ class Plan:
         schedules: texts of schedules by texts of layers (`baco.compiler.schedules.text`).
         groups: likewise of operators that run as one unit (`baco.compiler.styles.fused.text`), by their names with ` > ` between.
         data: samples that ranges are taken from, the first of which is what the program's inputs hold; None for random ones.
+        quantiser: how scales are chosen.
     """
 
     network: str
@@ -51,6 +53,7 @@ class Plan:
     schedules: Mapping[str, str]
     groups: Mapping[str, str]
     data: SampleFile | None = None
+    quantiser: Quantiser = DEFAULT
 
     @classmethod
     def of(
@@ -60,6 +63,7 @@ class Plan:
         seed: int,
         lowered: LoweredNetwork,
         data: SampleFile | None = None,
+        quantiser: Quantiser = DEFAULT,
     ) -> Plan:
         """What was decided for a lowered network."""
         codes = lowered.layers.values()
@@ -70,6 +74,7 @@ class Plan:
             {layer_text(one.layer): schedule_text(one.schedule) for one in codes},
             {_NEXT.join(names): str(lowered.groups[name].schedule) for names, name in lowered.units.items()},
             data,
+            quantiser,
         )
 
     def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
@@ -128,6 +133,7 @@ class Plan:
             "schedules": dict(self.schedules),
             "groups": dict(self.groups),
             "data": None if self.data is None else asdict(self.data),
+            "quantiser": asdict(self.quantiser),
         }
 
     @classmethod
@@ -152,7 +158,23 @@ class Plan:
         if not isinstance(data["accelerator"], dict):
             raise InputError("this is no plan: its accelerator is no configuration")
         machine = Accelerator(**data["accelerator"])
-        return cls(data["network"], machine, seed, dict(schedules), dict(groups), _sample_file(data["data"]))
+        return cls(
+            data["network"],
+            machine,
+            seed,
+            dict(schedules),
+            dict(groups),
+            _sample_file(data["data"]),
+            _quantiser(data["quantiser"]),
+        )
+
+
+def _quantiser(data: Any) -> Quantiser:
+    """Of a plan's JSON. Raises InputError for anything else."""
+    try:
+        return Quantiser(**data)
+    except TypeError as error:
+        raise InputError(f"this is no plan: its quantiser: {error}") from None
 
 
 def _sample_file(data: Any) -> SampleFile | None:

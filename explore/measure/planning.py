@@ -25,6 +25,7 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.plan import Plan
 from baco.compiler.network.program import scheduler
 from baco.compiler.network.quantise import names_outside, quantise, quantise_inputs
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles import check_schedule
@@ -206,6 +207,7 @@ class _Quantised:
     weight: float
     network: QuantisedNetwork
     data: SampleFile | None
+    quantiser: Quantiser
     inputs: Dictionary[str, np.ndarray[Any, Any]]
 
     @cached_property
@@ -226,19 +228,27 @@ class WholeNetworks:
     Args:
         workload: with graphs alone, as a study keeps it: networks are loaded from where they came from.
         data: samples that their ranges are taken from, by the network's name; random ones where there are none.
+        quantiser: how scales are chosen.
 
     Raises InputError for a network or samples that are not there any more or cannot be run, InfeasibleError for one that no
     main memory holds.
     """
 
-    def __init__(self, workload: Workload, data: Dictionary[str, SampleFile] | None = None) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        data: Dictionary[str, SampleFile] | None = None,
+        quantiser: Quantiser = DEFAULT,
+    ) -> None:
         self._networks: list[_Quantised] = []
         for network, weight in zip(workload.networks, workload.weights, strict=True):
             found, file = load_again(network), (data or {}).get(network.name)
             samples = [] if file is None else file.read(found, names_outside(found)[0])
-            quantised = quantise(found, samples, seed=_SEED)
+            quantised = quantise(found, samples, seed=_SEED, quantiser=quantiser)
             inputs = samples[0] if samples else other_inputs(found, quantised, _SEED)
-            self._networks.append(_Quantised(network.name, found.spec, weight, quantised, file, inputs))
+            self._networks.append(
+                _Quantised(network.name, found.spec, weight, quantised, file, quantiser, inputs)
+            )
 
     def programs(
         self, design: Design, objective: Objective, *, fusion: bool = True
@@ -268,7 +278,7 @@ class WholeNetworks:
             return DesignProgram(one.name, one.weight, "", None, design.reason, None)
         try:
             lowered = lower_network(one.network, design.accelerator, *schedules())
-            plan = Plan.of(one.spec, design.accelerator, _SEED, lowered, one.data)
+            plan = Plan.of(one.spec, design.accelerator, _SEED, lowered, one.data, one.quantiser)
             predicted = program_cost(lowered, design.accelerator, one.toggles(design.accelerator))
         except InfeasibleError as error:
             return DesignProgram(one.name, one.weight, "", None, error.message, None)

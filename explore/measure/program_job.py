@@ -57,7 +57,7 @@ class _PlannedNetwork:
     def of(cls, plan: Plan) -> _PlannedNetwork:
         network = load_network(plan.network)
         samples = [] if plan.data is None else plan.data.read(network, names_outside(network)[0])
-        quantised = quantise(network, samples, seed=plan.seed)
+        quantised = quantise(network, samples, seed=plan.seed, quantiser=plan.quantiser)
         inputs = dict(samples[0]) if samples else other_inputs(network, quantised, plan.seed)
         return cls(plan, network, quantised, inputs)
 

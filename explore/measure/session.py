@@ -16,6 +16,7 @@ from baco.common.errors import BacoError, InfeasibleError, InputError, Location
 from baco.common.files import output_folder
 from baco.compiler.layers.layer import Layer
 from baco.exploration._json import to_json
+from baco.exploration.accuracy import keep_accuracy, kept_accuracy, settle_accuracy
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.model import CostModel, make_cost_model
 from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
@@ -187,7 +188,10 @@ class StudyDesigns:
             return list(designs)
         try:
             workload = self.study.workload()
-            networks = WholeNetworks(workload, kept_samples(self.study.path.parent, workload))
+            folder = self.study.path.parent
+            networks = WholeNetworks(
+                workload, kept_samples(folder, workload), kept_accuracy(folder).quantiser
+            )
         except BacoError as error:
             note(f"layers are measured one by one, as whole programs cannot be: {error.message}")
             return list(designs)
@@ -221,8 +225,11 @@ def validate_file(
     with StudyRecord.open(path) as study:
         known = StudyDesigns(study)
         if data is not None:
-            networks = [load_again(network) for network in study.workload().networks]
-            keep_samples(path.parent, check_samples(data, Workload.of(networks)))
+            workload = Workload.of([load_again(network) for network in study.workload().networks])
+            samples, before = check_samples(data, workload), kept_accuracy(path.parent)
+            found = settle_accuracy(workload, samples, before.quantiser, before.bound)
+            keep_samples(path.parent, samples)
+            keep_accuracy(path.parent, found)
         chosen = choose_candidates(known.candidates, study.objective, options.best, options.spread)
         designs = [known.design(name, one) for name, one in chosen]
         if baseline:

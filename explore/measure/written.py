@@ -14,6 +14,7 @@ from baco.common.files import atomic_write, output_folder
 from baco.compiler.codegen.layer_program import layer_program
 from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.exploration.accuracy import keep_accuracy, kept_accuracy
 from baco.exploration.measure.compare import best_measured
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.program_job import compile_plan
@@ -32,12 +33,12 @@ def write_best(designs: Sequence[Design], objective: Objective, out: Path) -> li
     """Write the whole programs of the best measured design into `out`/best, each with its plan; nothing where the best one
     was measured layer by layer, or not at all.
 
-    `measured.json` has cycles and energy of each, predicted and measured, with the error. `plan.json` says all that `baco compile --network best/plan.json` needs to make `program.elf` again, byte for byte.
+    `accuracy.json` says what the networks lose in integers on the study's data, where it has any. `measured.json` has cycles and energy of each, predicted and measured, with the error. `plan.json` says all that `baco compile --network best/plan.json` needs to make `program.elf` again, byte for byte.
     Of several networks each has files of its own (`program-NAME.elf`). Raises StorageError.
     """
     best = best_measured(designs, objective)
     folder = output_folder(out, "best")
-    for pattern in ("plan*.json", "program*.elf", _MEASURED):  # those of an earlier best
+    for pattern in ("plan*.json", "program*.elf", "accuracy.json", _MEASURED):  # those of an earlier best
         for old in folder.glob(pattern):
             old.unlink(missing_ok=True)
     paths: list[Path] = []
@@ -55,6 +56,9 @@ def write_best(designs: Sequence[Design], objective: Objective, out: Path) -> li
         ):
             atomic_write(folder / name, content)
             paths.append(folder / name)
+    accuracy = kept_accuracy(out)
+    if best is not None and best.programs and accuracy.networks:
+        paths.append(keep_accuracy(folder, accuracy))
     if best is not None and best.programs:
         atomic_write(folder / _MEASURED, json.dumps(_measured(best), indent=1) + "\n")
         paths.append(folder / _MEASURED)

@@ -12,6 +12,7 @@ from baco.accel.config import Accelerator
 from baco.common.shown import Shown
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
+from baco.exploration.accuracy import StudyAccuracy
 from baco.exploration.breakdown import DesignCosts
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from baco.exploration.cost.detail import LayerDetail
@@ -121,6 +122,7 @@ class ReportData(Shown):
             the constraints that it breaks, by path; else empty.
         baseline: the machine to compare with; None where the workload cannot be run on it.
         details: of the layers of some candidates, by their index.
+        accuracy: what the networks lose in integers.
         find_neighbours: finds the designs one step away from the best, which takes seconds; None where nothing is known that they
             could be mapped with.
 
@@ -141,6 +143,7 @@ class ReportData(Shown):
     others: Sequence[Design] = ()
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
     baseline: Baseline | None = None
+    accuracy: StudyAccuracy = field(default_factory=StudyAccuracy)
     details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
     find_neighbours: Callable[[], Neighbours] | None = field(default=None, compare=False)
 

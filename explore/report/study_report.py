@@ -14,6 +14,7 @@ from baco.common.companion import ask
 from baco.common.door import words
 from baco.common.errors import BacoError, InfeasibleError, Location
 from baco.compiler.layers.layer import Layer
+from baco.exploration.accuracy import kept_accuracy
 from baco.exploration.breakdown import CostEntry, DesignCosts, layer_entries, operator_entries
 from baco.exploration.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, broken_bounds
 from baco.exploration.cost.bound import capacity_bound
@@ -111,6 +112,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         provenance={**found.provenance},
         command=found.provenance["command"],
         bounds=_bounds(best, space, layers, found.summaries, cost_model, rest),
+        accuracy=kept_accuracy(path.parent),
         validated=merged.validated,
         others=merged.others,
         violations=[

@@ -130,6 +130,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "energy": _energy_block(data),
         "area_mm2": best.accelerator.area_blocks(),
         "host": _host_block(data),
+        "accuracy": data.accuracy.to_json(),
         "validation": validation_block(data),
         "provenance": data.provenance,
         "command": data.command,
@@ -173,6 +174,7 @@ def summary_text(data: ReportData) -> str:
             f" {told['energy']}."
         )
     sentences += _error_sentences(data)
+    sentences += data.accuracy.sentences()
     sentences += validation_sentences(data)
     if data.bounds:
         bound = data.bounds[-1]

@@ -45,7 +45,17 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "networks": (
         "Networks and accelerators",
         "What goes in.",
-        ("network", "networks", "accelerator", "Accelerator", "verilog", "synthesise", "hand_over"),
+        (
+            "network",
+            "networks",
+            "quantise",
+            "QuantisedModel",
+            "accelerator",
+            "Accelerator",
+            "verilog",
+            "synthesise",
+            "hand_over",
+        ),
     ),
     "programs": (
         "Programs",

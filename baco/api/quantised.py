@@ -1,0 +1,131 @@
+"""`baco.quantise`: a network in integers, with what that loses on the user's data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from baco.api.argument_types import checked
+from baco.api.sources import NetworkSource
+from baco.api.sources import network as load_network
+from baco.common.shown import shown_html
+from baco.compiler.network.quantiser import Quantiser
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from baco.compiler.network.accuracy import ModelAccuracy
+    from baco.compiler.network.graph import QuantisedNetwork
+    from baco.workloads.inputs.samples import NetworkData, SampleSet
+    from baco.workloads.network import Network
+
+__all__ = ["QuantisedModel", "quantise"]
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedModel:
+    """A network whose numbers have been chosen on data: `baco.explore`, `baco.compile` and `baco.run` take it.
+
+    Attributes:
+        network: in floating point, as it was given.
+        samples: its data.
+        quantiser: how scales are chosen.
+    """
+
+    network: Network
+    samples: SampleSet = field(repr=False)
+    quantiser: Quantiser
+    _integers: QuantisedNetwork = field(repr=False)
+
+    @cached_property
+    def accuracy(self) -> ModelAccuracy:
+        """How right the integers are on the samples that ranges were not taken from (on all, where those are the fewer): `integers`
+        and `floats` are shares of right answers by the labels (None without), `loss` the difference, `agreeing` the share of answers
+        that are the float model's, `near` how near the output is (`snr_db`, `cosine`), `evidence` what that was measured on.
+
+        Raises InputError for labels that do not fit what the network says.
+        """
+        from baco.compiler.network.accuracy import measure_accuracy
+
+        return measure_accuracy(self.network, self._integers, self.samples, quantiser=self.quantiser)
+
+    def report(self) -> pd.DataFrame:
+        """How near integers are to floating point over the judged samples, a row for each input and operator whose result is in
+        memory, in order, the output last.
+
+        Columns: `operator`, `snr_db` (signal to noise), `cosine`, `error` (largest difference, as a part of the largest magnitude), `saturated`
+        (share of elements beyond the range).
+        """
+        import pandas as pd
+
+        columns = ("snr_db", "cosine", "error", "saturated")
+        rows = [*self.accuracy.operators, self.accuracy.near]
+        cells = [[one.name, *(getattr(one, name) for name in columns)] for one in rows]
+        return pd.DataFrame(cells, columns=["operator", *columns])
+
+    def outputs(self, data: NetworkData | None = None) -> list[dict[str, np.ndarray[Any, Any]]]:
+        """What the integers compute, in real numbers by the names of the outputs, sample by sample.
+
+        Args:
+            data: as for `baco.quantise`; by default the samples.
+
+        Raises InputError for data that does not fit.
+        """
+        from baco.compiler.network.accuracy import integer_runs
+        from baco.compiler.network.quantise import names_outside
+        from baco.workloads.inputs.samples import read_samples
+
+        samples = self.samples
+        if data is not None:
+            samples = read_samples(data, self.network, names_outside(self.network)[0])
+        names = list(self._integers.outputs)
+        return [dict(zip(names, one, strict=True)) for one in integer_runs(self._integers, samples)]
+
+    def __repr__(self) -> str:
+        return f"<QuantisedModel {self.network.name}: {'; '.join(self.accuracy.sentences())}>"
+
+    def _repr_html_(self) -> str:
+        facts = [("int8", one) for one in self.accuracy.sentences()]
+        table = self.report()
+        return shown_html(
+            f"{self.network.name} in integers", facts, list(table.columns), table.round(4).to_numpy().tolist()
+        )
+
+
+@checked()
+def quantise(
+    model: NetworkSource,
+    data: NetworkData,
+    *,
+    observer: str = "mse",
+    scales: str = "float",
+    bias_correction: bool = True,
+    calibration: int = 128,
+) -> QuantisedModel:
+    """A network in int8, its numbers chosen on data, to be measured, explored, compiled and run.
+
+    Args:
+        model: as `baco.network` takes it.
+        data: arrays by input, each with samples along a first axis before the input's shape (in place of one that is 1), and
+            `label`, the class of every sample, if there are labels; a .npz file of them, or a folder of such files; or anything that
+            gives these one after the other: dicts, or pairs of arrays and labels as torch's loaders do.
+        observer: where scales of activations between convolutions end: `mse` the least squared error, `min-max` the largest magnitude,
+            `percentile` all but one number in ten thousand, `entropy` the least information lost. Inputs, outputs and what a softmax, a
+            normalisation or a matrix product reads keep their whole range.
+        scales: any (`float`), or `power-of-two`.
+        bias_correction: biases take back what rounded weights add to sums on average.
+        calibration: samples that ranges are taken from at most, the first ones.
+
+    Raises InputError for a network that cannot be run, data that does not fit, and choices that there are not.
+    """
+    from baco.compiler.network.quantise import names_outside
+    from baco.compiler.network.quantise import quantise as in_integers
+    from baco.workloads.inputs.samples import read_samples
+
+    quantiser = Quantiser(observer, scales, bias_correction, calibration)  # type: ignore[arg-type]
+    network = load_network(model)
+    samples = read_samples(data, network, names_outside(network)[0])
+    integers = in_integers(network, samples.inputs, quantiser=quantiser)
+    return QuantisedModel(network, samples, quantiser, integers)

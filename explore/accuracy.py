@@ -1,0 +1,162 @@
+"""What a study's networks lose in integers on its data, and how their numbers were chosen for it.
+
+All accelerators of a space compute the same int8 numbers, so that accuracy is a property of the quantisation: it is measured once, before
+the search, and holds for every design that is found. What can be chosen for it is the observer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from baco.common.errors import InfeasibleError, InputError, Location
+from baco.common.files import atomic_write, check_output, output_folder, read_input_text
+from baco.compiler.network.quantiser import DEFAULT, OBSERVERS, Quantiser
+from baco.workloads.network import Workload
+
+if TYPE_CHECKING:
+    from baco.compiler.network.accuracy import ModelAccuracy
+    from baco.workloads.inputs.samples import SampleSet
+
+__all__ = ["StudyAccuracy", "keep_accuracy", "kept_accuracy", "settle_accuracy", "share"]
+
+_FILE = "accuracy.json"
+
+
+@dataclass(frozen=True)
+class StudyAccuracy:
+    """How a study's numbers are chosen, and what that costs.
+
+    Attributes:
+        quantiser: the choice.
+        networks: `ModelAccuracy.to_dict` by network; empty where there is nothing to measure on.
+        bound: largest loss that was allowed; None without.
+        tried: loss by observer, the largest of all networks; empty where the observer was given.
+    """
+
+    quantiser: Quantiser = DEFAULT
+    networks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    bound: float | None = None
+    tried: Mapping[str, float] = field(default_factory=dict)
+
+    def sentences(self) -> list[str]:
+        """For the report's opening paragraph."""
+        found = []
+        for network, one in self.networks.items():
+            right = (
+                f"{one['agreeing']:.2%} of the answers of {network} are the float model's"
+                if one["integers"] is None
+                else f"{network} is right on {one['integers']:.2%} in integers and on {one['floats']:.2%} in floating point, a loss of"
+                f" {one['loss']:.2%} (± {one['deviation']:.2%})"
+            )
+            bound = "" if self.bound is None else f", within the bound of {self.bound:.2%}"
+            found.append(
+                f"Every design computes the same int8 numbers: {right}{bound}, measured on {one['evidence']}."
+            )
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `from_json` is the way back."""
+        return {
+            "quantiser": asdict(self.quantiser),
+            "bound": self.bound,
+            "tried": dict(self.tried),
+            "networks": {name: dict(one) for name, one in self.networks.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> StudyAccuracy:
+        """Inverse of `to_json`. Raises InputError for anything else."""
+        try:
+            return cls(Quantiser(**data["quantiser"]), data["networks"], data["bound"], data["tried"])
+        except (TypeError, KeyError, ValueError) as error:
+            raise InputError(f"this says nothing of accuracy: {error}") from None
+
+
+def share(text: str | float) -> float:
+    """`1%` and `0.01` as a number. Raises InputError for what is none from 0 to 1."""
+    try:
+        number = float(text[:-1]) / 100 if isinstance(text, str) and text.endswith("%") else float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise InputError(f"a loss of accuracy is a share, such as 1% or 0.01, not {text}")
+    return number
+
+
+def settle_accuracy(
+    workload: Workload, samples: Mapping[str, SampleSet], quantiser: Quantiser | None, bound: float | None
+) -> StudyAccuracy:
+    """Measure what networks lose; with a bound and no quantiser, by the observer that loses least.
+
+    Args:
+        workload: networks with what they compute.
+        samples: by network.
+
+    Raises:
+        InputError: a bound without data, labels that do not fit.
+        InfeasibleError: more is lost than the bound allows.
+    """
+    from baco.compiler.network.accuracy import measure_accuracy
+    from baco.compiler.network.quantise import quantise
+
+    measured = {name: one for name, one in samples.items() if one.labels is not None or len(one) > 1}
+    if bound is not None and len(measured) < len(workload.networks):
+        raise InputError(
+            "a loss of accuracy is measured on data of every network",
+            hint="give --data FILE.npz, with labels",
+        )
+    choices = [quantiser or DEFAULT]
+    if quantiser is None and bound is not None:
+        choices = [Quantiser(observer) for observer in OBSERVERS]
+    found: dict[str, dict[str, ModelAccuracy]] = {}
+    for choice in choices:
+        found[choice.observer] = {
+            one.name: measure_accuracy(
+                one,
+                quantise(one, measured[one.name].inputs, quantiser=choice),
+                measured[one.name],
+                quantiser=choice,
+            )
+            for one in workload.networks
+            if one.name in measured
+        }
+    losses = {
+        name: max((one.loss for one in networks.values()), default=0.0) for name, networks in found.items()
+    }
+    best = min(losses, key=lambda name: losses[name])
+    if bound is not None and losses[best] > bound:
+        tried = ", ".join(f"{name} {loss:.2%}" for name, loss in losses.items())
+        raise InfeasibleError(
+            f"int8 loses {losses[best]:.2%} of accuracy at least, more than the bound of {bound:.2%}",
+            hint=f"by observer: {tried}",
+        )
+    return StudyAccuracy(
+        next(one for one in choices if one.observer == best),
+        {name: one.to_dict() for name, one in found[best].items()},
+        bound,
+        losses if len(losses) > 1 else {},
+    )
+
+
+def keep_accuracy(folder: Path, found: StudyAccuracy) -> Path:
+    """Write it beside the study in `folder`. Raises StorageError."""
+    path = folder / _FILE
+    output_folder(folder)
+    check_output(path)
+    atomic_write(path, json.dumps(found.to_json(), indent=1) + "\n")
+    return path
+
+
+def kept_accuracy(folder: Path) -> StudyAccuracy:
+    """That beside a study; what nobody chose and nothing measured where there is none. Raises InputError for a damaged file."""
+    path = folder / _FILE
+    if not path.exists():
+        return StudyAccuracy()
+    try:
+        return StudyAccuracy.from_json(json.loads(read_input_text(path)))
+    except (ValueError, InputError) as error:
+        raise InputError(f"this says nothing of accuracy: {error}", location=Location(str(path))) from None

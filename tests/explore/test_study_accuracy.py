@@ -1,0 +1,135 @@
+"""Accuracy of a study: measured on its data before the search, bounded, and stated wherever its results are."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import baco
+from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.network.plan import Plan
+from baco.exploration.report.summary import SCHEMA_PATH
+from tests.explore.measure.test_study_samples import write_model
+from tests.explore.validate_helpers import small_space
+
+pytestmark = pytest.mark.usefixtures("no_neighbours")
+
+RANDOM = np.random.default_rng(9)
+X = RANDOM.uniform(0, 4, (24, 3, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_model(tmp_path_factory.mktemp("accuracy") / "small.onnx")
+
+
+@pytest.fixture(scope="module")
+def labels(model: str) -> np.ndarray:
+    """What the model says, and of the first three samples another class."""
+    from onnx.reference import ReferenceEvaluator
+
+    judge = ReferenceEvaluator(model)
+    said = np.concatenate([judge.run(None, {"x": one[None]})[0] for one in X]).argmax(1)
+    said[:3] = (said[:3] + 1) % 10
+    return said
+
+
+@pytest.fixture(scope="module")
+def study(model: str, labels: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("study") / "study"
+    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    found = baco.explore(
+        model,
+        space=space,
+        samples=40,
+        data={"x": X, "label": labels},
+        accuracy_loss="25%",
+        out=out,
+        progress=False,
+    )
+    baco.validate(found, best=1, spread=0, progress=False)
+    found.save_report()
+    return out
+
+
+def test_it_is_stated_wherever_results_are(study: Path, model: str, labels: np.ndarray) -> None:
+    summary = json.loads((study / "summary.json").read_text())
+    jsonschema.validate(summary, json.loads(SCHEMA_PATH.read_text()))
+    stated = summary["accuracy"]
+    assert stated["bound"] == 0.25
+    assert set(stated["tried"]) == {"mse", "min-max", "percentile", "entropy"}
+    (one,) = stated["networks"].values()
+    assert one["floats"] == pytest.approx(21 / 24)
+    again = baco.quantise(model, {"x": X, "label": labels}, observer=stated["quantiser"]["observer"]).accuracy
+    assert (one["integers"], one["loss"]) == (again.integers, again.loss)
+    assert stated["tried"][stated["quantiser"]["observer"]] == min(stated["tried"].values())
+    assert "right on" in summary["text"]
+    assert "within the bound of 25.00%" in summary["text"]
+    assert "Every design computes the same int8 numbers" in (study / "report.html").read_text()
+    assert json.loads((study / "best" / "accuracy.json").read_text()) == stated
+
+
+def test_the_best_program_has_the_numbers_that_were_measured(study: Path) -> None:
+    plan = Plan.read(study / "best" / "plan.json")
+    stated = json.loads((study / "accuracy.json").read_text())
+    assert plan.quantiser.observer == stated["quantiser"]["observer"]
+    (one,) = stated["networks"].values()
+    run = baco.run(study / "best" / "plan.json")
+    assert run.right
+    assert run.accuracy is not None
+    assert run.accuracy.integers == one["integers"]
+    elf = baco.compile(study / "best" / "plan.json").elf
+    assert elf == (study / "best" / "program.elf").read_bytes()
+
+
+def test_a_bound_that_nothing_keeps(model: str, tmp_path: Path) -> None:
+    wrong = RANDOM.integers(0, 10, 24)
+    # the float model is never better than by chance; what it says by integers differs somewhere
+    noise = RANDOM.standard_normal((24, 3, 8, 8)).astype(np.float32) * np.float32(1e-3)
+    noise[0] += 100
+    with pytest.raises(InfeasibleError, match=r"loses .* more than the bound of 0.00%"):
+        baco.explore(
+            model, samples=40, data={"x": noise}, accuracy_loss=0, out=tmp_path / "out", progress=False
+        )
+    assert not (tmp_path / "out" / "study.db").exists()
+    with pytest.raises(InputError, match="a loss of accuracy is measured on data"):
+        baco.explore(model, samples=40, accuracy_loss=0.01)
+    with pytest.raises(InputError, match="a loss of accuracy is a share"):
+        baco.explore(model, samples=40, data={"x": X, "label": wrong}, accuracy_loss="lots")
+
+
+def test_accuracy_is_no_objective(model: str) -> None:
+    with pytest.raises(InputError, match="every accelerator computes the same int8 numbers"):
+        baco.explore(model, objective="edp,accuracy")
+
+
+def test_a_quantised_model_is_explored_compiled_and_run(model: str, tmp_path: Path) -> None:
+    made = baco.quantise(model, {"x": X}, observer="percentile", scales="power-of-two", bias_correction=False)
+    run = baco.run(made)
+    assert run.right
+    assert run.accuracy == made.accuracy
+    outputs = made.outputs()
+    np.testing.assert_array_equal(run.outputs["y"], outputs[0]["y"])
+    assert made.outputs({"x": X[3:5]})[1]["y"].tolist() == outputs[4]["y"].tolist()
+    assert baco.compile(made).elf != baco.compile(model, data={"x": X}).elf
+    report = made.report()
+    assert list(report.columns) == ["operator", "snr_db", "cosine", "error", "saturated"]
+    assert report["operator"].iloc[-1] == "y"
+    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    study = baco.explore(made, space=space, samples=40, out=tmp_path / "study", progress=False)
+    study.save_report()
+    stated = json.loads((tmp_path / "study" / "summary.json").read_text())["accuracy"]
+    assert stated["quantiser"] == {
+        "observer": "percentile",
+        "scales": "power-of-two",
+        "bias_correction": False,
+        "calibration": 128,
+    }
+    (one,) = stated["networks"].values()
+    assert one["agreeing"] == made.accuracy.agreeing
+    with pytest.raises(InputError, match="its own"):
+        baco.run(made, observer="mse", scales="power-of-two")
+    with pytest.raises(InputError, match="its own"):
+        baco.explore(made, data={"x": X})
