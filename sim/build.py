@@ -25,15 +25,20 @@ from baco.common.provenance import stable_hash
 from baco.common.viewer import told_on_stderr
 from baco.sim.toolchain import Toolchain
 
-__all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulator"]
+__all__ = ["BuildError", "Report", "Waves", "built_lines", "functional_simulator", "rtl_simulator"]
 
 #: Where progress goes: one sentence a step.
 Report = Callable[[str], None]
-Waves = Literal["", "vcd", "fst", "counts", "checks"]
+Waves = Literal["", "vcd", "fst", "counts", "checks", "coverage"]
 #: Those that Verilator writes.
 _TRACED = ("vcd", "fst")
+_CHECKED = ("checks", "coverage")
 #: In place of those flags where the Verilog is checked while it runs.
 _CHECKED_FLAGS = ("--x-assign", "unique", "--x-initial", "unique")
+#: Beside them where it counts how often its lines are reached and its bits change.
+_COVERAGE_FLAGS = ("--coverage-line", "--coverage-toggle")
+#: What stands behind this is not the accelerator's own.
+_NOT_COVERED = "// verilator coverage_off\n"
 
 TOP = "baco_accelerator"
 #: Exact results need every product rounded on its own.
@@ -119,7 +124,8 @@ def rtl_simulator(
         verilog: the accelerator, one self-contained file with the top module `baco_accelerator`.
         waves: waveforms that the program can record; recording costs speed even when unused. With `counts`, the Verilog
             is a netlist that counts itself (`baco.accel.synthesis.gates`), and compiled quickly, since it runs briefly. With
-            `checks`, ports are held to their protocol (sim/cpp/handshakes.v) and what is not reset can start at random.
+            `checks`, ports are held to their protocol (sim/cpp/handshakes.v) and what is not reset can start at random;
+            with `coverage`, it also counts what is reached.
 
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
@@ -153,10 +159,12 @@ class _Builder:
 
     def rtl(self, verilog: str, waves: Waves) -> Path:
         verilog = _circuit(verilog)
-        if _COUNTED in verilog:
-            verilog += (_cpp_folder() / "array_switching.v").read_text(encoding="utf-8")
-        if waves == "checks":
-            verilog += (_cpp_folder() / "handshakes.v").read_text(encoding="utf-8")
+        bound = ["array_switching.v"] if _COUNTED in verilog else []
+        bound += ["handshakes.v"] if waves in _CHECKED else []
+        if waves == "coverage":
+            verilog += _NOT_COVERED
+            bound += ["crosses.v"]
+        verilog += "".join((_cpp_folder() / name).read_text(encoding="utf-8") for name in bound)
         names = [*_common(self.sources), "rtl.cpp"]
         harness = {name: self.sources[name] for name in names}
         key = self._key("rtl", {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS})
@@ -219,6 +227,7 @@ class _Builder:
         """Verilator's run-time library."""
         root = Path(self.tools.verilator_root, "include")
         names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves in _TRACED else [])]
+        names += ["verilated_cov.cpp"] if waves == "coverage" else []
         texts = {name: (root / name).read_text(encoding="utf-8") for name in names}
         return self._kept_objects(texts, self._include(waves), waves)
 
@@ -253,7 +262,11 @@ class _Builder:
     def _include(self, waves: Waves) -> list[str]:
         root = Path(self.tools.verilator_root, "include")
         flags = ["-I", str(root), "-I", str(root / "vltstd"), "-DVERILATOR=1", "-DVL_TIME_CONTEXT"]
-        flags += ["-DVM_COVERAGE=0", "-DVM_SC=0", f"-DVM_TRACE={int(waves in _TRACED)}"]
+        flags += [
+            f"-DVM_COVERAGE={int(waves == 'coverage')}",
+            "-DVM_SC=0",
+            f"-DVM_TRACE={int(waves in _TRACED)}",
+        ]
         flags += [f"-DVM_TRACE_{kind.upper()}={int(waves == kind)}" for kind in ("vcd", "fst", "saif")]
         return flags + ([f"-DBACO_TRACE_{waves.upper()}"] if waves else [])
 
@@ -264,8 +277,10 @@ class _Builder:
         source.write_text(verilog.replace(_KEPT_LOOP, "") if old else verilog, encoding="utf-8")
         loops = _LOOPS_OLD if old else _LOOPS
         command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", model.name]
-        if waves == "checks":
+        if waves in _CHECKED:
             command += _CHECKED_FLAGS  # the last ones count
+        if waves == "coverage":
+            command += _COVERAGE_FLAGS
         if waves in _TRACED:
             command += ["--trace-fst" if waves == "fst" else "--trace"]
         root = {"VERILATOR_ROOT": self.tools.verilator_root}
@@ -354,9 +369,18 @@ def _circuit(verilog: str) -> str:
 
     Configurations that differ in clock, memory or energy only have one circuit.
     """
-    lines = (line.rstrip() for line in verilog.splitlines())
-    kept = (line for line in lines if not line.lstrip().startswith("//") or "verilator" in line)
-    return "\n".join(line for line in kept if line and not line.startswith(_NAMES_CONFIGURATION)) + "\n"
+    lines = verilog.splitlines()
+    return "".join(lines[number].rstrip() + "\n" for number in built_lines(verilog))
+
+
+def built_lines(verilog: str) -> list[int]:
+    """Which lines of an accelerator's text Verilator is given, in order, from 0: its messages count these."""
+
+    def told(line: str) -> bool:
+        comment = line.lstrip().startswith("//") and "verilator" not in line
+        return bool(line.strip()) and not comment and not line.startswith(_NAMES_CONFIGURATION)
+
+    return [number for number, line in enumerate(verilog.splitlines()) if told(line)]
 
 
 def _free_bytes(folder: Path) -> float:

@@ -10,7 +10,7 @@
 // before all of this.
 // A snapshot takes what each counter shows, external or not (Gemmini takes all in the manner of the addressed one).
 module baco_counters #(
-    parameter COUNTERS = 8               // 0..64
+    parameter COUNTERS = 8               // 1..64
 ) (
     input wire clock,
     input wire reset,
@@ -26,7 +26,6 @@ module baco_counters #(
     input wire [8:0] reads_in_flight,    // summed in external 6
     input wire [8:0] writes_in_flight    // summed in external 7
 );
-`ifdef BACO_COUNTERS
   localparam INDEX_BITS = COUNTERS > 8 ? 6 : 3;
   localparam [6:0] LAST = COUNTERS[6:0] - 7'd1;
 
@@ -100,10 +99,4 @@ module baco_counters #(
   end
   // verilator lint_on BLKSEQ
   wire _unused = &{1'b0, op_rs1};
-`else
-  always @(posedge clock)
-    value <= 64'd0;
-  wire _unused = &{1'b0, COUNTERS[0], reset, op_valid, op_rs1, events, occupancy_ld, occupancy_ex, occupancy_st,
-                   bytes_read, bytes_written, reads_in_flight, writes_in_flight};
-`endif
 endmodule

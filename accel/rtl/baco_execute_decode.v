@@ -159,15 +159,7 @@ module baco_execute_decode #(
 `ifdef BACO_PRELOAD_D
   wire d_built = 1'b1;
 `else
-`ifdef BACO_WS
-`ifdef BACO_OS
-  wire d_built = 1'b1;
-`else
   wire d_built = 1'b0;
-`endif
-`else
-  wire d_built = 1'b0;
-`endif
 `endif
   assign op_b = bd_real && b_logical_rows != 0 && b_logical_cols != 0 && (os || d_built);
   assign b_base = rs2[SP_AW-1:0];

@@ -12,7 +12,7 @@ from pathlib import Path
 from baco.accel.config import PARAMETERS, Accelerator, Features
 from baco.accel.dataflows import DATAFLOWS
 from baco.accel.legality.document import verilog_constants
-from baco.accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros
+from baco.accel.verilog.source import instantiated_modules, kept_lines, resolve_conditionals, used_macros
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import versions
 
@@ -27,6 +27,7 @@ __all__ = [
     "rtl_problems",
     "verilog",
     "verilog_files",
+    "verilog_origins",
 ]
 
 #: Name of the top module.
@@ -127,10 +128,30 @@ def verilog(accelerator: Accelerator, sources: Path | None = None) -> str:
     """
     check_rtl(accelerator)
     modules = _modules(accelerator, sources)
-    lines = [*_banner(accelerator, list(modules)), ""]
+    return "\n".join([*_head(accelerator, modules), "", *modules.values()])
+
+
+def verilog_origins(accelerator: Accelerator, sources: Path | None = None) -> list[tuple[str, int]]:
+    """Of each line of `verilog`, the source file and the number, from 1, of the line there; ("", 0) for what no source says.
+
+    Raises InfeasibleError as `check_rtl`.
+    """
+    check_rtl(accelerator)
+    modules = _modules(accelerator, sources)
+    features = rtl_features(accelerator)
+    found = [("", 0)] * (len(_head(accelerator, modules)))
+    for name in modules:
+        file = f"{name}.v"
+        found.append(("", 0))
+        found += [(file, number) for number in kept_lines(_source(file, sources), features, file)]
+    return found
+
+
+def _head(accelerator: Accelerator, modules: dict[str, str]) -> list[str]:
+    """Lines of one file of all modules before the first of them."""
     # a file of several modules cannot have the name of each
-    lines += ["// verilator lint_off DECLFILENAME", "", *_macros(accelerator, modules)]
-    return "\n".join(lines) + "\n\n" + "\n".join(modules.values())
+    lint = "// verilator lint_off DECLFILENAME"
+    return [*_banner(accelerator, list(modules)), "", lint, "", *_macros(accelerator, modules)]
 
 
 def verilog_files(accelerator: Accelerator) -> dict[str, str]:

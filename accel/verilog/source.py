@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["instantiated_modules", "resolve_conditionals", "used_macros", "without_comments"]
+__all__ = ["instantiated_modules", "kept_lines", "resolve_conditionals", "used_macros", "without_comments"]
 
 _DIRECTIVE = re.compile(r"^\s*`(ifdef|ifndef|elsif|else|endif)\b\s*(\w*)\s*(?://.*)?$")
 _ANY_DIRECTIVE = re.compile(r"`(?:ifdef|ifndef|elsif|else|endif)\b")
@@ -20,7 +20,13 @@ _MACRO = re.compile(r"`(BACO_\w+)")
 
 
 def resolve_conditionals(text: str, features: Mapping[str, bool], file: str = "source") -> str:
-    """Take or drop what stands between conditional directives on known names, textually.
+    """Take or drop what stands between conditional directives on known names, textually, as `kept_lines` says."""
+    lines = text.splitlines()
+    return "\n".join(lines[number - 1] for number in kept_lines(text, features, file)) + "\n"
+
+
+def kept_lines(text: str, features: Mapping[str, bool], file: str = "source") -> list[int]:
+    """Numbers, from 1, of the lines that are not dropped with their branch of a conditional directive.
 
     Args:
         text: a Verilog source.
@@ -30,7 +36,7 @@ def resolve_conditionals(text: str, features: Mapping[str, bool], file: str = "s
 
     Raises ValueError for an unknown `BACO_` name, an unbalanced directive, and one not alone on its line.
     """
-    kept: list[str] = []
+    kept: list[int] = []
     # innermost last: (known name, its branch is taken, line, an else was seen)
     open_: list[tuple[bool, bool, int, bool]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -39,7 +45,7 @@ def resolve_conditionals(text: str, features: Mapping[str, bool], file: str = "s
             if _ANY_DIRECTIVE.search(_COMMENT.sub("", line)):
                 raise ValueError(f"{file}:{number}: a conditional directive must be alone on its line")
             if all(taken for _, taken, _, _ in open_):
-                kept.append(line)
+                kept.append(number)
             continue
         word, name = match.groups()
         if word in ("ifdef", "ifndef"):
@@ -60,10 +66,10 @@ def resolve_conditionals(text: str, features: Mapping[str, bool], file: str = "s
         if word == "endif":
             open_.pop()
         if not known and all(taken for _, taken, _, _ in open_):
-            kept.append(line)
+            kept.append(number)
     if open_:
         raise ValueError(f"{file}:{open_[-1][2]}: `ifdef without `endif")
-    return "\n".join(kept) + "\n"
+    return kept
 
 
 def without_comments(text: str) -> str:

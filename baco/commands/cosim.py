@@ -38,6 +38,9 @@ class StreamFlags:
         power_up: Legal streams on hardware whose registers and memories hold random bits before reset.
         stream (FILE): Play this stream instead.
         minimise: Shorten the stream of --stream when it fails.
+        coverage (FOLDER): Count which lines, branches and bits of the Verilog legal and broken streams reach, on four machines
+            that together have all of it or on the --accelerator given; gets the page and what was counted, with which a later run
+            goes on.
     """
 
     accelerator: Annotated[
@@ -59,6 +62,7 @@ class StreamFlags:
     power_up: bool = False
     stream: Path | None = None
     minimise: bool = False
+    coverage: Path | None = None
 
     def check(self) -> None:
         """Raises InputError for what does not go together."""
@@ -66,6 +70,11 @@ class StreamFlags:
         if len(kinds) > 1:
             raise InputError(f"{kinds[0]} and {kinds[1]} are two kinds of streams", hint="give one of them")
         of_many = self._given("configurations", "first")
+        if self.coverage is not None:
+            given = self._given("illegal", "in_place", "power_up", "stream", "minimise") | of_many
+            if extra := [name for name, is_given in given.items() if is_given]:
+                raise InputError(f"{extra[0]} and --coverage exclude each other")
+            return
         if self.accelerator != "random":
             only_with("random configurations, without --accelerator", of_many)
         elif self.first >= self.configurations:
@@ -124,6 +133,9 @@ def cosim(
 
     asked.check()
     report = stderr().print
+    if asked.coverage is not None:
+        _measure(asked, asked.coverage, engine, out, json)
+        return
     if asked.stream is not None:
         _play(asked.chosen[0], asked.stream, asked.minimise, out, report)
         return
@@ -145,6 +157,44 @@ def cosim(
     else:
         stdout().print(_whole(results, seconds))
     if any(result.failures for result in results):
+        raise typer.Exit(1)
+
+
+def _measure(asked: StreamFlags, folder: Path, engine: WorkerOptions, out: Path, json: bool) -> None:
+    """--coverage: the page into the folder, its figures to the console."""
+    from baco.common.files import atomic_write, output_folder
+    from baco.display.console import print_json, stderr, stdout
+    from baco.exploration.coverage import measure_coverage
+    from baco.sim.coverage.machines import COVERED
+
+    whole = asked.accelerator == "random"
+    machines = COVERED if whole else asked.chosen
+    each = -(-asked.streams // len(machines))
+    output_folder(folder)
+    run = measure_coverage(
+        machines, each, asked.seed, folder, whole=whole, engine=engine.chosen, report=stderr().print
+    )
+    for machine, failure in run.failures[:1]:
+        _write(machine, failure, out, stderr().print)
+    names = ", ".join(f"{one.name} ({one.config_hash})" for one in machines)
+    head = f"{run.streams:,} streams of seed {asked.seed} on {names}: {len(run.failures)} mismatches."
+    atomic_write(folder / "coverage.md", run.coverage.page([head]))
+    shares = run.coverage.shares
+    if json:
+        figures = {
+            name: {"reached": one.reached, "points": one.points, "waived": one.waived}
+            for name, one in shares.items()
+        }
+        print_json({"seed": asked.seed, "streams": run.streams, "mismatches": len(run.failures), **figures})
+    else:
+        stdout().print(head)
+        for name, one in shares.items():
+            left = one.points - one.waived
+            stdout().print(
+                f"{name}: {one.reached:,} of {left:,}, {one.percent:.1f}% ({one.percent_of_all:.1f}% with the {one.waived:,} waived)"
+            )
+        stdout().print(f"what is not reached: {folder / 'coverage.md'}")
+    if run.failures:
         raise typer.Exit(1)
 
 

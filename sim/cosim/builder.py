@@ -67,12 +67,14 @@ class StreamBuilder:
     """Builds one stream, command by command, from a seed.
 
     Attributes:
+        base: where main memory begins.
         items: what has been generated.
         fresh: the array holds nothing of the present dataflow that may be accumulated on.
     """
 
-    def __init__(self, accelerator: Accelerator, seed: str) -> None:
+    def __init__(self, accelerator: Accelerator, seed: str, base: int = BASE) -> None:
         self.random = random.Random(seed)
+        self.base = base
         self.accelerator = accelerator
         self.features = accelerator.features
         self.dim = accelerator.dim
@@ -113,6 +115,8 @@ class StreamBuilder:
             "gap": r.choice((0, 0, 30, 90)),
             "seed": r.getrandbits(32),
         }
+        if self.base != BASE:
+            settings["base"] = self.base
         return Stream(name, group_items(self.items), settings)
 
     def emit(self, command: str, **fields: int) -> None:
@@ -158,7 +162,7 @@ class StreamBuilder:
         offset = r.randint(below, REGION_BYTES - extent)
         if r.random() < 0.5 and offset % 64 <= offset - below:
             offset -= offset % 64
-        return BASE + r.choice(regions) * REGION_BYTES + offset
+        return self.base + r.choice(regions) * REGION_BYTES + offset
 
     def row(self, accumulator: bool, reach: int) -> int | None:
         """First of `reach` rows that exist, mostly the ones used before; None when the memory is too small."""

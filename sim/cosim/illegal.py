@@ -22,6 +22,7 @@ from baco.accel.isa import (
     encode,
     find_command_type,
 )
+from baco.accel.verilog.generate import ADDRESS_BITS
 from baco.sim.cosim.builder import ACCUMULATE, ACCUMULATOR, READ_FULL, StreamBuilder
 from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
@@ -34,13 +35,13 @@ _ROW = (1 << 26) - 1
 _KINDS = tuple(COMMANDS.values())
 
 
-def illegal_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
+def illegal_stream(accelerator: Accelerator, seed: int, index: int, base: int = BASE) -> Stream:
     """The `index`-th stream of a seed: probably illegal, perhaps still legal."""
     name = f"{accelerator.config_hash}-illegal-{seed}-{index}"
-    generator = MacroGenerator(accelerator, name)
+    generator = MacroGenerator(accelerator, name, base)
     r = generator.random
     generator.initialise()
-    chance = _Chance(accelerator, r)
+    chance = _Chance(accelerator, r, base)
     if r.random() < 0.08:
         del generator.items[:]  # nothing is configured
     if r.random() < 0.15:
@@ -51,7 +52,7 @@ def illegal_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
         generator.ordinary(r.randint(1, 25))
     else:
         generator.mixed(r.randint(1, 3))
-    damage = _Damage(accelerator, r, generator.items, start)
+    damage = _Damage(chance, generator.items, start)
     for _ in range(r.choice((1, 1, 1, 1, 1, 2, 3, 8))):
         damage.strike()
     return _stream(generator, damage.items, name)
@@ -65,8 +66,8 @@ def _stream(generator: StreamBuilder, items: list[Item], name: str) -> Stream:
 class _Chance:
     """Values where limits are, and whole commands of them."""
 
-    def __init__(self, accelerator: Accelerator, r: random.Random) -> None:
-        self.r = r
+    def __init__(self, accelerator: Accelerator, r: random.Random, base: int) -> None:
+        self.r, self.base = r, base
         self.dim = dim = accelerator.dim
         rows = accelerator.scratchpad_rows
         acc_rows = accelerator.accumulator_rows
@@ -77,7 +78,7 @@ class _Chance:
         self.numbers = sorted({max(0, number + step) for number in numbers for step in (-1, 0, 1)})
         # behind the stream's memory the local ones are stored (sim/cpp/cosim.h), whole or at several scales
         local = rows * dim + acc_rows * dim * 4
-        self.ends = (BASE, BASE + MEMORY_BYTES, BASE + MEMORY_BYTES + local)
+        self.ends = (base, base + MEMORY_BYTES, base + MEMORY_BYTES + local)
         row_bits = max(rows - 1, acc_rows - 1, 1).bit_length()
         self.rows = [0, 1, rows - dim, rows - 1, rows, rows // 2, acc_rows - dim, acc_rows - 1, acc_rows]
         self.rows += [1 << row_bits, (1 << row_bits) - 1, 1 << 25, 1 << 26]
@@ -103,7 +104,10 @@ class _Chance:
         r = self.r
         near = r.choice(self.ends) + r.randint(-70, 70)
         return r.choice(
-            (0, near, near, BASE + r.randrange(MEMORY_BYTES), r.getrandbits(64), 1 << 40, BASE + (1 << 40))
+            (
+                *(0, near, near, self.base + r.randrange(MEMORY_BYTES)),
+                *(r.getrandbits(64), 1 << ADDRESS_BITS, self.base + (1 << ADDRESS_BITS)),
+            )
         )
 
     def local(self) -> int:
@@ -132,9 +136,9 @@ class _Chance:
 class _Damage:
     """Blows at a list of commands, from `start` on."""
 
-    def __init__(self, accelerator: Accelerator, r: random.Random, items: list[Item], start: int) -> None:
-        self.r, self.items, self.start = r, list(items), start
-        self.chance = _Chance(accelerator, r)
+    def __init__(self, chance: _Chance, items: list[Item], start: int) -> None:
+        self.r, self.items, self.start = chance.r, list(items), start
+        self.chance = chance
         self.blows: list[Callable[[int, Command], None]] = [
             *(self.field, self.field, self.field, self.field, self.near, self.near, self.near, self.bit),
             *(self.register, self.drop, self.double, self.swap, self.elsewhere, self.another, self.result),
@@ -243,7 +247,7 @@ class _Damage:
             fields |= {"destination": row, "destination_stride": 1}
             fields[r.choice(("destination", "local"))] = self.chance.local()
         else:
-            fields["address"] = BASE + r.randrange(MEMORY_BYTES // 2)
+            fields["address"] = self.chance.base + r.randrange(MEMORY_BYTES // 2)
         self.items.insert(index + 1, encode(name, **fields))
 
     def accumulate(self, index: int, command: Command) -> None:

@@ -72,10 +72,11 @@ def minimise(
     """The stream with every group of commands removed that the failure does not need, and the rest made plain.
 
     A candidate counts when it fails in the same way (contents that differ, wherever; the same two verdicts; stuck; ...).
-    Raises ValueError when `stream` does not fail at all.
+    Where only random contents at power-up show the failure, what writes all of them first stays as it is, since nothing else
+    says what is right. Raises ValueError when `stream` does not fail at all.
     """
     search = _Search(simulator, stream, report or (lambda _: None))
-    best = search.groups(stream)
+    best = search.groups(search.without_power(stream))
     best = search.settings(best)
     best = search.fields(best)
     best = search.groups(best)
@@ -85,13 +86,14 @@ def minimise(
 
 def first_divergence(stream: Stream, simulator: Simulator) -> Divergence | None:
     """Where a failing stream goes wrong; None when no prefix fails."""
+    least = max(1, stream.setup)
     prefixes = [
-        stream.with_groups(stream.groups[:n], f"prefix-{n}") for n in range(1, len(stream.groups) + 1)
+        stream.with_groups(stream.groups[:n], f"prefix-{n}") for n in range(least, len(stream.groups) + 1)
     ]
     for start in range(0, len(prefixes), _BATCH):
         for offset, outcome in enumerate(simulator.play(prefixes[start : start + _BATCH])):
             if outcome.failed:
-                index = start + offset
+                index = least - 1 + start + offset
                 return Divergence(index, stream.groups[index], outcome)
     return None
 
@@ -132,17 +134,22 @@ class _Search:
                 return candidate
         return None
 
+    def without_power(self, best: Stream) -> Stream:
+        """From zeros, if it fails so, too: then every command may go."""
+        plain = {key: value for key, value in best.settings.items() if key not in ("power", "setup")}
+        return self.first(iter([replace(best, settings=plain)])) or best if "power" in best.settings else best
+
     def groups(self, best: Stream) -> Stream:
-        """Remove runs of groups, long ones first (delta debugging by complements)."""
-        length, start = max(1, len(best.groups) // 2), 0
+        """Remove runs of groups behind the set-up, long ones first (delta debugging by complements)."""
+        length, start = max(1, (len(best.groups) - best.setup) // 2), best.setup
         while True:
             found = self.first(_without(best, length, start))
             if found is not None and found.groups:
                 start = int(found.name)  # what lies before was tried at this length
                 best = found.with_groups(found.groups, best.name)
                 self.report(f"{len(best.groups)} groups of commands left")
-            elif start:
-                start = 0
+            elif start > best.setup:
+                start = best.setup
             elif length == 1:
                 return best
             else:
@@ -159,7 +166,7 @@ class _Search:
 
     def fields(self, best: Stream) -> Stream:
         """Give the fields of every command plain values where that keeps the failure."""
-        for index in range(len(best.groups)):
+        for index in range(best.setup, len(best.groups)):
             for position in range(len(best.groups[index])):
                 while found := self.first(_plainer(best, index, position)):
                     best = found

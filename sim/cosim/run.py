@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from baco.accel.config import Accelerator
 from baco.accel.isa import disassemble
 from baco.accel.legality.errors import error_reason
-from baco.accel.verilog.generate import config_lines, verilog
+from baco.accel.verilog.generate import ADDRESS_BITS, config_lines, verilog
 from baco.common.errors import BacoError
 from baco.common.scratch import scratch_folder
 from baco.sim.build import Report, Waves, rtl_simulator
@@ -18,12 +19,14 @@ from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream
 from baco.sim.toolchain import toolchain
 
-__all__ = ["Simulator", "StreamOutcome", "in_place_stream", "powered_stream", "random_stream"]
+__all__ = ["Simulator", "StreamOutcome", "in_place_stream", "powered_stream", "random_base", "random_stream"]
 
 #: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
 _STALL_CYCLES = 20_000
 #: Wall time that a stream may take on average, seconds, and what starting costs at most.
 _SECONDS_A_STREAM, _SECONDS = 20.0, 60.0
+#: Where main memory may begin: behind the addresses that mean nothing, and so that local memories fit behind it.
+_FIRST_BASE, _PAST_BASE = 1 << 16, (1 << ADDRESS_BITS) - (1 << 28)
 
 
 @dataclass(frozen=True)
@@ -83,25 +86,37 @@ def _verdict(words: list[str]) -> str:
     return f"{error_reason(int(code))}: {disassemble(funct, rs1, rs2)}"
 
 
-def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
-    """The `index`-th stream of a seed for an accelerator: a few dozen commands, or some macros between them."""
+def random_base(seed: str) -> int:
+    """First address of main memory: the usual one, any, or so that the stream's addresses carry into a high bit."""
+    r = random.Random(f"{seed}/base")
+    anywhere = r.randrange(_FIRST_BASE, _PAST_BASE) & -4096
+    carries = (1 << r.randrange(18, ADDRESS_BITS)) - r.randrange(0, MEMORY_BYTES, 64)
+    return r.choice((BASE, anywhere, carries))
+
+
+def random_stream(accelerator: Accelerator, seed: int, index: int, base: int = BASE) -> Stream:
+    """The `index`-th stream of a seed for an accelerator: a few dozen commands, or some macros between them.
+
+    base: first address of main memory.
+    """
     name = f"{accelerator.config_hash}-{seed}-{index}"
-    generator = MacroGenerator(accelerator, name)
+    generator = MacroGenerator(accelerator, name, base)
     generator.initialise()
     return _random(generator, name)
 
 
 def powered_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
-    """Likewise, where registers and memories hold random bits before reset.
+    """Likewise, where registers and memories hold random bits before reset, and main memory begins anywhere.
 
     First, every row of both memories and every register of the array is written, so that all that is compared at the end is
     defined.
     """
     name = f"{accelerator.config_hash}-{seed}-powered-{index}"
-    generator = MacroGenerator(accelerator, name)
+    generator = MacroGenerator(accelerator, name, random_base(name))
     power = {"power": generator.random.getrandbits(31) | 1}
     generator.initialise(whole=True)
     generator.initialise_units()
+    power["setup"] = len(generator.items)
     stream = _random(generator, name)
     return replace(stream, settings=stream.settings | power)
 
@@ -115,10 +130,10 @@ def _random(generator: MacroGenerator, name: str) -> Stream:
     return generator.stream(name)
 
 
-def in_place_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
-    """Likewise, of products whose results overwrite their operands, with loads and stores among them."""
+def in_place_stream(accelerator: Accelerator, seed: int, index: int, base: int = BASE) -> Stream:
+    """As `random_stream`, of products whose results overwrite their operands, with loads and stores among them."""
     name = f"{accelerator.config_hash}-{seed}-in-place-{index}"
-    generator = MacroGenerator(accelerator, name)
+    generator = MacroGenerator(accelerator, name, base)
     generator.initialise()
     generator.products(generator.random.randint(10, 80))
     return generator.stream(name)
@@ -136,6 +151,7 @@ class Simulator:
         *,
         sources: Path | None = None,
         checked: bool = False,
+        covered: bool = False,
         report: Report | None = None,
     ) -> None:
         """Build it.
@@ -144,13 +160,17 @@ class Simulator:
             sources: another folder of Verilog sources than the product's own.
             checked: ports are held to their protocol, and streams may begin with random contents of registers and memories
                 (their setting `power`); slower to build and to run.
+            covered: likewise, and it can count what is reached; slower still.
         """
         self.accelerator = accelerator
-        waves: Waves = "checks" if checked else ""
+        waves: Waves = "coverage" if covered else "checks" if checked else ""
         self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), waves=waves, report=report)
 
-    def play(self, streams: Sequence[Stream]) -> list[StreamOutcome]:
+    def play(self, streams: Sequence[Stream], coverage: Path | None = None) -> list[StreamOutcome]:
         """Play each stream on new devices.
+
+        coverage: gets a line `C 'POINT' COUNT` for each point of the Verilog and how often all streams reached it, those
+        before a crash left out; needs a simulator that was built `covered`.
 
         A simulator that crashes ends the streams before it; the one it was at gets the kind `crash`, later ones are
         played by another process. Raises StorageError when files cannot be written, BacoError when the simulator
@@ -159,13 +179,13 @@ class Simulator:
         outcomes: list[StreamOutcome] = []
         while len(outcomes) < len(streams):
             rest = streams[len(outcomes) :]
-            found, crash = self._process(rest)
+            found, crash = self._process(rest, coverage)
             outcomes += found
             if len(found) < len(rest):
                 outcomes.append(StreamOutcome(rest[len(found)].name, "crash", crash))
         return outcomes
 
-    def _process(self, streams: Sequence[Stream]) -> tuple[list[StreamOutcome], str]:
+    def _process(self, streams: Sequence[Stream], coverage: Path | None) -> tuple[list[StreamOutcome], str]:
         with scratch_folder() as folder:
             config, text = folder / "config", folder / "streams"
             config.write_text(config_lines(self.accelerator), encoding="ascii")
@@ -173,6 +193,7 @@ class Simulator:
             arguments = [str(self.program), "--config", str(config), "--cosim", str(text)]
             arguments += ["--memory-base", str(BASE), "--memory-bytes", str(MEMORY_BYTES)]
             arguments += ["--stall-cycles", str(_STALL_CYCLES)]
+            arguments += ["--coverage", str(coverage)] if coverage else []
             return _run(arguments, _SECONDS + _SECONDS_A_STREAM * len(streams))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from baco.accel.isa import Command, disassemble, gives_result
+from baco.accel.verilog.generate import ADDRESS_BITS
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.numbers import hexadecimal_number, real_number, whole_number
 
@@ -23,7 +24,7 @@ __all__ = [
     "parse_stream",
 ]
 
-#: Main memory of every stream.
+#: Main memory of every stream, unless its setting `base` says that it begins elsewhere.
 BASE = 0x80000000
 MEMORY_BYTES = 96 << 10
 
@@ -40,6 +41,8 @@ _SETTINGS = {
     "stall": (0, 99),
     "gap": (0, 99),
     "power": (0, 2**31 - 1),
+    "setup": (0, 1_000_000),
+    "base": (1, 2**ADDRESS_BITS - 1),
     "seed": (0, 2**64 - 1),
 }
 #: Commands and fences of the longest stream that is read; what `baco cosim` draws has a few hundred.
@@ -71,6 +74,17 @@ class Stream:
     name: str
     groups: tuple[Group, ...]
     settings: dict[str, int | float] = field(default_factory=dict)
+
+    @property
+    def setup(self) -> int:
+        """Groups at the start that must stay where hardware begins with random contents: they define what is compared."""
+        items, groups = self.settings.get("setup", 0), 0
+        for group in self.groups:
+            items -= len(group)
+            if items < 0:
+                break
+            groups += 1
+        return groups
 
     @property
     def items(self) -> list[Item]:

@@ -28,7 +28,7 @@ constexpr uint32_t kScales[] = {kOne, 0x3b800000u, 0x37800000u, 0x33800000u};  /
 
 struct Settings {
   std::string name;
-  uint64_t data = 0, seed = 0;
+  uint64_t data = 0, seed = 0, base = 0;
   unsigned gap = 0;
   uint32_t power_up = 0;
   DramOptions dram;
@@ -167,13 +167,14 @@ class Expected {
 };
 
 Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamItem>& items, const Settings& settings,
-                 const Options& options) {
+                 const Options& options, RtlCoverage* coverage) {
   Outcome outcome;
   std::ostringstream out;
   CommandLog log(config);
   RtlOptions rtl;
   rtl.dram = settings.dram;
   rtl.power_up = settings.power_up;
+  rtl.coverage = coverage;
   RtlDevice device(config, memory, log, rtl);
   StreamPlayer player(items, device, memory, out);
   uint64_t random = settings.seed ^ 0x9e3779b97f4a7c15u, next_check = 0, progress = 0, moved_at = 0;
@@ -298,25 +299,29 @@ Settings read_settings(const std::string& line) {
     else if (key == "stall") settings.dram.stall_percent = small;
     else if (key == "gap") settings.gap = small;
     else if (key == "power") settings.power_up = small;
+    else if (key == "base") settings.base = value;
+    else if (key == "setup") continue;  // for whoever shortens the stream
     else if (key == "seed") settings.seed = settings.dram.stall_seed = value;
     else throw std::runtime_error("stream " + settings.name + ": unknown setting '" + key + "'");
   }
   return settings;
 }
 
-std::string run(const Config& config, const Options& options, const Settings& settings, const std::string& text) {
+std::string run(const Config& config, const Options& options, const Settings& settings, const std::string& text,
+                RtlCoverage* coverage) {
   std::istringstream lines(text);
   std::vector<StreamItem> items = read_stream(lines);
   const size_t commands = static_cast<size_t>(std::count_if(items.begin(), items.end(), [](const StreamItem& item) {
     return item.kind == StreamItem::Kind::kCommand;
   }));
   const uint64_t used = options.memory_bytes;
-  const std::vector<Image> all = images(config, options.memory_base + used);
+  const uint64_t base = settings.base ? settings.base : options.memory_base;
+  const std::vector<Image> all = images(config, base + used);
   const uint64_t bytes = used + image_bytes(config);
-  Memory functional(options.memory_base, bytes), rtl(options.memory_base, bytes);
+  Memory functional(base, bytes), rtl(base, bytes);
   if (settings.data)
     for (Memory* memory : {&functional, &rtl})
-      fill_memory(memory->at(options.memory_base, used, "streams"), used, settings.data);
+      fill_memory(memory->at(base, used, "streams"), used, settings.data);
   Expected model(config, functional);
   model.play(items);
   if (model.outcome().refused.why == Refusal::kNone) {
@@ -324,7 +329,7 @@ std::string run(const Config& config, const Options& options, const Settings& se
     model.play(more);
     items.insert(items.end(), more.begin(), more.end());
   }
-  const Outcome expected = model.outcome(), found = play_rtl(config, rtl, items, settings, options);
+  const Outcome expected = model.outcome(), found = play_rtl(config, rtl, items, settings, options, coverage);
   if (!found.failure.empty()) return found.failure;
   if (!same(found.refused, expected.refused))
     return "verdict " + describe(found.refused) + " | " + describe(expected.refused);
@@ -355,10 +360,12 @@ int cosimulate(const Options& options) {
   std::ifstream file(options.cosim);
   if (!file) throw std::runtime_error("cannot read the streams " + options.cosim);
   std::string line, header, text;
+  RtlCoverage counted;
+  RtlCoverage* const coverage = options.coverage.empty() ? nullptr : &counted;
   const auto finish = [&] {
     if (header.empty()) return;
     const Settings settings = read_settings(header);
-    const std::string result = run(config, options, settings, text);
+    const std::string result = run(config, options, settings, text, coverage);
     std::printf("%s %s\n", settings.name.c_str(), result.c_str());
     std::fflush(stdout);
   };
@@ -373,6 +380,14 @@ int cosimulate(const Options& options) {
     }
   }
   finish();
+  if (coverage) {
+    // a device that goes on from the counts knows what each is of
+    Memory memory(options.memory_base, options.memory_bytes);
+    CommandLog log(config);
+    RtlOptions rtl;
+    rtl.coverage = coverage;
+    RtlDevice(config, memory, log, rtl).write_coverage(options.coverage);
+  }
   return 0;
 }
 

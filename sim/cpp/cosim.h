@@ -8,6 +8,9 @@
 //   stall      percentage of cycles in which memory keeps something waiting
 //   gap        percentage of cycles in which the host offers nothing
 //   seed       of stalls and gaps
+//   base       first address of main memory, instead of the option's
+//   power      seed of what registers and memories of the RTL hold before reset; 0 = zeros
+//   setup      commands and fences at the start that write everything which could be undefined
 // Every stream starts with new devices: local memories are zero, as are all registers of the model. At its end both
 // local memories are stored behind the main memory that streams use (store_local_memories), as the hardware offers no other
 // way to look at them; the scratchpad and raw accumulator rows where these can be read, else scaled ones.

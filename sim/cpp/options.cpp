@@ -34,7 +34,8 @@ Options Options::parse(int count, char** arguments) {
   const std::map<std::string, std::string*> texts = {
       {"--config", &o.config}, {"--engine", &o.engine}, {"--timing", &o.timing}, {"--result", &o.result}, {"--image", &o.image},
       {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace},
-      {"--cosim", &o.cosim},   {"--dump-ranges", &o.dump_ranges}, {"--dump-file", &o.dump_file},
+      {"--cosim", &o.cosim},   {"--coverage", &o.coverage}, {"--dump-ranges", &o.dump_ranges},
+      {"--dump-file", &o.dump_file},
       {"--marks", &o.marks},   {"--mark-file", &o.mark_file}};
   const std::map<std::string, uint64_t*> numbers = {
       {"--image-address", &o.image_address}, {"--entry", &o.entry},

@@ -18,6 +18,7 @@ struct Options {
   uint64_t entry = 0, tohost = 0, fromhost = 0;  // 0 for the latter two: the program has no such symbol
   std::string stream;
   std::string cosim;                // many streams for both devices (cosim.h), instead of either
+  std::string coverage;             // of all those streams together: lines of a count and a point, as Verilator names it
   uint64_t memory_base = 0x80000000, memory_bytes = uint64_t{512} << 20;
   RtlOptions rtl;
   std::string log;                  // command log, empty = none

@@ -1,11 +1,19 @@
 #include "rtl.h"
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include "Vbaco_accelerator.h"
+#include "crosses.h"
 #include "guard.h"
 #include "verilated.h"
+#if VM_COVERAGE
+#include "Vbaco_accelerator__Syms.h"
+#include "verilated_cov.h"
+#endif
 #if defined(BACO_TRACE_VCD)
 #include "verilated_vcd_c.h"
 #elif defined(BACO_TRACE_FST)
@@ -29,6 +37,7 @@ constexpr const char* kTraceFormat = "";
 // Of the model that is evaluated now: the Verilog calls functions that belong to none.
 thread_local ArraySwitching* switching = nullptr;
 thread_local std::string* broken_port = nullptr;
+thread_local unsigned circumstances = 0;
 
 // Cycles the model is still evaluated after the last sign of life. Busy excludes a lone PRELOAD on its way to the
 // reservation station and counters settling behind it: this is longer than any such path.
@@ -64,6 +73,9 @@ extern "C" void baco_handshake_broken(const char* port) {
   if (broken_port && broken_port->empty()) *broken_port = port;
 }
 
+// Called by crosses.v.
+extern "C" void baco_crossed(int bits) { circumstances = static_cast<unsigned>(bits); }
+
 std::unique_ptr<VerilatedContext> powered_up(uint32_t seed) {
   auto context = std::make_unique<VerilatedContext>();
   context->randReset(seed ? 2 : 0);
@@ -75,18 +87,34 @@ struct RtlDevice::Model {
   Model(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
       : log(log), beat_bytes(static_cast<unsigned>(config.dma_bits) / 8), dram(memory, options.dram, beat_bytes),
         guard(config, memory), context(powered_up(options.power_up)), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
-        trace_until(options.trace_until) {
+        trace_until(options.trace_until), coverage(options.coverage) {
     if (sizeof top->rd_resp_data < beat_bytes || sizeof top->rd_resp_data > (beat_bytes < 4 ? 4 : beat_bytes))
       throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
                                std::to_string(config.dma_bits) + " bits");
     open_trace(options.trace);
     switching = &statistics.array;
+    if (coverage) continue_counts();
     reset();
     statistics.array = {};
     broken_port = &broken;
   }
 
-  ~Model() { top->final(); }
+  ~Model() {
+    if (coverage) keep_counts();
+    top->final();
+  }
+
+#if VM_COVERAGE
+  void continue_counts() {
+    std::copy(coverage->counts.begin(), coverage->counts.end(), std::begin(top->rootp->vlSymsp->__Vcoverage));
+  }
+  void keep_counts() {
+    coverage->counts.assign(std::begin(top->rootp->vlSymsp->__Vcoverage), std::end(top->rootp->vlSymsp->__Vcoverage));
+  }
+#else
+  void continue_counts() { throw std::runtime_error("this model was built without coverage"); }
+  void keep_counts() {}
+#endif
 
   void open_trace(const std::string& path) {
     if (path.empty()) return;
@@ -227,6 +255,7 @@ struct RtlDevice::Model {
     broken_port = &broken;
     top->clock = 1;
     top->eval();
+    if (coverage) cross();
     dump(2 * cycle + 1);
     ++cycle;
     dram.tick();
@@ -237,6 +266,17 @@ struct RtlDevice::Model {
     top->cmd_valid = 0;
     top->resp_ready = 0;
     present_memory();
+  }
+
+  // The bits of crosses.v, for the commands as events() left them.
+  void cross() {
+    Circumstances now;
+    now.output_stationary = circumstances & 1;
+    for (unsigned unit = 0; unit < 3; ++unit) now.conflicts[unit] = circumstances >> (1 + unit) & 1;
+    now.stalled = circumstances & 16;
+    now.loop_ws = circumstances & 32;
+    now.loop_conv = circumstances & 64;
+    coverage->crosses.cycle(log, now);
   }
 
   CommandLog& log;
@@ -255,6 +295,7 @@ struct RtlDevice::Model {
   RefusedCommand refused;
   std::string broken;
   RtlStatistics statistics;
+  RtlCoverage* coverage;
 };
 
 bool RtlDevice::built() { return true; }
@@ -321,6 +362,17 @@ void RtlDevice::skip(uint64_t cycles) { model_->skip(cycles); }
 uint64_t RtlDevice::progress() const { return model_->progress + model_->log.progress(); }
 const RtlStatistics& RtlDevice::statistics() const { return model_->statistics; }
 const Dram& RtlDevice::dram() const { return model_->dram; }
+
+void RtlDevice::write_coverage(const std::string& path) const {
+#if VM_COVERAGE
+  model_->context->coveragep()->write(path);
+  std::ofstream file(path, std::ios::app);
+  model_->coverage->crosses.write(file);
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+#else
+  throw std::runtime_error("cannot write " + path + ": this model was built without coverage");
+#endif
+}
 
 void RtlDevice::finish() {
 #if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)

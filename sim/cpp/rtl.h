@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config.h"
+#include "crosses.h"
 #include "device.h"
 #include "dram.h"
 #include "log.h"
@@ -14,12 +16,19 @@
 
 namespace baco {
 
+// How often each point of the Verilog was reached, over devices one after the other, in the model's order.
+struct RtlCoverage {
+  std::vector<uint32_t> counts;
+  Crosses crosses;
+};
+
 struct RtlOptions {
   DramOptions dram;
   uint32_t power_up = 0;         // seed of what registers and memories hold before reset, 0 for zeros; needs a model built with checks
   std::string trace;             // waveform file, empty = none; needs a model built for tracing
   uint64_t trace_from = 0;       // cycles recorded: [trace_from, trace_until)
   uint64_t trace_until = ~uint64_t{0};
+  RtlCoverage* coverage = nullptr;  // goes on there, and is kept there at the end; needs a model that counts coverage
 };
 
 // What switched in the array (array_switching.v), in cycles in which it advanced.
@@ -68,6 +77,9 @@ class RtlDevice : public Device {
   uint64_t progress() const;
   const RtlStatistics& statistics() const;
   const Dram& dram() const;
+  // Writes the coverage with what names each point, as Verilator does, and crosses (crosses.h). Throws std::runtime_error for
+  // a device without, and when it cannot be written.
+  void write_coverage(const std::string& path) const;
   // Flushes waveforms; throws std::runtime_error when they could not be written.
   void finish();
 

@@ -27,6 +27,7 @@ void RtlDevice::skip(uint64_t) {}
 uint64_t RtlDevice::progress() const { return 0; }
 const RtlStatistics& RtlDevice::statistics() const { throw std::logic_error("no RTL"); }
 const Dram& RtlDevice::dram() const { throw std::logic_error("no RTL"); }
+void RtlDevice::write_coverage(const std::string&) const {}
 void RtlDevice::finish() {}
 
 }  // namespace baco

@@ -74,14 +74,13 @@ def _records(counters: int, cycles: int) -> np.ndarray:
     return records
 
 
-@pytest.mark.parametrize("counters", [0, 5, 8, 64])
+@pytest.mark.parametrize("counters", [5, 8, 64])
 def test_random_operations(tmp_path: Path, counters: int) -> None:
-    defines = ["BACO_COUNTERS"] if counters else []
     bench = build(
         [RTL / "baco_counters.v"],
         "baco_counters",
         {"COUNTERS": counters},
-        defines,
+        [],
         BENCHES / "counters_bench.cpp",
     )
     records = _records(counters, 20_000)
@@ -91,4 +90,4 @@ def test_random_operations(tmp_path: Path, counters: int) -> None:
     expected = [value for record in records.tolist() if (value := model.cycle(record)) is not None]
     result = np.fromfile(tmp_path / "out", np.uint64).tolist()
     assert result == expected
-    assert counters == 0 or sum(value > 0 for value in expected) > len(expected) / 4
+    assert sum(value > 0 for value in expected) > len(expected) / 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 
@@ -10,8 +11,9 @@ import pytest
 
 from baco.accel.config import Accelerator
 from baco.exploration.cosim import run_campaign
-from baco.sim.cosim.run import Simulator, powered_stream, random_stream
-from baco.sim.cosim.stream import Stream
+from baco.sim.cosim.minimise import minimise
+from baco.sim.cosim.run import Simulator, StreamOutcome, powered_stream, random_stream
+from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from tests.machines import NORMAL, PLAIN, WHOLE
 
 #: What is right, and what hides where memory never waits and registers start as zeros.
@@ -70,6 +72,53 @@ def test_what_power_up_leaves_decides_neither_cycles_nor_memory(sound: Simulator
     assert {(one.kind, one.cycles, one.digest) for one in found} == {
         ("same", found[0].cycles, found[0].digest)
     }
+
+
+def test_powered_streams_have_memory_anywhere() -> None:
+    bases = {powered_stream(PLAIN, 0, index).settings.get("base", BASE) for index in range(30)}
+    assert len(bases) > 10
+    assert BASE in bases
+    assert 1 << 32 < max(bases) < (1 << 40) - MEMORY_BYTES
+
+
+def test_where_main_memory_begins_changes_nothing_but_addresses(sound: Simulator) -> None:
+    carrying = (1 << 37) - MEMORY_BYTES // 2
+    for index in range(8):
+        here, there = sound.play(
+            [random_stream(PLAIN, 3, index), random_stream(PLAIN, 3, index, base=carrying)]
+        )
+        assert here.kind == there.kind == "same"
+        assert (here.cycles, here.digest) == (there.cycles, there.digest)
+
+
+def test_a_shortened_stream_keeps_what_defines_random_contents(sound: Simulator, faulty: Simulator) -> None:
+    quick = {"stall": 0, "reads": 256}
+    streams = [powered_stream(PLAIN, 0, index) for index in range(10)]
+    streams = [replace(stream, settings=stream.settings | quick) for stream in streams]
+    failing = [one for one, outcome in zip(streams, faulty.play(streams), strict=True) if outcome.failed]
+    small = minimise(failing[0], faulty)
+    assert small.outcome.failed
+    assert small.stream.settings["power"] == failing[0].settings["power"]  # from zeros on it does not fail
+    kept = failing[0].groups[: failing[0].setup]
+    assert small.stream.groups[: len(kept)] == kept
+    assert len(small.stream.groups) < len(failing[0].groups)
+    # it blames the fault, not what nothing has defined
+    assert [one.kind for one in sound.play([small.stream])] == ["same"]
+    assert parse_stream(small.stream.text(comments=True), "file") == small.stream
+
+
+def test_a_fault_that_zeros_show_is_shortened_from_zeros_on() -> None:
+    stream = powered_stream(PLAIN, 0, 0)
+    small = minimise(stream, FailsAlways())  # type: ignore[arg-type]
+    assert {"power", "setup"}.isdisjoint(small.stream.settings)
+    assert len(small.stream.groups) == 1
+
+
+class FailsAlways:
+    """Says that every stream leaves other contents."""
+
+    def play(self, streams: Sequence[Stream]) -> list[StreamOutcome]:
+        return [StreamOutcome(stream.name, "memory", "80000000 1 2") for stream in streams]
 
 
 def test_an_offer_that_is_taken_back_is_found(sound: Simulator, faulty: Simulator) -> None:
