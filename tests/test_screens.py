@@ -48,6 +48,7 @@ def test_pictures_show_what_the_text_beside_them_says(name: str) -> None:
     assert f"area              {made['area_mm2']:.3f} mm²" in readme
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_command_takes_all_pictures_of_the_study_that_it_is_given(tmp_path: Path) -> None:
     if find_browser() is None:

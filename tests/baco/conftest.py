@@ -1,4 +1,4 @@
-"""How hostile inputs are tried: in this process by default, and each in a process with little memory and time."""
+"""How hostile inputs are tried: a third of them in this process by default, and each in a process with little memory and time."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,15 +18,15 @@ def limited() -> Iterator[LimitedRuns]:
 
 @pytest.fixture(
     name="check_all",
-    params=["here", pytest.param("limited", marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
+    params=["third", pytest.param("limited", marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
 def _check_all(
     request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> CheckAll:
-    """Checks every case, each in a folder of its own, and counts them."""
-    if request.param == "here":
+    """Checks a third of the cases (all of them in the slow tests), each in a folder of its own, and counts all."""
+    if request.param == "third":
         return lambda cases: check_all(
-            cases, tmp_path, lambda case, folder: check_in_this_process(case, folder, capsys)
+            cases, tmp_path, lambda case, folder: check_in_this_process(case, folder, capsys), third=True
         )
     runs: LimitedRuns = request.getfixturevalue("limited")
 

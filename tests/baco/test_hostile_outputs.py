@@ -151,8 +151,15 @@ def test_consoles_show_text_as_it_is() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-@pytest.mark.parametrize("name", [*ODD_NAMES, NETWORK, "$", "$$", "\\$", "a\x00b\x1b\ufffe\ud800\u2028"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        # each name in one kind of file every time
+        pytest.param(kind, name, marks=[pytest.mark.slow] * ((i + j) % 3 > 0))
+        for i, kind in enumerate(("png", "svg", "pdf"))
+        for j, name in enumerate((*ODD_NAMES, NETWORK, "$", "$$", "\\$", "a\x00b\x1b\ufffe\ud800\u2028"))
+    ],
+)
 def test_figures_take_any_name(kind: str, name: str) -> None:
     from matplotlib.figure import Figure
 

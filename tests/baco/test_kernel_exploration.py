@@ -110,7 +110,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     found = []
     for d, s, a in zip(points.dim, points.scratchpad_kib, points.accumulator_kib, strict=True):
         one = space.accelerator(int(d), int(a), int(s))
-        found += [predicted_cycles(search.launch(choice, one), one) for choice in search.choices[::13]]
+        found += [predicted_cycles(search.launch(choice, one), one) for choice in search.choices[::40]]
     assert min(one.cost.latency_cycles for one in Result(out).front) <= 1.001 * min(found)
 
     # its own Verilog, bit by bit against numpy

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from baco.bench.attention import attention
 
 
+@pytest.mark.slow
 def test_attention_takes_little_longer_than_its_products(tmp_path: Path) -> None:
     (row,) = attention([(2, 128, 64, 16)], (), out=tmp_path)
     assert row["peak_cycles"] == 2 * 2 * 128 * 128 * 64 / 256

@@ -28,10 +28,6 @@ def check(found: KillResult, kills: int) -> None:
     assert found.same
 
 
-def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
-    check(kill_runs(tmp_path, "local", 2, seed=1), 2)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=needs_ray)])

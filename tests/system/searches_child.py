@@ -41,8 +41,9 @@ MODELS = {
     "reference": (REFERENCE, "reference", 400),
     "reference, gemmini": (GEMMINI, "reference", 400),
 }
-#: Samples of the others.
+#: Samples of the others, all and the quick ones.
 FEW = 60
+QUICK = 20
 
 
 def workload() -> Workload:
@@ -75,7 +76,7 @@ def searches(which: str) -> Iterator[tuple[str, str, str, str, bool]]:
                 yield f"{searcher}, {objective}, reference", searcher, objective, "reference", False
 
 
-def searched(searcher: str, objective: str, model: str, proof: bool, folder: Path) -> str:
+def searched(few: int, searcher: str, objective: str, model: str, proof: bool, folder: Path) -> str:
     space, cost_model, samples = MODELS[model]
     network = workload() if cost_model == "instruction" else small_workload()
     found = run_exploration(
@@ -83,7 +84,7 @@ def searched(searcher: str, objective: str, model: str, proof: bool, folder: Pat
         space,
         Objective.parse(objective),
         searcher,
-        samples if searcher in ("gradient", "local") else FEW,
+        samples if searcher in ("gradient", "local") else few,
         seed=3,
         out=folder,
         cost_model=cost_model,
@@ -159,7 +160,8 @@ def digests(which: str) -> dict[str, str]:
     result = {}
     with early_phases(), tempfile.TemporaryDirectory() as folder:
         for number, (case, *search) in enumerate(searches(which)):
-            result[case] = searched(*search, Path(folder) / str(number))  # type: ignore[arg-type]
+            few = QUICK if which == "quick" else FEW
+            result[case] = searched(few, *search, Path(folder) / str(number))  # type: ignore[arg-type]
     result["measured"] = measured(2e5 if which == "quick" else 1e6)
     result["libraries"] = libraries()
     return result

@@ -200,6 +200,7 @@ def test_an_installed_baco_says_where_benchmarks_are(installed: Installed, user:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_type_checker_knows_an_installed_baco(installed: Installed, user: Path) -> None:
     own = user / "typed"
     own.mkdir()

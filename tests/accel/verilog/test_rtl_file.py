@@ -40,7 +40,13 @@ ACCELERATORS = {
 }
 
 
-@pytest.fixture(scope="module", params=ACCELERATORS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("lean", "rows", "wide", "normalized")))
+        for name in ACCELERATORS
+    ],
+)
 def emitted(request: pytest.FixtureRequest) -> tuple[Accelerator, str]:
     accelerator = ACCELERATORS[request.param]
     return accelerator, verilog(accelerator)

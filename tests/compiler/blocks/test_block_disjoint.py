@@ -61,7 +61,7 @@ func.func @f(%p: memref<4096xi8>, %v: memref<?x{columns}xi8>) {{
     return text, once
 
 
-@pytest.mark.parametrize("seed", seeds(20, of=60))
+@pytest.mark.parametrize("seed", seeds(8, of=60))
 def test_random_stores(seed: int) -> None:
     text, once = _random_store(seed)
     module = parsed(text)

@@ -15,7 +15,7 @@ from tests.compiler.styles.random_mappings import draw_layer
 from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(10, of=25))
+@pytest.mark.parametrize("seed", seeds(5, of=25))
 def test_random_layers(seed: int) -> None:
     r = random.Random(seed)
     for _ in range(6):

@@ -25,7 +25,7 @@ def lifetimes(random: np.random.Generator) -> list[Lifetime]:
     return found
 
 
-@pytest.mark.parametrize("seed", seeds(20, of=60))
+@pytest.mark.parametrize("seed", seeds(8, of=60))
 def test_values_that_live_together_do_not_overlap(seed: int) -> None:
     values = lifetimes(np.random.default_rng(seed))
     plan = plan_memory(values)
@@ -78,7 +78,7 @@ def covered(spans: list[tuple[int, int]]) -> set[int]:
     return {byte for start, stop in spans for byte in range(start, stop)}
 
 
-@pytest.mark.parametrize("seed", seeds(20, of=100))
+@pytest.mark.parametrize("seed", seeds(8, of=100))
 def test_fences_stand_exactly_where_bytes_depend(seed: int) -> None:
     steps = accesses(np.random.default_rng(seed))
     begin = 0
@@ -108,7 +108,7 @@ def test_equal_constants_are_stored_once() -> None:
 
 
 @pytest.mark.parametrize("in_order", [False, True])
-@pytest.mark.parametrize("seed", seeds(10, of=30))
+@pytest.mark.parametrize("seed", seeds(5, of=30))
 def test_loops_visit_every_element_once(seed: int, in_order: bool) -> None:
     random = np.random.default_rng(seed)
     shape = tuple(int(n) for n in random.integers(1, 5, random.integers(0, 5)))

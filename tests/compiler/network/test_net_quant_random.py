@@ -132,7 +132,7 @@ class RandomNetwork:
         return self.b.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:])) if len(x.shape) < 4 else None
 
 
-@pytest.mark.parametrize("seed", seeds(15, of=40))
+@pytest.mark.parametrize("seed", seeds(8, of=40))
 def test_random_networks_are_near_their_real_results(seed):
     network = RandomNetwork(seed).grow(8)
     quantised, _, ratios = run_both(

@@ -38,6 +38,7 @@ from baco.workloads.network import Task, Workload
 from baco.workloads.problem import Problem
 from tests.explore.cost.random_layers import random_layer
 from tests.explore.study_helpers import small_workload
+from tests.seeds import seeds
 
 GEMMINI, REFERENCE = load_space("gemmini"), load_space("reference")
 FLOWS = (("WS",), ("OS",), ("WS", "OS"))
@@ -187,6 +188,7 @@ def seeded_ratios(
     return [edp / limit for edp in found]
 
 
+@pytest.mark.usefixtures("short_networks")
 @pytest.mark.parametrize("network", ["mobilenet_v2", "deepbench_face"])
 @pytest.mark.parametrize(
     ("space", "model"), [("gemmini", "instruction"), ("gemmini", "reference"), ("reference", "reference")]
@@ -253,7 +255,7 @@ def all_costs(problem: Problem, space: DesignSpace) -> Floats:
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, of=3))
 def test_what_is_called_impossible_is(seed: int) -> None:
     """Bounds all around what can be reached: never is one called impossible that some mapping meets."""
     rng = np.random.default_rng(seed)

@@ -190,6 +190,7 @@ def test_engines_that_do_not_exist() -> None:
             ExecutorChoice(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @needs_ray
 def test_an_address_where_no_cluster_is(tmp_path: Path) -> None:
     # in a process of its own: this one may be connected to a cluster

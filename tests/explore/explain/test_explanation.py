@@ -74,7 +74,10 @@ STUDIES: dict[str, Callable[[Path], Result]] = {
 }
 
 
-@pytest.fixture(scope="module", params=[*STUDIES])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(one, marks=[pytest.mark.slow] * (one == "unfused")) for one in STUDIES],
+)
 def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """A study of each kind, which tests only read."""
     return STUDIES[request.param](tmp_path_factory.mktemp(request.param))

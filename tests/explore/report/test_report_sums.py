@@ -25,7 +25,7 @@ from baco.exploration.objective import Objective
 from baco.exploration.report.bottlenecks import bottlenecks
 from baco.exploration.report.measured_costs import START_AND_END
 from baco.exploration.report.study_report import report_data
-from baco.exploration.report.summary import summary_text
+from baco.exploration.report.summary import network_totals, summary_text
 from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME
@@ -35,7 +35,7 @@ from tests.explore import report_helpers as helpers
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import fake_measuring, made_up, small_space
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("no_neighbours")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("no_neighbours", "short_networks")]
 
 #: Sums of some hundred numbers, in whatever order.
 ROUNDING = 1e-12
@@ -209,7 +209,11 @@ def test_layers_measured_one_by_one_add_up(
     copied(studies, IMAGE, tmp_path)
     validate_file(tmp_path / FILE_NAME, ValidationOptions(1, 0, cycle_limit=1e15))
     check(tmp_path)
-    assert report_data(tmp_path / FILE_NAME).source == "measured"
+    data = report_data(tmp_path / FILE_NAME)
+    assert data.source == data.best.cost.source == "measured"
+    latency, energy = network_totals(data, data.workload.networks[0])
+    assert latency == pytest.approx(data.best.cost.latency_cycles)
+    assert energy == pytest.approx(data.best.cost.energy_pj)
 
 
 def test_designs_that_break_constraints_add_up(tmp_path: Path) -> None:
@@ -217,7 +221,7 @@ def test_designs_that_break_constraints_add_up(tmp_path: Path) -> None:
     strict = replace(space, constraints=space.constraints.model_copy(update={"latency_cycles": 10.0}))
     with pytest.raises(baco.InfeasibleError):
         run_exploration(
-            Workload.of([load_network(IMAGE)]), strict, Objective.parse("edp"), samples=20, out=tmp_path
+            Workload.of([load_network(TEXT)]), strict, Objective.parse("edp"), samples=20, out=tmp_path
         )
     check(tmp_path)
 

@@ -277,6 +277,7 @@ def test_is_never_worse_than_the_compilers_own_schedules(samples: int) -> None:
     assert found.cost.edp <= latency * energy * 1e-6 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     class Stop:
         def update(self, summary: object, budget: object) -> None:

@@ -118,7 +118,7 @@ def test_every_searcher_prices_designs_as_their_accelerators_say(name: str) -> N
         assert one.objective == pytest.approx(edp, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["local", "genetic"])
+@pytest.mark.parametrize("name", ["local", pytest.param("genetic", marks=pytest.mark.slow)])
 def test_searches_go_on_from_any_snapshot(name: str) -> None:
     with early_phases():
         check_state(lambda one: make_searcher(name, one), setup_of(TINY, 120))

@@ -81,7 +81,7 @@ def groups_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchOutcome, At]:
+def straight(short_networks: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchOutcome, At]:
     """A search that nothing happens to, and what it said."""
     told = At()
     return search(tmp_path_factory.mktemp("straight"), told), told
@@ -121,7 +121,7 @@ def test_killed_in_its_first_seconds_a_search_goes_on(
     assert content(outcome.path) == content(straight[0].path)
 
 
-@pytest.mark.usefixtures("groups_soon")
+@pytest.mark.usefixtures("groups_soon", "short_networks")
 def test_killed_around_the_batch_that_decides_groups_a_search_ends_the_same(tmp_path: Path) -> None:
     """Before, in, and after that batch: what has been found is rated anew once, and only once."""
 
@@ -214,7 +214,7 @@ def test_the_command_line_ends_an_early_interruption_with_130(tmp_path: Path) ->
     assert (tmp_path / "s" / FILE_NAME).exists()
 
 
-@pytest.mark.usefixtures("groups_soon")
+@pytest.mark.usefixtures("groups_soon", "whole_networks")
 def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the study nor of what a report says of it; and it is asked for all that it could do."""
     monkeypatch.setattr(companions, "processors", lambda: 2)
@@ -238,7 +238,7 @@ def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = []
     for helped in (False, True):
         with companions.companion(modules, wanted=helped), early_phases():
-            outcome = search(tmp_path / str(helped), samples=150)
+            outcome = search(tmp_path / str(helped), samples=110)
             why = explanation(report_data(outcome.path))
         assert why is not None
         found.append((content(outcome.path), why.lines, why.steps_html))

@@ -88,7 +88,7 @@ def forged(whole: tuple[str, Path], folder: Path, seeds: range) -> None:
 
 
 def test_random_forgeries(whole: tuple[str, Path], tmp_path: Path) -> None:
-    forged(whole, tmp_path, range(8))
+    forged(whole, tmp_path, range(4))
 
 
 @pytest.mark.slow

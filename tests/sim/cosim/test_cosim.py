@@ -58,7 +58,9 @@ def test_random_streams(accelerator: Accelerator, times: int) -> None:
     assert result.streams == count
 
 
-@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "accelerator", [WHOLE, pytest.param(SCARCE, marks=pytest.mark.slow)], ids=lambda one: one.name
+)
 def test_what_synthesis_reads_does_the_same(accelerator: Accelerator, tmp_path: Path) -> None:
     sources = synthesised_sources(tmp_path)
     streams = [random_stream(accelerator, 2, index) for index in range(30)]
