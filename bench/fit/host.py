@@ -11,7 +11,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from baco.accel.config import Accelerator, Features
+from baco.bench.fit.host_sketch import HostSketch
+from baco.bench.fit.real_operators import REAL_KINDS
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write
 from baco.compiler.host_core import MISS_CYCLES
@@ -26,7 +27,8 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network import graph as g
 from baco.compiler.network import host_model, requantisation, selection
 from baco.compiler.network.arithmetic import fixed_point
-from baco.compiler.network.host_work import HostWork, host_work
+from baco.compiler.network.host_walks import HostWork
+from baco.compiler.network.host_work import host_work
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.reference import reference
 from baco.compiler.network.steps import ValueAddress
@@ -86,64 +88,21 @@ def _fit_one(rows: list[tuple[HostWork, int]]) -> dict[str, float]:
 # ---------------------------------------------------------------- random operators
 
 
-@dataclass
-class _Sketch:
-    """A network of operators that have nothing to do with one another."""
-
-    random: np.random.Generator
-    values: dict[str, g.IntegerTensor] = field(default_factory=dict)
-    data: dict[str, Array] = field(default_factory=dict)
-    operators: list[g.IntegerOperator] = field(default_factory=list)
-
-    def value(self, shape: tuple[int, ...], role: g.Role = "input", data: Array | None = None) -> View:
-        name = f"{role}{len(self.values)}"
-        if data is None and role != "output":
-            data = self.random.integers(-128, 128, shape, dtype=np.int8)
-        dtype: Any = "int8" if data is None else str(data.dtype)
-        self.values[name] = g.IntegerTensor(name, shape, dtype, role=role)
-        if data is not None:
-            self.data[name] = data
-        return dense(name, shape)
-
-    def table(self, low: int, high: int, shape: tuple[int, ...], dtype: str = "int8") -> View:
-        return self.value(shape, "constant", self.random.integers(low, high, shape).astype(dtype))
-
-    def turned(self, shape: tuple[int, ...], role: g.Role = "input") -> View:
-        """A view with its dimensions in another order than in memory, in half of all cases."""
-        if len(shape) < 2 or self.random.random() < 0.5:
-            return self.value(shape, role)
-        order = [int(axis) for axis in self.random.permutation(len(shape))]
-        whole = self.value(tuple(shape[axis] for axis in order), role)
-        return whole.transposed([order.index(axis) for axis in range(len(shape))])
-
-    def shape(self, rank: int, most: int = 20_000) -> tuple[int, ...]:
-        """Extents whose product is between a few and `most`."""
-        total = math.exp(self.random.uniform(math.log(16), math.log(most)))
-        parts = self.random.dirichlet(np.ones(rank) * 2)
-        return tuple(max(1, round(total**part)) for part in parts)
-
-    def size(self, low: int, high: int) -> int:
-        return round(math.exp(self.random.uniform(math.log(low), math.log(high))))
-
-    def add(self, kind: type[g.IntegerOperator], output: View, **fields: Any) -> None:
-        self.operators.append(kind(f"operator{len(self.operators)}", (), output, **fields))
-
-
-def _map(s: _Sketch) -> None:
+def _map(s: HostSketch) -> None:
     shape = s.shape(int(s.random.integers(1, 4)))
     s.add(g.Map, s.turned(shape, "output"), input=s.turned(shape), table=s.table(-128, 128, (256,)))
 
 
-def _copy(s: _Sketch) -> None:
+def _copy(s: HostSketch) -> None:
     shape = s.shape(int(s.random.integers(1, 4)))
     s.add(g.Map, s.turned(shape, "output"), input=s.turned(shape), table=None)
 
 
-def _fill(s: _Sketch) -> None:
+def _fill(s: HostSketch) -> None:
     s.add(g.Fill, s.turned(s.shape(2), "output"), constant=3)
 
 
-def _add(s: _Sketch) -> None:
+def _add(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
         g.Addition, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape), left_scale=0.5,
@@ -151,7 +110,7 @@ def _add(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _multiply(s: _Sketch) -> None:
+def _multiply(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
         g.Multiplication, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
@@ -159,7 +118,7 @@ def _multiply(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _binary(s: _Sketch) -> None:
+def _binary(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
         g.BinaryTable, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
@@ -167,7 +126,7 @@ def _binary(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _softmax(s: _Sketch) -> None:
+def _softmax(s: HostSketch) -> None:
     shape = (s.size(1, 60), s.size(2, 600))
     mask = None
     if s.random.random() < 0.3:
@@ -179,7 +138,7 @@ def _softmax(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _normalise(s: _Sketch) -> None:
+def _normalise(s: HostSketch) -> None:
     axes = int(s.random.integers(1, 3))
     shape = (s.size(1, 40), s.size(8, 1000)) if axes == 1 else (s.size(1, 10), s.size(2, 30), s.size(2, 60))
     turned = s.turned if s.random.random() < 0.7 else s.value
@@ -192,7 +151,7 @@ def _normalise(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _reduce(s: _Sketch, function: str) -> None:
+def _reduce(s: HostSketch, function: str) -> None:
     if s.random.random() < 0.5:  # averages of images with channels last
         size = s.size(2, 12)
         channels = s.size(8, 300) if s.random.random() < 0.5 else 64 * s.size(1, 10)
@@ -209,14 +168,14 @@ def _reduce(s: _Sketch, function: str) -> None:
     )  # fmt: skip
 
 
-def _argmax(s: _Sketch) -> None:
+def _argmax(s: HostSketch) -> None:
     rows, extent = s.size(1, 40), s.size(4, 500)
     target = s.value((rows,), "output")
     s.values[target.value] = g.IntegerTensor(target.value, (rows,), "int32", role="output")
     s.add(g.ArgMax, target, input=s.value((rows, extent)))
 
 
-def _windows(s: _Sketch) -> tuple[View, View, tuple[int, int], tuple[int, int], tuple[int, int]]:
+def _windows(s: HostSketch) -> tuple[View, View, tuple[int, int], tuple[int, int], tuple[int, int]]:
     kernel, stride = int(s.random.integers(2, 5)), int(s.random.integers(1, 3))
     padding = int(s.random.integers(0, kernel // 2 + 1))
     size, channels = s.size(kernel + 1, 24), s.size(1, 50)
@@ -225,12 +184,12 @@ def _windows(s: _Sketch) -> tuple[View, View, tuple[int, int], tuple[int, int], 
     return source, target, (kernel, kernel), (stride, stride), (padding, padding)
 
 
-def _max_pool(s: _Sketch) -> None:
+def _max_pool(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
     s.add(g.MaxPool, target, input=source, kernel=kernel, stride=stride, padding=padding, dilation=(1, 1))
 
 
-def _average_pool(s: _Sketch) -> None:
+def _average_pool(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
     factor = s.table(2**10, 2**11, target.shape[1:3], "int32")
     s.add(
@@ -239,7 +198,7 @@ def _average_pool(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _resize(s: _Sketch) -> None:
+def _resize(s: HostSketch) -> None:
     height, width, channels = s.size(2, 12), s.size(2, 12), s.size(1, 40)
     rows, columns = 2 * height, 2 * width
 
@@ -257,7 +216,7 @@ def _resize(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _embed(s: _Sketch) -> None:
+def _embed(s: HostSketch) -> None:
     rows, count, features = s.size(20, 400), s.size(2, 60), s.size(8, 500)
     features = features // 8 * 8 if s.random.random() < 0.6 else features | 1
     indices = s.value((count,), "input", s.random.integers(0, rows, count).astype(np.int32))
@@ -267,7 +226,7 @@ def _embed(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _rotate(s: _Sketch) -> None:
+def _rotate(s: HostSketch) -> None:
     heads, rows, pairs = s.size(1, 8), s.size(2, 40), s.size(4, 64)
     shape = (heads, rows, 2 * pairs)
     s.add(
@@ -277,7 +236,7 @@ def _rotate(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _matmul(s: _Sketch) -> None:
+def _matmul(s: HostSketch) -> None:
     rows, depth, columns = (s.size(1, 24) for _ in range(3))
     s.add(
         g.MatMul, s.value((rows, columns), "output"), left=s.value((rows, depth)), right=s.value((depth, columns)),
@@ -285,7 +244,7 @@ def _matmul(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _convolve(s: _Sketch) -> None:
+def _convolve(s: HostSketch) -> None:
     size, ins, outs, kernel = s.size(3, 8), s.size(1, 12), s.size(1, 12), int(s.random.integers(1, 4))
     out = size - kernel + 1
     s.add(
@@ -295,18 +254,18 @@ def _convolve(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _wide(s: _Sketch, shape: tuple[int, ...]) -> View:
+def _wide(s: HostSketch, shape: tuple[int, ...]) -> View:
     """An output of positions."""
     target = s.value(shape, "output")
     s.values[target.value] = g.IntegerTensor(target.value, shape, "int32", role="output")
     return target
 
 
-def _positions(s: _Sketch, shape: tuple[int, ...], most: int) -> View:
+def _positions(s: HostSketch, shape: tuple[int, ...], most: int) -> View:
     return s.value(shape, "input", s.random.integers(0, most, shape).astype(np.int32))
 
 
-def _convert(s: _Sketch) -> None:
+def _convert(s: HostSketch) -> None:
     shape = s.shape(2)
     if s.random.random() < 0.5:
         s.add(selection.Conversion, s.turned(shape, "output"), input=_positions(s, shape, 100), scale=0.5)
@@ -314,25 +273,25 @@ def _convert(s: _Sketch) -> None:
         s.add(selection.Conversion, _wide(s, shape), input=s.turned(shape), scale=1.0)
 
 
-def _top(s: _Sketch) -> None:
+def _top(s: HostSketch) -> None:
     rows, extent = s.size(1, 40), s.size(4, 1000)
     s.add(selection.TopK, _wide(s, (rows, s.size(1, extent))), input=s.value((rows, extent)))
 
 
-def _take(s: _Sketch) -> None:
+def _take(s: HostSketch) -> None:
     rows, extent, count = s.size(1, 40), s.size(4, 500), s.size(4, 500)
     indices = _positions(s, (rows, count), extent)
     s.add(selection.Take, s.turned((rows, count), "output"), input=s.turned((rows, extent)), indices=indices)
 
 
-def _one_hot(s: _Sketch) -> None:
+def _one_hot(s: HostSketch) -> None:
     rows, depth = s.size(1, 100), s.size(2, 300)
     s.add(
         selection.OneHot, s.value((rows, depth), "output"), indices=_positions(s, (rows,), depth), on=127, off=0
     )  # fmt: skip
 
 
-def _max_positions(s: _Sketch) -> None:
+def _max_positions(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
     s.values[target.value] = g.IntegerTensor(target.value, target.shape, "int32", role="output")
     s.add(
@@ -341,7 +300,7 @@ def _max_positions(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _unpool(s: _Sketch) -> None:
+def _unpool(s: HostSketch) -> None:
     count, size = s.size(8, 4000), s.size(16, 16_000)
     s.add(
         selection.Unpool, s.value((size,), "output"), input=s.value((count,)),
@@ -349,7 +308,7 @@ def _unpool(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _term_sum(s: _Sketch) -> None:
+def _term_sum(s: HostSketch) -> None:
     rows, extent = s.size(1, 200), s.size(2, 300)
     squares = np.arange(-128, 128, dtype=np.int64) ** 2
     limits = np.linspace(0, int(squares.max()) * extent, 255).astype(np.int64)
@@ -359,16 +318,16 @@ def _term_sum(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _real_numbers(s: _Sketch, *shape: int) -> View:
+def _real_numbers(s: HostSketch, *shape: int) -> View:
     """Bits of positive float32 numbers."""
     return s.value(shape, "constant", s.random.uniform(0.001, 0.01, shape).astype(np.float32).view(np.int32))
 
 
-def _sums(s: _Sketch, shape: tuple[int, ...]) -> View:
+def _sums(s: HostSketch, shape: tuple[int, ...]) -> View:
     return s.value(shape, "input", s.random.integers(-10_000, 10_000, shape).astype(np.int32))
 
 
-def _requantise(s: _Sketch) -> None:
+def _requantise(s: HostSketch) -> None:
     rows, channels = s.size(1, 200), s.size(2, 200)
     shape = rows, channels
     corrected = s.random.random() < 0.3
@@ -379,12 +338,12 @@ def _requantise(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _row_sums(s: _Sketch) -> None:
+def _row_sums(s: HostSketch) -> None:
     rows, extent = s.size(1, 200), s.size(2, 300)
     s.add(requantisation.RowSums, _wide(s, (rows,)), input=s.turned((rows, extent)), factor=-3, offset=7)
 
 
-def _scaled_pair(s: _Sketch) -> None:
+def _scaled_pair(s: HostSketch) -> None:
     shape = s.shape(int(s.random.integers(1, 4)))
     s.add(
         requantisation.ScaledPair, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
@@ -392,7 +351,7 @@ def _scaled_pair(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _window_average(s: _Sketch) -> None:
+def _window_average(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
     s.add(
         requantisation.WindowAverage, target, input=source, factors=_real_numbers(s, *target.shape[1:3]),
@@ -400,7 +359,7 @@ def _window_average(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _scaled_softmax(s: _Sketch) -> None:
+def _scaled_softmax(s: HostSketch) -> None:
     rows, extent = s.size(1, 100), s.size(2, 300)
     s.add(
         requantisation.ScaledSoftmax, s.turned((rows, extent), "output"), input=s.turned((rows, extent)),
@@ -408,19 +367,20 @@ def _scaled_softmax(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-_KINDS: tuple[Callable[[_Sketch], None], ...] = (
+_KINDS: tuple[Callable[[HostSketch], None], ...] = (
     *(_map, _copy, _fill, _add, _multiply, _binary, _softmax, _normalise),
     *(lambda s: _reduce(s, "sum"), lambda s: _reduce(s, "max"), lambda s: _reduce(s, "min")),
     *(_argmax, _max_pool, _average_pool, _resize, _embed, _rotate, _matmul, _convolve),
     *(_convert, _top, _take, _one_hot, _max_positions, _unpool, _term_sum),
     *(_requantise, _row_sums, _scaled_pair, _window_average, _scaled_softmax),
+    *REAL_KINDS,
 )
 
 
 def _program(
-    make: Callable[[_Sketch], None], random: np.random.Generator, each: int, *, checks: bool
+    make: Callable[[HostSketch], None], random: np.random.Generator, each: int, *, checks: bool
 ) -> NetworkProgram:
-    sketch = _Sketch(random)
+    sketch = HostSketch(random)
     for _ in range(each):
         make(sketch)
     ends: dict[str, dict[str, View]] = {"input": {}, "output": {}}

@@ -6,12 +6,14 @@ import itertools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from typing import cast, get_args
 
 import numpy as np
 
 from baco.common.errors import InputError, Location
 from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.calibrate import Ranges
+from baco.compiler.network.floating import Encoded
 from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
 from baco.compiler.network.joined import joins_outside
 from baco.compiler.network.least_error import images_inside
@@ -50,6 +52,7 @@ class IntegerBuilder:
         ranges: of its activations.
         quantiser: how scales are chosen.
         encodings: of tensors whose whole numbers the model gives (`baco.compiler.network.given`).
+        real: tensors of such a model that stay real numbers (`baco.compiler.network.given_floats`).
     """
 
     def __init__(
@@ -59,9 +62,13 @@ class IntegerBuilder:
         ranges: Ranges,
         quantiser: Quantiser,
         encodings: Mapping[str, Encoding] | None = None,
+        real: Container[str] = (),
     ) -> None:
         #: Of tensors whose whole numbers the model gives, as they are stored.
         self.encodings = {name: one.stored for name, one in (encodings or {}).items()}
+        self.real = real
+        #: Real numbers of tensors that hold whole ones.
+        self.decoded: dict[str, View] = {}
         #: Inputs and outputs that the user sees as whole numbers.
         self.whole: dict[str, Encoding] = {}
         self.network = network
@@ -172,14 +179,8 @@ class IntegerBuilder:
             known = self.constants[name]
             if known.dtype == array.dtype and np.array_equal(known, array):
                 return dense(name, array.shape)
-        dtype: Dtype
-        if array.dtype == np.int8:
-            dtype = "int8"
-        elif array.dtype == np.int32:
-            dtype = "int32"
-        else:
-            assert array.dtype == np.int64, array.dtype
-            dtype = "int64"
+        assert array.dtype.name in get_args(Dtype), array.dtype
+        dtype = cast(Dtype, array.dtype.name)
         view = self.value(name, array.shape, scale, dtype, "constant", encoding)
         self.constants[view.value] = np.ascontiguousarray(array)
         return view
@@ -292,6 +293,8 @@ class IntegerBuilder:
             given = self._given_constant(operand) if as_given else None
             return given or self.quantised(operand.name, self.parameters(operand))
         view = self.viewed(self.tensors[operand.name], operand.steps, op)
+        if dtype == "int8" and self.values[view.value].dtype == "float32":
+            return self._encoded(operand.name, view)
         if dtype is None or self.values[view.value].dtype == dtype:
             return view if as_given or dtype != "int8" or not self.zero(view) else self._centred(view, op)
         return self._converted(operand.name, self._centred(view, op) if self.zero(view) else view, op, dtype)
@@ -320,6 +323,14 @@ class IntegerBuilder:
         inverse = sorted(range(len(order)), key=lambda i: order[i])
         result = self.value(label, [view.shape[a] for a in order], scale).transposed(inverse)
         self.emit(Map(self.name(label), (op.name,), result, view, self.constant(f"{label}.table", entries)))
+        return result
+
+    def _encoded(self, name: str, view: View) -> View:
+        """Real numbers in the scale of their range, for what there is no rule of real numbers for."""
+        scale, order = self.scale_of(name), self.order_like(view)
+        inverse = sorted(range(len(order)), key=lambda i: order[i])
+        result = self.value(f"{name}.numbers", [view.shape[a] for a in order], scale).transposed(inverse)
+        self.emit(Encoded(self.name(f"{name}.numbers"), (name,), result, view, scale, 0, -128, 127))
         return result
 
     def _converted(self, name: str, view: View, op: Operator, dtype: Dtype) -> View:

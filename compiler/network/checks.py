@@ -50,7 +50,7 @@ def _check(lowered: LoweredNetwork, op: IntegerOperator, expected: np.ndarray[An
     read = []
     for part, data in (("parameters", words), ("name", text), ("expected", elements)):
         name = f"check.{op.name}.{part}"
-        dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
+        dtype = data.dtype.name
         lowered.values[name] = IntegerTensor(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
         lowered.constants[name] = data
         read.append(ByteRange(name, 0, data.nbytes))

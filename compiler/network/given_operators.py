@@ -13,11 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import distinct, float32
+from baco.compiler.network.arithmetic import distinct
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
-from baco.compiler.network.fusion import Epilogue, follow
+from baco.compiler.network.fusion import Epilogue
+from baco.compiler.network.given_sums import (
+    WayOut,
+    bias_numbers,
+    factors_of,
+    fits_sums,
+    followed,
+    late_bias,
+    result_of,
+    usable_factors,
+)
 from baco.compiler.network.graph import Convolution, Fill, Map, MatMul
-from baco.compiler.network.requantisation import Requantise, RowSums
+from baco.compiler.network.real_values import real_line
+from baco.compiler.network.requantisation import RowSums
 from baco.compiler.network.tensor_operators import (
     LARGEST_SUM,
     ConvolutionGeometry,
@@ -32,11 +43,10 @@ from baco.compiler.network.tensor_operators import (
     unpadded,
 )
 from baco.compiler.network.views import View
-from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["convolution", "convolve", "limits_of", "matmul", "requantised_sums", "weights_of"]
+__all__ = ["GivenWeights", "add_late_bias", "convolution", "convolve", "matmul", "weights_of"]
 
 #: Largest float32 factor that is told from one that is no number.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -53,6 +63,18 @@ class GivenWeights:
 
     parts: tuple[np.ndarray, ...]
     scale: np.ndarray
+
+    def magnitudes(self) -> np.ndarray:
+        """Of all weights of every channel, of the part that has most: int64 [K]."""
+        channels = self.parts[0].shape[-1]
+        few = [distinct(one) for one in self.parts]
+        totals = [
+            np.abs(one.astype(np.int64)).reshape(-1, channels).sum(0)
+            if one.size > 1
+            else np.full(channels, abs(int(one.reshape(-1)[0])) * (whole.size // channels))
+            for one, whole in zip(few, self.parts, strict=True)
+        ]
+        return np.asarray(np.max(totals, 0))
 
     def sums(self) -> np.ndarray:
         """Of all weights of every channel: int64 [K]."""
@@ -115,79 +137,6 @@ def _last(numbers: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(numbers[(0,) * (numbers.ndim - 1)], dtype=np.float32)
 
 
-def bias_numbers(b: IntegerBuilder, bias: Operand, scale: np.ndarray, e: Epilogue) -> np.ndarray:
-    """int64 bias in units of `scale`, of every channel [K] or [1]: the model's own whole numbers where it gives them in these units."""
-    unit = scale.astype(np.float64)
-    shift = np.rint(e.shift / (unit * e.factor)) if e.shift.any() else np.zeros(1)
-    shift = np.nan_to_num(np.clip(shift, -(2.0**40), 2.0**40)).astype(np.int64)
-    if not isinstance(bias, Parameter):
-        return shift
-    given = bias.whole
-    if given is not None and not any(given.zero):
-        own = bias.scales().astype(np.float64).reshape(-1)
-        if np.allclose(own, unit, rtol=1e-5, atol=0):
-            return shift + b.parameters.whole(bias).astype(np.int64).reshape(-1)
-    real = b.parameters(bias).astype(np.float64).reshape(-1)
-    return shift + np.clip(np.rint(real / unit), -(2.0**40), 2.0**40).astype(np.int64)
-
-
-def limits_of(e: Epilogue, encoding: Encoding) -> tuple[int, int]:
-    """Least and largest element of a result: a ReLU's zero and limit are such."""
-    low = max(encoding.low, encoding.zero) if e.relu else encoding.low
-    high = encoding.high
-    if e.limit is not None:
-        high = min(high, int(encoding.whole(np.array(e.limit))))
-    return low, high
-
-
-def factors_of(source: float, weights: np.ndarray, target: float, factor: np.ndarray) -> np.ndarray:
-    """float32 factors from sums to results, as the runtimes of ONNX have them: source * weights / target."""
-    product = np.float32(source) * weights.astype(np.float32) * factor.astype(np.float32)
-    return np.asarray(product / np.float32(target), np.float32)
-
-
-def requantised_sums(
-    b: IntegerBuilder,
-    name: str,
-    factors: np.ndarray,
-    limits: tuple[int, int],
-    encoding: Encoding,
-) -> tuple[float, bool] | None:
-    """(scale, whether ReLU) by which the array itself gives the results; None where the host core must."""
-    low, high = limits
-    alike = factors.size == 1 or bool((factors == factors[0]).all())
-    factor = float(factors[0])
-    if not alike or encoding.zero or high < 127 or not math.isfinite(factor):
-        return None
-    if low == 0 and factor > 0:
-        return float32(factor), True
-    return (float32(factor), False) if low == -128 else None
-
-
-def fits_sums(b: IntegerBuilder, op: Operator, depth: int, bias: np.ndarray) -> None:
-    """Raises InputError where sums of so many products and a bias could leave 32 bits."""
-    if depth * 128 * 128 + int(np.abs(bias).max(initial=0)) > LARGEST_SUM:
-        raise b.error(op, f"sums of {depth} products and its bias do not fit into 32 bits")
-
-
-def constant_factors(b: IntegerBuilder, name: str, factors: np.ndarray) -> View:
-    """float32 factors as the host core reads them."""
-    alike = factors[:1] if (factors == factors[0]).all() else factors
-    return b.constant(f"{name}.factors", np.ascontiguousarray(alike, np.float32).view(np.int32))
-
-
-def _result(b: IntegerBuilder, e: Epilogue, order: tuple[int, ...] | None) -> tuple[View, Encoding]:
-    """Memory for the last operator's tensor, and how it is stored."""
-    output = b.tensor(e.last.name, e.last.output.shape, order)
-    return output, b.encoding(output)
-
-
-def _usable(b: IntegerBuilder, op: Operator, factors: np.ndarray) -> np.ndarray:
-    if not np.isfinite(factors).all():
-        raise b.error(op, "its scales are beyond the range of 32-bit floating point")
-    return factors
-
-
 # Convolutions
 
 
@@ -198,15 +147,24 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
         raise b.error(op, "the weights of a convolution must be constants")
     padding = [before for before, _ in semantics_of(op).attributes["padding"]]
     x = unpadded(b, x, padding)
-    e = follow(b, op, 1, as_given=True)
+    e = followed(b, op, 1)
     dimensions = len(weight.shape)
     source = image_of(b, b.operand(x, op, as_given=True), op)
     given = weights_of(b, op, weight, b.scale(source), lambda x: x.transpose((*range(2, dimensions), 1, 0)))
     if dimensions == 3:
         given = GivenWeights(tuple(one[None] for one in given.parts), given.scale)
     window = ConvolutionGeometry.of(op, padding)
-    output, _ = _result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    output = result_of(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     convolve(b, op.name, op, e, source, given, bias, window, stored_image(output))
+    add_late_bias(b, op, np.float32(b.scale(source)) * given.scale, bias)
+
+
+def add_late_bias(b: IntegerBuilder, op: Operator, unit: np.ndarray, bias: Operand) -> None:
+    """Add a bias of channels to the real result of a convolution, where that has none yet."""
+    late = late_bias(b, bias, unit, real=op.name in b.real)
+    if late is not None:
+        line = late.reshape(-1, *(1 for _ in op.output.shape[2:]))
+        b.tensors[op.name] = real_line(b, op, b.tensors[op.name], None, line)
 
 
 def convolve(
@@ -221,13 +179,13 @@ def convolve(
     output: View,
 ) -> None:
     """Emit one convolution of this name from an image [N, H, W, C] to another; `op` is for messages."""
-    encoding = b.encoding(output)
     source, window = _padded(b, op, name, source, window, given.parts[0].shape[:2])
     unit = np.float32(b.scale(source)) * given.scale
-    total = bias_numbers(b, bias, unit, e) - b.zero(source) * given.sums()
-    fits_sums(b, op, math.prod(given.parts[0].shape[:-1]), total)
-    factors = _usable(b, op, factors_of(b.scale(source), given.scale, encoding.scale, e.factor))
-    _emit_convolution(b, name, op, e, source, given, total, window, factors, output, encoding)
+    real = b.values[output.value].dtype == "float32"
+    own = None if late_bias(b, bias, unit, real=real) is not None else bias
+    total = bias_numbers(b, own, unit, e) - b.zero(source) * given.sums()
+    factors = usable_factors(b, op, factors_of(b.scale(source), given.scale, b.scale(output), e.factor))
+    _emit_convolution(b, name, op, e, source, given, total, window, factors, output)
 
 
 def _padded(
@@ -282,17 +240,16 @@ def _emit_convolution(
     window: ConvolutionGeometry,
     factors: np.ndarray,
     output: View,
-    encoding: Encoding,
 ) -> None:
-    limits = limits_of(e, encoding)
-    direct = requantised_sums(b, name, factors, limits, encoding) if len(given.parts) == 1 else None
     channels = given.parts[0].shape[-1]
+    bias = np.broadcast_to(bias, (channels,))
+    fits = fits_sums(b, op, given.magnitudes(), bias)
+    way_out = WayOut(b, name, e, output, factors, whole=len(given.parts) == 1 and fits)
+    direct = way_out.direct
     sources, images = tuple(e.sources), source.shape[0]
     sums: list[View] = []
     for number, weight in enumerate(given.parts):
-        offsets = np.broadcast_to(bias if number == 0 else np.zeros(1, np.int64), (channels,)).astype(
-            np.int32
-        )
+        offsets = (bias if number == 0 and fits else np.zeros(channels)).astype(np.int32)
         target = output if direct else b.value(f"{name}.sums", (images, *window.size, channels), 1.0, "int32")
         sums.append(target)
         scale, relu = direct or (None, False)
@@ -313,23 +270,14 @@ def _emit_convolution(
                 scale,
             )
         )
-    if not direct:
-        more = sums[1] if len(sums) > 1 else None
-        low, high = limits
-        b.emit(
-            Requantise(
-                b.name(name),
-                sources,
-                output,
-                sums[0],
-                more,
-                None,
-                constant_factors(b, name, factors),
-                encoding.zero,
-                low,
-                high,
-            )
-        )
+    way_out.emit(sums[0], *sums[1:], *([] if fits else _bias_beside(b, name, bias, output)))
+
+
+def _bias_beside(b: IntegerBuilder, name: str, bias: np.ndarray, output: View) -> list[View]:
+    """A bias of the last dimension that is added to sums, in two parts where one does not fit into 32 bits."""
+    first = np.clip(bias, -LARGEST_SUM, LARGEST_SUM)
+    parts = [first, bias - first] if (bias != first).any() else [first]
+    return [b.constant(f"{name}.bias", one.astype(np.int32)).expanded(output.shape) for one in parts]
 
 
 # Matrix products
@@ -342,19 +290,18 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     assert right is not None
     vector = len(right.shape) == 1
     trained = isinstance(right, Parameter)
-    e = follow(
-        b, op, len(op.output.shape) - 1, scalable=trained and not vector, shiftable=not vector, as_given=True
-    )
+    e = followed(b, op, len(op.output.shape) - 1, scalable=trained and not vector, shiftable=not vector)
     alpha = np.float32(semantics_of(op).attributes["alpha"])
     flat = flattened(b, left, op) if trained and len(right.shape) <= 2 else None
     a_view = matrix_of(b, flat.view if flat else b.operand(left, op, as_given=True), op, row=True)
     given: GivenWeights | None = None
     sums: np.ndarray | int = 0
+    magnitudes = np.array([128 * left.shape[-1]])
     if isinstance(right, Parameter) and len(right.shape) <= 2:
         given = _product_weights(b, op, right, b.scale(a_view))
         if flat is not None:
             given = GivenWeights(tuple(flat.reordered(one) for one in given.parts), given.scale)
-        scale, sums = given.scale, given.sums()
+        scale, sums, magnitudes = given.scale, given.sums(), given.magnitudes()
         operands = [b.constant(f"{op.name}.weight", one, float(scale[0])) for one in given.parts]
     else:
         operands = [matrix_of(b, b.operand(right, op, as_given=True), op, row=False)]
@@ -362,11 +309,11 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     if isinstance(bias, Parameter) and len(bias.shape) and math.prod(bias.shape[:-1]) != 1:
         raise b.error(op, f"a bias of {bias.shape} is not one of columns")
     unit = np.float32(b.scale(a_view)) * scale * alpha
-    total = bias_numbers(b, bias, unit, e) - b.zero(a_view) * sums
-    fits_sums(b, op, a_view.shape[-1], total)
+    late = late_bias(b, bias, unit, real=e.last.name in b.real)
+    total = bias_numbers(b, None if late is not None else bias, unit, e) - b.zero(a_view) * sums
     lead = vector or len(left.shape) == 1
-    output, encoding = _result(b, e, None if lead else order_for_reader(b, e.last))
-    factors = _usable(b, op, factors_of(b.scale(a_view), scale, encoding.scale, e.factor * alpha))
+    output = result_of(b, e, None if lead else order_for_reader(b, e.last))
+    factors = usable_factors(b, op, factors_of(b.scale(a_view), scale, b.scale(output), e.factor * alpha))
     y_view = output
     if len(left.shape) == 1:
         y_view = inserted(y_view, len(y_view.shape) - (0 if vector else 1))
@@ -375,7 +322,9 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     batch = a_view.shape[:-2]
     shaped = [batched(b, op, a_view, one, y_view, batch) for one in operands]
     offsets = np.broadcast_to(total, (y_view.shape[-1],)).astype(np.int64)
-    _emit_products(b, op, e, shaped, offsets, factors, encoding, trained=given is not None)
+    _emit_products(b, op, e, shaped, offsets, magnitudes, factors, trained=given is not None)
+    if late is not None:
+        b.tensors[op.name] = real_line(b, op, b.tensors[op.name], None, late)
 
 
 def _product_weights(b: IntegerBuilder, op: Operator, right: Parameter, source: float) -> GivenWeights:
@@ -390,22 +339,23 @@ def _emit_products(
     e: Epilogue,
     shaped: list[tuple[View, View, View]],
     bias: np.ndarray,
+    magnitudes: np.ndarray,
     factors: np.ndarray,
-    encoding: Encoding,
     *,
     trained: bool,
 ) -> None:
     """One product for each part of the weights; `shaped`: its operands and result."""
-    limits = limits_of(e, encoding)
     left, right, output = shaped[0]
-    corrected = not trained and (b.zero(left) or b.zero(right))
-    direct = None
-    if len(shaped) == 1 and not corrected:
-        direct = requantised_sums(b, op.name, factors, limits, encoding)
+    corrected = bool(not trained and (b.zero(left) or b.zero(right)))
+    fits = fits_sums(b, op, magnitudes, bias)
+    if not fits and corrected:
+        raise b.error(op, "sums of its products and its bias do not fit into 32 bits")
+    way_out = WayOut(b, op.name, e, output, factors, whole=len(shaped) == 1 and fits and not corrected)
+    direct = way_out.direct
     sources = tuple(e.sources)
     sums: list[View] = []
     for number, (a, weight, target) in enumerate(shaped):
-        offsets = bias.astype(np.int32) if number == 0 else np.zeros(1, np.int32)
+        offsets = bias.astype(np.int32) if number == 0 and fits else np.zeros(1, np.int32)
         where = target if direct else b.value(f"{op.name}.sums", target.shape, 1.0, "int32")
         sums.append(where)
         scale, relu = direct or (None, False)
@@ -421,27 +371,8 @@ def _emit_products(
                 scale,
             )
         )
-    if direct:
-        return
-    more = [*sums[1:]]
-    if corrected:
-        more = _corrections(b, op, left, right, output)
-    rows, columns = (*more, None, None)[:2]
-    low, high = limits
-    b.emit(
-        Requantise(
-            b.name(op.name),
-            sources,
-            output,
-            sums[0],
-            rows,
-            columns,
-            constant_factors(b, op.name, factors),
-            encoding.zero,
-            low,
-            high,
-        )
-    )
+    more = [*sums[1:]] if fits else [*sums[1:], *_bias_beside(b, op.name, bias, output)]
+    way_out.emit(sums[0], *(_corrections(b, op, left, right, output) if corrected else more))
 
 
 def _corrections(b: IntegerBuilder, op: Operator, left: View, right: View, output: View) -> list[View]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from baco.compiler.layers.reference import requantise
 from baco.compiler.network.arithmetic import float32
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
+from baco.compiler.network.cones import Cone
 from baco.compiler.network.float_graph import pool_counts
-from baco.compiler.network.functions import binary, unary
-from baco.compiler.network.given_operators import constant_factors, fits_sums, requantised_sums
+from baco.compiler.network.floating import Decoded
+from baco.compiler.network.given_floats import round_real
+from baco.compiler.network.given_sums import constant_factors, fits_sums, requantised_sums
 from baco.compiler.network.graph import Addition, BinaryTable, Map, SumOfRows
 from baco.compiler.network.host_operators import image_operand, rows_summed
 from baco.compiler.network.requantisation import (
@@ -28,15 +28,12 @@ from baco.compiler.network.tensor_operators import stored_image
 from baco.compiler.network.views import View
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator, Tensor
-from baco.workloads.semantics import Operand, Parameter
 
 __all__ = [
     "average_pool",
     "concat",
     "decode",
-    "deferred",
     "encode",
-    "is_table",
     "mean",
     "pointwise",
     "quantise",
@@ -48,102 +45,26 @@ Array = np.ndarray
 _BYTES = np.arange(-128, 128)
 #: Results of 65,536 that may fall on the other side of a tie, since float32 operations come in another order.
 _MOST_TIES = 64
-#: Operators that one table may stand for.
-_MOST_OPERATORS = 64
 
 
-@dataclass(frozen=True)
-class Cone:
-    """A tensor as a function of one or two others, element by element.
-
-    Attributes:
-        sources: what it is computed from.
-        function: of their real numbers (float32).
-        operators: names of those between, the last one left out.
-    """
-
-    sources: tuple[Operand, ...]
-    function: Callable[[Sequence[Array]], Array]
-    operators: tuple[str, ...]
-
-
-def deferred(b: IntegerBuilder) -> set[str]:
-    """Names of the operators that are part of a table, which the last operator of each emits."""
-    operators = {op.name: op for op in b.network.operators}
-    found: set[str] = set()
-    for op in b.network.operators:
-        if is_table(b, op):
-            cone = _cone(b, operators, op)
-            found.update(cone.operators if len(cone.sources) <= 2 else ())
-    return found
-
-
-def is_table(b: IntegerBuilder, op: Operator) -> bool:
-    """Whether results that the model rounds are a function of their operands' elements."""
-    return op.name in b.encodings and semantics_of(op).function in ("unary", "binary")
-
-
-def _cone(b: IntegerBuilder, operators: dict[str, Operator], op: Operator) -> Cone:
-    sources: list[Operand] = []
-    between: list[str] = []
-
-    def source(x: Operand) -> Callable[[Sequence[Array]], Array]:
-        for at, known in enumerate(sources):
-            if _same(known, x):
-                return lambda values: values[at]
-        sources.append(x)
-        at = len(sources) - 1
-        return lambda values: values[at]
-
-    def operand(x: Operand) -> Callable[[Sequence[Array]], Array]:
-        if isinstance(x, Parameter) and math.prod(x.shape) == 1:
-            number = b.parameters(x).astype(np.float32).reshape(())
-            return lambda values: number
-        inner = operators.get(x.name) if isinstance(x, Tensor) and not x.steps else None
-        if inner is None or inner.name in b.encodings:
-            return source(x)
-        alone = b.reader(inner.name) is not None
-        known = semantics_of(inner).function in ("unary", "binary")
-        if not known or not alone or len(between) >= _MOST_OPERATORS:
-            return source(x)
-        between.append(inner.name)
-        return result(inner)
-
-    def result(one: Operator) -> Callable[[Sequence[Array]], Array]:
-        a, parts = semantics_of(one).attributes, [operand(x) for x in semantics_of(one).operands]
-        if semantics_of(one).function == "unary":
-            return lambda values: _float32(unary(a["name"], parts[0](values), a["numbers"]))
-        return lambda values: _float32(binary(a["name"], parts[0](values), parts[1](values)))
-
-    function = result(op)
-    return Cone(tuple(sources), function, tuple(between))
-
-
-def _float32(x: Array) -> Array:
-    return np.asarray(x, np.float32)
-
-
-def _same(x: Operand, y: Operand) -> bool:
-    if isinstance(x, Tensor) and isinstance(y, Tensor):
-        return x.name == y.name and x.steps == y.steps
-    return x is y
-
-
-def pointwise(b: IntegerBuilder, op: Operator, inner: Container[str]) -> None:
-    """A table of 256 results, or of 256 x 256 of two operands, `inner` operators and all."""
-    operators = {one.name: one for one in b.network.operators if one.name in inner and one.name not in b.done}
-    cone = _cone(b, operators, op)
+def pointwise(b: IntegerBuilder, op: Operator, cone: Cone) -> None:
+    """A table of 256 results, or of 256 x 256 of two operands; real numbers where the model does not round them."""
     shape, sources = op.output.shape, (*cone.operators, op.name)
     views = [b.operand(x, op, as_given=True).expanded(shape) for x in cone.sources]
     wide = next((one for one in views if _moves(one)), None)
-    output = b.tensor(op.name, shape, None if wide is None else b.order_like(wide))
-    encoding = b.encoding(output)
+    order = None if wide is None else b.order_like(wide)
+    output = b.tensor(op.name, shape, order, dtype="float32" if op.name in b.real else "int8")
     numbers = [b.encoding(view).real(_BYTES) for view in views]
     if len(views) == 2:
         numbers = [numbers[0][:, None], numbers[1][None, :]]
     with np.errstate(all="ignore"):
         real = cone.function(numbers)
     size = (256,) * len(views)
+    if op.name in b.real:
+        table = b.constant(f"{op.name}.table", np.asarray(np.broadcast_to(real, size), np.float32))
+        b.emit(Decoded(b.name(op.name), sources, output, views[0], table))
+        return
+    encoding = b.encoding(output)
     entries = encoding.whole(np.broadcast_to(real, size)).astype(np.int8)
     if len(views) == 2 and _emit_pair(b, op, sources, output, (views[0], views[1]), entries):
         return
@@ -208,8 +129,13 @@ def _re_encoded(b: IntegerBuilder, op: Operator, name: str, view: View, output: 
 def quantise(b: IntegerBuilder, op: Operator) -> None:
     """Rounding of what is not computed in the model's whole numbers already."""
     (x,) = semantics_of(op).operands
-    view = b.operand(x, op, as_given=True)
+    view = b.operand(x, op, None, as_given=True)
     value = b.values[view.value]
+    if value.dtype == "float32":
+        round_real(b, op, view)
+        return
+    if value.dtype != "int8":
+        view = b.operand(x, op, as_given=True)
     if value.encoding is not None and value.encoding == b.encodings.get(op.name):
         b.tensors[op.name] = view
         return
@@ -284,7 +210,7 @@ def mean(b: IntegerBuilder, op: Operator) -> None:
     divisor = np.float32(count if a["name"] == "mean" else 1)
     factors = np.array([np.float32(b.scale(view)) / (divisor * np.float32(encoding.scale))], np.float32)
     bias = np.array([-b.zero(view) * count])
-    fits_sums(b, op, count, bias)
+    fits_sums(b, op, np.array([count]), bias)
     rows = rows_summed(arranged, len(axes))
     limits = encoding.low, encoding.high
     if rows is None:

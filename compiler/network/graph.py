@@ -49,7 +49,7 @@ __all__ = [
     "SumOfRows",
 ]
 
-Dtype = Literal["int8", "int32", "int64"]
+Dtype = Literal["int8", "int32", "int64", "float32"]
 Role = Literal["input", "constant", "intermediate", "output"]
 
 
@@ -60,7 +60,7 @@ class IntegerTensor:
     Attributes:
         name: unique in the network.
         shape: as stored (images N, H, W, C).
-        dtype: of the elements; indices (tokens, positions of maxima) are int32.
+        dtype: of the elements; indices (tokens, positions of maxima) are int32, real numbers that a quantised model leaves float32.
         scale: a real number is scale * (element - zero); 1.0 for indices.
         role: `input`: written by the user; `output`: read by the user; `constant`: elements in the network.
         zero: the element that stands for 0.

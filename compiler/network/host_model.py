@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from baco.compiler.host_core import MISS_CYCLES
-from baco.compiler.network.host_work import HostWork
+from baco.compiler.network.host_walks import HostWork
 
 __all__ = ["CONSTANTS_FILE", "host_cycles"]
 

@@ -7,122 +7,27 @@ C files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from baco.compiler.host_core import LINE_BYTES, SETS, WAYS
+from baco.compiler.network.given_work import GIVEN
+from baco.compiler.network.host_walks import (
+    HostWork,
+    OperandWalk,
+    Words,
+    WorkReader,
+    counted,
+    elementwise,
+    line_misses,
+    pooled,
+)
 
-__all__ = ["HostWork", "OperandWalk", "host_work", "line_misses"]
+__all__ = ["host_work"]
 
 #: Results that net_reduce advances together (host/rows.c).
 _TOTALS = 64
 #: Exponentials that net_softmax keeps of a row.
 _KEPT = 256
-
-
-@dataclass(frozen=True)
-class HostWork:
-    """Amounts that the time of one call is linear in.
-
-    Attributes:
-        variant: which loops run: the function, and how its operands lie.
-        amounts: how often each part of the loops runs, by name; `calls` is 1.
-        misses: lines that come from memory.
-    """
-
-    variant: str
-    amounts: Mapping[str, float]
-    misses: float
-
-
-@dataclass(frozen=True)
-class OperandWalk:
-    """What an operand of a nest of loops touches.
-
-    Attributes:
-        place: two operands of one place are the same memory.
-        extents: of the loops, outermost first.
-        strides: bytes, one for each extent.
-        itemsize: bytes of an element.
-    """
-
-    place: object
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    itemsize: int = 1
-
-    def lines(self, level: int) -> float:
-        """Different cache lines that the loops from number `level` on touch."""
-        span, lines = float(self.itemsize), 1.0
-        pairs = zip(self.extents[level:], self.strides[level:], strict=True)
-        for stride, extent in sorted((abs(stride), extent) for extent, stride in pairs if stride):
-            if stride <= max(span, LINE_BYTES):
-                span += (extent - 1) * stride
-            else:
-                lines *= extent
-        # a span that begins anywhere in a line
-        return lines * max(1.0, (span + LINE_BYTES / 2) / LINE_BYTES if span > LINE_BYTES else 1.0)
-
-    def fits(self, level: int) -> bool:
-        """Whether all those lines find room in the sets that they fall into."""
-        sets = SETS
-        wide = [
-            abs(stride)
-            for extent, stride in zip(self.extents[level:], self.strides[level:], strict=True)
-            if extent > 1 and abs(stride) > LINE_BYTES
-        ]
-        narrow = any(
-            extent > 1 and 0 < abs(stride) <= LINE_BYTES
-            for extent, stride in zip(self.extents[level:], self.strides[level:], strict=True)
-        )
-        if wide and not narrow:
-            apart = math.gcd(*wide)
-            if apart % LINE_BYTES == 0:
-                sets = SETS // math.gcd(apart // LINE_BYTES, SETS)
-        return self.lines(level) <= sets * WAYS
-
-
-def line_misses(operands: Sequence[OperandWalk]) -> float:
-    """Lines that a nest of loops over several operands fetches; all have the same number of loops.
-
-    What the inner loops touch is still there in the next round of a loop if it fits the cache.
-    """
-    operands = list({(one.place, one.extents, one.strides): one for one in operands}.values())
-    if not operands:
-        return 0.0
-    levels = len(operands[0].extents)
-    misses = [one.lines(levels) for one in operands]
-    for level in range(levels - 1, -1, -1):
-        inside = sum(one.lines(level + 1) for one in operands) <= SETS * WAYS and all(
-            one.fits(level + 1) for one in operands
-        )
-        for n, one in enumerate(operands):
-            misses[n] = one.lines(level) if inside else one.extents[level] * misses[n]
-    return sum(misses)
-
-
-class _Words:
-    """Parameters, read in order."""
-
-    def __init__(self, words: Sequence[int], places: Sequence[object]) -> None:
-        self._words = [int(word) for word in words]
-        self._at = 0
-        #: Where each operand of the call lies.
-        self.places = places
-
-    def take(self, count: int) -> list[int]:
-        found = self._words[self._at : self._at + count]
-        self._at += count
-        return found
-
-    def one(self) -> int:
-        return self.take(1)[0]
-
-    def walk(self, operands: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-        """Extents, and strides for every operand, in elements."""
-        rank = self.one()
-        extents = tuple(self.take(rank))
-        return extents, [tuple(self.take(rank)) for _ in range(operands)]
 
 
 def host_work(function: str, words: Sequence[int], places: Sequence[object]) -> HostWork | None:
@@ -133,55 +38,14 @@ def host_work(function: str, words: Sequence[int], places: Sequence[object]) -> 
         places: for each operand something that is the same for operands in the same memory; None where there is none.
     """
     read = _FUNCTIONS.get(function)
-    return None if read is None else read(function, _Words(words, places))
+    return None if read is None else read(function, Words(words, places))
 
 
-def _amounts(**counts: float) -> dict[str, float]:
-    return {"calls": 1.0, **{name: float(count) for name, count in counts.items()}}
-
-
-def _elementwise(
-    operands: Sequence[int], sizes: Callable[[_Words], Sequence[int]] | None = None, tables: int = 0
-) -> _Reader:
-    """Functions of host/elementwise.c.
-
-    Args:
-        operands: which of the call's places the walk goes over.
-        sizes: of their elements, bytes, from the words behind the steps; 1 without.
-        tables: bytes of the tables that results are looked up in.
-    """
-
-    def read(function: str, words: _Words) -> HostWork:
-        extents, strides = words.walk(len(operands))
-        extent = words.one()
-        steps = words.take(len(operands))
-        size = sizes(words) if sizes else [1] * len(operands)
-        rows = math.prod(extents)
-        dense = all(step == 1 for step in steps)
-        loops = [
-            OperandWalk(
-                words.places[operand],
-                (*extents, extent),
-                tuple(one * size[n] for one in (*strides[n], steps[n])),
-                size[n],
-            )
-            for n, operand in enumerate(operands)
-        ]
-        # copies of 8 bytes at once need both ends alike; a byte at a time else
-        variant = f"{function} {'dense' if dense else 'strided'}"
-        if function in ("net_copy", "net_fill"):
-            variant += f" {size[0]}"
-        misses = line_misses(loops) + min(rows * extent, tables / LINE_BYTES)
-        return HostWork(variant, _amounts(rows=rows, elements=rows * extent), misses)
-
-    return read
-
-
-def _same_size(count: int) -> Callable[[_Words], Sequence[int]]:
+def _same_size(count: int) -> Callable[[Words], Sequence[int]]:
     return lambda words: [words.one()] * count
 
 
-def _softmax(function: str, words: _Words) -> HostWork:
+def _softmax(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(3)
     extent, *steps = words.take(4)
     source, _, mask, target = words.places
@@ -192,11 +56,11 @@ def _softmax(function: str, words: _Words) -> HostWork:
     variant = f"{function} {'masked' if mask is not None else 'dense' if dense else 'strided'}"
     # elements beyond those whose exponentials are kept, and those that no four are left for
     late = max(0, extent - _KEPT)
-    amounts = _amounts(rows=rows, elements=rows * extent, late=rows * late, rest=rows * (extent % 4))
+    amounts = counted(rows=rows, elements=rows * extent, late=rows * late, rest=rows * (extent % 4))
     return HostWork(variant, amounts, line_misses(loops))
 
 
-def _normalise(function: str, words: _Words) -> HostWork:
+def _normalise(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(4)
     inner, within = words.walk(4)
     extent, *steps = words.take(5)
@@ -212,11 +76,11 @@ def _normalise(function: str, words: _Words) -> HostWork:
         for n in range(4)
     ]
     variant = f"{function} {'dense' if all(step == 1 for step in steps) else 'strided'}"
-    amounts = _amounts(rows=rows, parts=rows * parts, elements=rows * parts * extent)
+    amounts = counted(rows=rows, parts=rows * parts, elements=rows * parts * extent)
     return HostWork(variant, amounts, line_misses(loops))
 
 
-def _reduce(function: str, words: _Words) -> HostWork:
+def _reduce(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     many, from_step, to_step = words.take(3)
     inner, (within,) = words.walk(1)
@@ -242,7 +106,7 @@ def _reduce(function: str, words: _Words) -> HostWork:
         visits, variant = results * parts, "single"
     target = OperandWalk(words.places[1], (*extents, many), (*strides[1], to_step))
     elements = results * parts * extent
-    amounts = _amounts(
+    amounts = counted(
         results=results, visits=visits, elements=elements * (1 - quick), quick_elements=elements * quick
     )
     kinds = ("sum", "largest", "smallest")
@@ -251,50 +115,27 @@ def _reduce(function: str, words: _Words) -> HostWork:
     )
 
 
-def _argmax(function: str, words: _Words) -> HostWork:
+def _argmax(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     extent, step = words.take(2)
     rows = math.prod(extents)
     source = OperandWalk(words.places[0], (*extents, extent), (*strides[0], step))
     target = OperandWalk(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)
     return HostWork(
-        function, _amounts(rows=rows, elements=rows * extent), line_misses([source]) + line_misses([target])
+        function, counted(rows=rows, elements=rows * extent), line_misses([source]) + line_misses([target])
     )
 
 
-def _pool(function: str, words: _Words) -> HostWork:
-    images, rows, columns, channels, height, width = words.take(6)
-    source, target = words.take(4), words.take(4)
-    kernel, stride, padding = words.take(2), words.take(2), words.take(2)
-    dilation = words.take(2) if function == "net_max_pool" else [1, 1]
-    inside = [
-        sum(0 <= at * stride[i] + tap * dilation[i] - padding[i] < size for at in range(count))
-        for i, (count, size) in enumerate(((rows, height), (columns, width)))
-        for tap in range(kernel[i])
-    ]
-    down, across = sum(inside[: kernel[0]]), sum(inside[kernel[0] :])
-    pixels = images * rows * columns
-    lines = OperandWalk(0, (images, height, width, channels), tuple(source)).lines(0)
-    lines += OperandWalk(1, (images, rows, columns, channels), tuple(target)).lines(0)
-    amounts = _amounts(
-        pixels=pixels,
-        results=pixels * channels,
-        rows=images * down * columns * channels,
-        taps=images * down * across * channels,
-    )
-    return HostWork(function, amounts, lines)
-
-
-def _resize(function: str, words: _Words) -> HostWork:
+def _resize(function: str, words: Words) -> HostWork:
     images, rows, columns, channels, height, width = words.take(6)
     source, target = words.take(4), words.take(4)
     lines = OperandWalk(0, (images, height, width, channels), tuple(source)).lines(0)
     lines += OperandWalk(1, (images, rows, columns, channels), tuple(target)).lines(0)
     pixels = images * rows * columns
-    return HostWork(function, _amounts(pixels=pixels, elements=pixels * channels), lines)
+    return HostWork(function, counted(pixels=pixels, elements=pixels * channels), lines)
 
 
-def _embed(function: str, words: _Words) -> HostWork:
+def _embed(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     features, from_step, to_step, entries, row_step = words.take(5)
     rows = math.prod(extents)
@@ -306,20 +147,20 @@ def _embed(function: str, words: _Words) -> HostWork:
     dense = from_step == to_step == 1
     aligned = row_step % 8 == 0 and all(one % 8 == 0 for one in strides[1])
     variant = "words" if dense and aligned else "bytes" if dense else "strided"
-    return HostWork(f"{function} {variant}", _amounts(rows=rows, elements=rows * features), lines)
+    return HostWork(f"{function} {variant}", counted(rows=rows, elements=rows * features), lines)
 
 
-def _rotate(function: str, words: _Words) -> HostWork:
+def _rotate(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(4)
     pairs, *steps = words.take(5)
     rows = math.prod(extents)
     loops = [OperandWalk(words.places[n], (*extents, pairs), (*strides[n], steps[n])) for n in range(4)]
     lines = line_misses(loops) + line_misses(loops[:1]) + line_misses(loops[3:])
     variant = f"{function} {'dense' if all(step == 1 for step in steps[:4]) else 'strided'}"
-    return HostWork(variant, _amounts(rows=rows, elements=rows * pairs), lines)
+    return HostWork(variant, counted(rows=rows, elements=rows * pairs), lines)
 
 
-def _matmul(function: str, words: _Words) -> HostWork:
+def _matmul(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(3)
     rows, columns, depth = words.take(3)
     left, right, target = words.take(2), words.take(2), words.take(2)
@@ -330,10 +171,10 @@ def _matmul(function: str, words: _Words) -> HostWork:
         OperandWalk(words.places[3], order, (*strides[2], target[0], target[1], 0)),
     ]
     results = math.prod(extents) * rows * columns
-    return HostWork(function, _amounts(results=results, macs=results * depth), line_misses(loops))
+    return HostWork(function, counted(results=results, macs=results * depth), line_misses(loops))
 
 
-def _convolve(function: str, words: _Words) -> HostWork:
+def _convolve(function: str, words: Words) -> HostWork:
     images, rows, columns, groups, outs, ins, taps_h, taps_w = words.take(8)
     height, width = words.take(2)
     words.take(6)
@@ -343,19 +184,19 @@ def _convolve(function: str, words: _Words) -> HostWork:
     lines += OperandWalk(1, (taps_h, taps_w, ins, groups * outs), tuple(weight)).lines(0)
     lines += OperandWalk(2, (images, rows, columns, groups * outs), tuple(target)).lines(0)
     taps = results * taps_h * taps_w
-    return HostWork(function, _amounts(results=results, taps=taps, macs=taps * ins), lines)
+    return HostWork(function, counted(results=results, taps=taps, macs=taps * ins), lines)
 
 
-def _check(function: str, words: _Words) -> HostWork:
+def _check(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(1)
     extent, step, size = words.take(3)
     rows = math.prod(extents)
     found = OperandWalk(1, (*extents, extent), tuple(one * size for one in (*strides[0], step)), size)
     lines = line_misses([found]) + rows * extent * size / LINE_BYTES
-    return HostWork(f"{function} {size}", _amounts(rows=rows, elements=rows * extent), lines)
+    return HostWork(f"{function} {size}", counted(rows=rows, elements=rows * extent), lines)
 
 
-def _convert(function: str, words: _Words) -> HostWork:
+def _convert(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     extent, *steps = words.take(3)
     sizes = (4, 1) if words.one() else (1, 4)
@@ -369,20 +210,20 @@ def _convert(function: str, words: _Words) -> HostWork:
         for n in range(2)
     ]
     rows = math.prod(extents)
-    return HostWork(function, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
+    return HostWork(function, counted(rows=rows, elements=rows * extent), line_misses(loops))
 
 
-def _top(function: str, words: _Words) -> HostWork:
+def _top(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     extent, step, wanted, to_step = words.take(4)
     rows = math.prod(extents)
     lines = line_misses([OperandWalk(words.places[0], (*extents, extent), (*strides[0], step))])
     target = (*(4 * one for one in strides[1]), 4 * to_step)
     lines += line_misses([OperandWalk(words.places[1], (*extents, wanted), target, 4)])
-    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+    return HostWork(function, counted(rows=rows, elements=rows * extent), lines)
 
 
-def _take(function: str, words: _Words) -> HostWork:
+def _take(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(3)
     size, extent, from_step, index_step, to_step, nbytes = words.take(6)
     rows = math.prod(extents)
@@ -395,19 +236,19 @@ def _take(function: str, words: _Words) -> HostWork:
         )
         # no more elements of the input are read than there are indices
         lines += min(line_misses([walk]), rows * extent)
-    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+    return HostWork(function, counted(rows=rows, elements=rows * extent), lines)
 
 
-def _one_hot(function: str, words: _Words) -> HostWork:
+def _one_hot(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     extent, step = words.take(2)
     rows = math.prod(extents)
     lines = OperandWalk(0, extents, tuple(4 * one for one in strides[0]), 4).lines(0)
     lines += line_misses([OperandWalk(1, (*extents, extent), (*strides[1], step))])
-    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
+    return HostWork(function, counted(rows=rows, elements=rows * extent), lines)
 
 
-def _max_positions(function: str, words: _Words) -> HostWork:
+def _max_positions(function: str, words: Words) -> HostWork:
     images, rows, columns, channels, height, width = words.take(6)
     source, target = words.take(4), words.take(4)
     kernel = words.take(2)
@@ -415,20 +256,20 @@ def _max_positions(function: str, words: _Words) -> HostWork:
     lines = OperandWalk(0, (images, height, width, channels), tuple(source)).lines(0)
     steps = tuple(4 * one for one in target)
     lines += OperandWalk(1, (images, rows, columns, channels), steps, 4).lines(0)
-    amounts = _amounts(results=results, rows=results * kernel[0], taps=results * kernel[0] * kernel[1])
+    amounts = counted(results=results, rows=results * kernel[0], taps=results * kernel[0] * kernel[1])
     return HostWork(function, amounts, lines)
 
 
-def _unpool(function: str, words: _Words) -> HostWork:
+def _unpool(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     size, step = words.take(2)
     lines = line_misses([OperandWalk(words.places[0], extents, strides[0])])
     lines += line_misses([OperandWalk(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)])
     lines += 2 * OperandWalk(2, (size,), (step,)).lines(0)
-    return HostWork(function, _amounts(filled=size, elements=math.prod(extents)), lines)
+    return HostWork(function, counted(filled=size, elements=math.prod(extents)), lines)
 
 
-def _term_sum(function: str, words: _Words) -> HostWork:
+def _term_sum(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(2)
     inner, (within,) = words.walk(1)
     extent, step = words.take(2)
@@ -436,70 +277,24 @@ def _term_sum(function: str, words: _Words) -> HostWork:
     source = OperandWalk(words.places[0], (*extents, *inner, extent), (*strides[0], *within, step))
     tables = 256 * 8 / LINE_BYTES + 8  # of the limits a search touches one in each of its steps
     lines = line_misses([source]) + line_misses([OperandWalk(words.places[3], extents, strides[1])])
-    amounts = _amounts(results=results, parts=results * parts, elements=results * parts * extent)
+    amounts = counted(results=results, parts=results * parts, elements=results * parts * extent)
     variant = f"{function} {'dense' if step == 1 else 'strided'}"
     return HostWork(variant, amounts, lines + min(tables, results * parts * extent))
 
 
-def _requantise(function: str, words: _Words) -> HostWork:
-    extents, strides = words.walk(5)
-    extent, *steps = words.take(6)
-    given = [n for n in range(5) if words.places[n] is not None]
-    sizes = (4, 4, 4, 4, 1)
-    loops = [
-        OperandWalk(
-            words.places[n],
-            (*extents, extent),
-            tuple(sizes[n] * s for s in (*strides[n], steps[n])),
-            sizes[n],
-        )
-        for n in given
-    ]
-    rows = math.prod(extents)
-    plain = len(given) == 3 and steps[0] == steps[4] == 1
-    variant = f"{function} {'dense' if plain else 'corrected' if len(given) > 3 else 'strided'}"
-    return HostWork(variant, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
-
-
-def _row_sums(function: str, words: _Words) -> HostWork:
-    extents, strides = words.walk(2)
-    extent, step = words.take(2)
-    rows = math.prod(extents)
-    lines = line_misses([OperandWalk(words.places[0], (*extents, extent), (*strides[0], step))])
-    lines += line_misses([OperandWalk(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)])
-    return HostWork(function, _amounts(rows=rows, elements=rows * extent), lines)
-
-
-def _scaled_softmax(function: str, words: _Words) -> HostWork:
-    extents, strides = words.walk(2)
-    extent, *steps = words.take(3)
-    rows = math.prod(extents)
-    loops = [
-        OperandWalk(words.places[place], (*extents, extent), (*strides[n], steps[n]))
-        for n, place in enumerate((0, 2))
-    ]
-    return HostWork(function, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
-
-
-_Reader = Callable[[str, _Words], HostWork]
-_FUNCTIONS: dict[str, _Reader] = {
-    "net_map": _elementwise((0, 2), tables=256),
-    "net_copy": _elementwise((0, 1), _same_size(2)),
-    "net_fill": _elementwise((0,), _same_size(1)),
-    "net_add": _elementwise((0, 1, 3)),
-    "net_multiply": _elementwise((0, 1, 2)),
-    "net_binary_table": _elementwise((0, 1, 3)),
+_FUNCTIONS: dict[str, WorkReader] = {
+    "net_map": elementwise((0, 2), tables=256),
+    "net_copy": elementwise((0, 1), _same_size(2)),
+    "net_fill": elementwise((0,), _same_size(1)),
+    "net_add": elementwise((0, 1, 3)),
+    "net_multiply": elementwise((0, 1, 2)),
+    "net_binary_table": elementwise((0, 1, 3)),
     "net_softmax": _softmax,
     "net_normalise": _normalise,
     "net_reduce": _reduce,
     "net_argmax": _argmax,
-    "net_max_pool": _pool,
-    "net_average_pool": _pool,
-    "net_window_average": _pool,
-    "net_requantise": _requantise,
-    "net_row_sums": _row_sums,
-    "net_scaled_pair": _elementwise((0, 1, 3)),
-    "net_scaled_softmax": _scaled_softmax,
+    "net_max_pool": pooled,
+    "net_average_pool": pooled,
     "net_resize": _resize,
     "net_embed": _embed,
     "net_rotate": _rotate,
@@ -513,4 +308,5 @@ _FUNCTIONS: dict[str, _Reader] = {
     "net_max_positions": _max_positions,
     "net_unpool": _unpool,
     "net_term_sum": _term_sum,
+    **GIVEN,
 }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from baco.common.errors import InputError, Location
-from baco.compiler.network import given_operators, given_pointwise
+from baco.compiler.network import given_floats, given_operators, given_pointwise
 from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import selection_operators as selection
@@ -27,6 +27,7 @@ from baco.compiler.network.calibrate import (
     needed,
     random_samples,
 )
+from baco.compiler.network.cones import table_cones
 from baco.compiler.network.given import given_encodings
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_masks
@@ -87,6 +88,8 @@ GIVEN: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
 CONTRACTIONS: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "conv": given_operators.convolution,
     "matmul": given_operators.matmul,
+    "conv_transpose": transposed_convolution,
+    "interleave": interleave,
 }
 
 #: Functions that read images, and those that leave elements where they are.
@@ -149,19 +152,23 @@ def _integers(
 ) -> QuantisedNetwork:
     network = settle_requantisations(network, ranges)
     indices = index_inputs(network)
-    b = IntegerBuilder(network, parameters, ranges, quantiser, given_encodings(network, indices))
-    deferred = given_pointwise.deferred(b)
+    encodings = given_encodings(network, indices)
+    reals = given_floats.real_tensors(network, encodings, indices)
+    b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals)
+    tables, skipped = table_cones(b)
     for x in network.inputs:
         if x.name in indices:
             view = b.tensor(x.name, x.shape, dtype="int32")
+        elif x.name in reals:
+            view = b.tensor(x.name, x.shape, _input_order(b, x), dtype="float32")
         else:
             view = b.joined_input(x) or b.tensor(x.name, x.shape, _input_order(b, x), b.scale_of(x.name))
         b.mark_input(view)
     for op in network.operators:
-        if op.name in b.done or op.name in deferred:
+        if op.name in b.done or op.name in skipped:
             continue
-        if given_pointwise.is_table(b, op):
-            given_pointwise.pointwise(b, op, deferred)
+        if op.name in tables:
+            given_pointwise.pointwise(b, op, tables[op.name])
         else:
             _rule(b, op)(b, op)
     return b.finish(network.name, seed)
@@ -169,8 +176,10 @@ def _integers(
 
 def _rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator], None]:
     function = semantics_of(op).function
-    if b.encodings and function in CONTRACTIONS:
+    if b.encodings and function in CONTRACTIONS and given_floats.reads_whole(b, op):
         return CONTRACTIONS[function]
+    if given_floats.is_real(b, op):
+        return given_floats.real_operator
     if function == "reduce" and semantics_of(op).attributes["name"] in ("max", "min"):
         return RULES[function]  # which hands elements on
     return GIVEN[function] if op.name in b.encodings and function in GIVEN else RULES[function]

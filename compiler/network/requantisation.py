@@ -40,11 +40,11 @@ def encoded(y: Array, zero: int, low: int, high: int) -> Array:
 
 @dataclass(frozen=True)
 class Requantise(HostOperator):
-    """output = encoded(float32(input + rows + columns) * factors[k]).
+    """output = encoded(float32(input + rows + columns) * factors[k]), the sum one of 64 bits.
 
     Attributes:
         input: int32 [..., K], sums of products.
-        rows, columns: int32 views of the same shape that are added in 32 bits, or None.
+        rows, columns: int32 views of the same shape that are added, or None.
         factors: bits of float32 factors, int32 constant [K], or [1] for all channels.
         zero, low, high: of the result.
     """
@@ -61,7 +61,7 @@ class Requantise(HostOperator):
 
     def compute(self, read: Read) -> Array:
         """See the class."""
-        total = read(self.input).astype(np.int32)
+        total = read(self.input).astype(np.int64)
         for more in (self.rows, self.columns):
             total = total if more is None else total + read(more)
         factors = np.ascontiguousarray(read(self.factors)).view(np.float32)

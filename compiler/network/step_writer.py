@@ -111,7 +111,7 @@ class StepWriter:
 
     def _add_constant(self, name: str, data: np.ndarray) -> View:
         if name not in self.values:
-            dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
+            dtype = data.dtype.name
             self.values[name] = IntegerTensor(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
             self._data[name] = data
         return dense(name, data.shape)

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from baco.compiler.network import given_operators
+from baco.compiler.network import given_operators, given_sums
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.fusion import Epilogue, follow
 from baco.compiler.network.graph import Map
@@ -58,13 +58,13 @@ def _lower(b: IntegerBuilder, op: Operator, semantics: Semantics) -> None:
         return grouped.transpose(3, 4, 1, 0, 2).reshape(*kernel[2:], depth, groups * width)
 
     as_given = bool(b.encodings)
-    e = follow(b, op, 1, as_given=as_given)
+    e = given_sums.followed(b, op, 1) if as_given else follow(b, op, 1)
     source = image_of(b, b.operand(x, op, as_given=as_given), op)
     order = CHANNELS_LAST.get(len(e.last.output.shape))
     convolution: _Convolution
     if as_given:
         given = given_operators.weights_of(b, op, weight, b.scale(source), ordinary)
-        raw, final = b.tensor(e.last.name, e.last.output.shape, order), None
+        raw, final = given_sums.result_of(b, e, order), None
         convolution = _given(b, op, e, given, bias)
     else:
         raw, final = result(b, e, order)
@@ -84,6 +84,8 @@ def _lower(b: IntegerBuilder, op: Operator, semantics: Semantics) -> None:
     for rows, columns in product(*axes):
         if rows.count and columns.count:
             _emit_phase(b, op, convolution, source, (rows, columns), stride, image, groups)
+    if as_given:
+        given_operators.add_late_bias(b, op, np.float32(b.scale(source)) * given.scale, bias)
     clip(b, e, raw, final)
 
 
@@ -189,6 +191,7 @@ def _emit_phase(
     if stride == [1, 1]:
         convolution(name, *taps, read, window, target)
         return
-    own = b.value(name, target.shape, b.scale(image), encoding=b.values[image.value].encoding)
+    like = b.values[image.value]
+    own = b.value(name, target.shape, like.scale, like.dtype, encoding=like.encoding)
     convolution(name, *taps, read, window, own)
     b.emit(Map(b.name(f"{name}.place"), (op.name,), target, own, None))

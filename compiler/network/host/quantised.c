@@ -41,7 +41,7 @@ void net_requantise(const int64_t* d, const int32_t* input, const int32_t* rows,
       const int32_t* a = rows ? rows + w.at[1] : 0;
       const int32_t* b = columns ? columns + w.at[2] : 0;
       for (int64_t i = 0; i < n; ++i) {
-        const int32_t sum = from[i * step] + (a ? a[i * row_step] : 0) + (b ? b[i * column_step] : 0);
+        const int64_t sum = (int64_t)from[i * step] + (a ? a[i * row_step] : 0) + (b ? b[i * column_step] : 0);
         to[i * to_step] = encoded((float)sum * by[i * factor_step], l);
       }
     } else if (step == 1 && factor_step == 1 && to_step == 1) {

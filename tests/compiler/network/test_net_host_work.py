@@ -13,7 +13,8 @@ from baco.compiler.network.arithmetic import fixed_point
 from baco.compiler.network.graph import IntegerTensor, Map, Normalisation, Reduction, Softmax
 from baco.compiler.network.host_calls import copy_call, host_call
 from baco.compiler.network.host_model import host_cycles
-from baco.compiler.network.host_work import OperandWalk, host_work, line_misses
+from baco.compiler.network.host_walks import OperandWalk, line_misses
+from baco.compiler.network.host_work import host_work
 from baco.compiler.network.steps import HostCall
 from baco.compiler.network.views import View, dense
 
