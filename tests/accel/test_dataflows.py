@@ -70,7 +70,8 @@ def test_few_files_tell_dataflows_apart_by_name() -> None:
     }
     rtl = {f"baco/accel/{name}.py" for name in ("verilog/generate", "legality/language", "legality/cpp")}
     streams = {f"baco/sim/cosim/{name}.py" for name in ("accelerators", "builder")}
-    assert naming == {"baco/accel/dataflows.py"} | rtl | streams
+    coverage = {f"baco/sim/coverage/{name}.py" for name in ("machines", "points")}  # of that hardware
+    assert naming == {"baco/accel/dataflows.py"} | rtl | streams | coverage
     learned = package_files("bench/learned")
     assert not [path.name for path in learned if word.search(path.read_text(encoding="utf-8"))]
 

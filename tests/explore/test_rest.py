@@ -9,7 +9,7 @@ import pytest
 from baco.accel.config import SETTINGS
 from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
-from baco.compiler.network.program import compile_network
+from baco.compiler.network.program import compile_network, network_code
 from baco.compiler.network.quantise import quantise, sketch
 from baco.exploration.cost.program_rest import ProgramsBeside, rest_costs, rest_in_space, rest_of_programs
 from baco.exploration.importance import ImportanceEstimator
@@ -103,11 +103,11 @@ def test_row_functions_take_operators_from_the_host() -> None:
     rest = rest_of_programs(mix, list(machines.values()))
     transformer, image = (one.name for one in mix.networks)
     for units, machine in machines.items():
-        built = compile_network(quantise(load_network(SMALL), layers=1), machine)
+        code = network_code(sketch(load_network(SMALL), 1), machine)
         on_host = {one.function for one in rest.operators_of(transformer, machine) if not one.on_accelerator}
         assert (rest.total(transformer, machine), on_host) == (
             pytest.approx(rest_of_programs(mix, [machine]).total(transformer, machine)),
-            {one.function for one in built.lowered.steps if not one.accelerator},
+            {one.function for one in code.lowered.steps if not one.accelerator},
         )
         cycles, *_ = rest.of(np.array([16.0]), units=np.array([units]))
         assert cycles[0].tolist() == pytest.approx([rest.total(name, machine)[0] for name in rest.networks])

@@ -13,9 +13,12 @@ import pytest
 
 import baco
 import baco.exploration.measure.session as running
+from baco.compiler.network.plan import Plan
 from baco.compiler.network.prediction import predict_steps
+from baco.compiler.network.program import NetworkProgram
 from baco.exploration.breakdown import CostEntry, MeasuredPart
 from baco.exploration.candidate import Cost
+from baco.exploration.measure import written
 from baco.exploration.measure.compare import prediction_change
 from baco.exploration.measure.job import Measurable, MeasurementJob
 from baco.exploration.measure.measurement import Measurement, OperatorMeasurement
@@ -37,6 +40,7 @@ from tests.explore.validate_helpers import fake_measuring, made_up, small_space
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("no_neighbours", "short_networks")]
 
+_COMPILED: dict[str, NetworkProgram] = {}
 #: Sums of some hundred numbers, in whatever order.
 ROUNDING = 1e-12
 #: With groups, and with operators on the host.
@@ -123,9 +127,17 @@ def test_other_objectives_and_costs_add_up(tmp_path: Path, network: str, options
     check(tmp_path)
 
 
+def compiled_once(plan: Plan) -> NetworkProgram:
+    """The program of a plan, which both these measurements and the files of the best design ask for."""
+    key = repr(plan.identity)
+    if key not in _COMPILED:
+        _COMPILED[key] = compile_plan(plan)
+    return _COMPILED[key]
+
+
 def measured_program(job: ProgramJob) -> Measurement:
     """Made up: every operator takes a third more than predicted, and 321 cycles are before and behind all."""
-    built = compile_plan(job.plan)
+    built = compiled_once(job.plan)
     cycles: dict[str, float] = {}
     host = {step.operator: not step.accelerator for step in built.lowered.steps}
     for step, cost in zip(built.lowered.steps, predict_steps(built.lowered, job.accelerator), strict=True):
@@ -155,6 +167,7 @@ def test_measured_programs_add_up(
 ) -> None:
     """Of one network, and of a mix of two with weights."""
     monkeypatch.setattr(running, "gather", fake_measuring(measured))
+    monkeypatch.setattr(written, "compile_plan", compiled_once)
     if network:
         copied(studies, network, tmp_path)
     else:

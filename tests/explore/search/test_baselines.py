@@ -69,7 +69,7 @@ def test_costs_and_least_hardware_of_designs(space: DesignSpace) -> None:
         fits = np.array(
             [
                 evaluator.fits(np.arange(n), designs.genomes[i], np.tile(p, (n, 1))).all()
-                for p in legal[:: max(1, len(legal) // 300)]
+                for p in legal[:: max(1, len(legal) // 100)]
             ]
         )
         own = bool(evaluator.fits(np.arange(n), designs.genomes[i], np.tile(point, (n, 1))).all())
@@ -84,7 +84,7 @@ def test_costs_and_least_hardware_of_designs(space: DesignSpace) -> None:
             assert designs.latency[i, j] == pytest.approx(cost.latency_cycles, rel=1e-12)
         smaller = [
             space.accelerator(*map(int, p)).area_mm2
-            for p, good in zip(legal[:: max(1, len(legal) // 300)], fits, strict=True)
+            for p, good in zip(legal[:: max(1, len(legal) // 100)], fits, strict=True)
             if good
         ]
         assert min(smaller, default=np.inf) >= accelerator.area_mm2 * (1 - 1e-12)
