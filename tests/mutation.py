@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import json
 import os
 import random
@@ -89,6 +90,7 @@ class Mutant:
         return f"{self.file}:{line}\n    - {text[first:last].strip()}\n    + {wrong.strip()}"
 
 
+@functools.cache  # of all files, for every draw
 def python_faults(text: str) -> list[tuple[int, int, str]]:
     """Start, end and replacement of each fault of a Python file."""
     lines = [0]
@@ -134,6 +136,7 @@ def python_faults(text: str) -> list[tuple[int, int, str]]:
     return [one for one in found if text[one[0] : one[1]] != one[2]]
 
 
+@functools.cache
 def verilog_faults(text: str) -> list[tuple[int, int, str]]:
     """Start, end and replacement of each fault of a Verilog file, outside of comments and directives."""
     found = []

@@ -89,7 +89,7 @@ def test_all_small_products(dataflow: Dataflow, part: int) -> None:
 
 
 @pytest.mark.parametrize("dataflow", DATAFLOWS)
-@pytest.mark.parametrize("accelerator", accelerators(3, 2), ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", accelerators(3, 1), ids=lambda one: one.name)
 def test_layers_with_wild_mappings(dataflow: Dataflow, accelerator: Accelerator) -> None:
     r = random.Random(accelerator.dim)
     assert wrong_layers([draw_case(r, accelerator, dataflow) for _ in range(4)], accelerator) == []

@@ -39,6 +39,7 @@ from baco.workloads.problem import Problem
 from tests.explore.search.test_instruction_search import every_row
 from tests.explore.searcher_conformance import check_state, run
 from tests.explore.study_helpers import content, early_phases
+from tests.seeds import seeds
 
 Floats = NDArray[np.float64]
 
@@ -178,7 +179,10 @@ def candidates_of(
     return [one for result in run(make_searcher(name, setup)) for one in result.candidates]
 
 
-@pytest.mark.parametrize("objective", ["edp", "latency", "energy", "area", "edap"])
+@pytest.mark.parametrize(
+    "objective",
+    ["edp", "latency", *(pytest.param(one, marks=pytest.mark.slow) for one in ("energy", "area", "edap"))],
+)
 def test_the_best_design_is_that_of_the_enumeration(enumeration: Enumeration, objective: str) -> None:
     """With row functions or without, whichever is better."""
     rest = random_rest(np.random.default_rng(1))
@@ -188,7 +192,7 @@ def test_the_best_design_is_that_of_the_enumeration(enumeration: Enumeration, ob
     assert optimum * (1 - 1e-9) <= best.objective <= optimum * 1.002
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, of=6))
 def test_the_front_is_that_of_the_enumeration(enumeration: Enumeration, seed: int) -> None:
     """Of an archive of all mappings: exactly those that weighings of energy against latency find, and nothing that is
     dominated by a design of the other kind."""
@@ -236,7 +240,7 @@ def test_row_functions_are_left_out_only_where_they_never_pay(
     assert dropped > 5 or power
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(2, of=4))
 def test_limits_hold_for_both_kinds(enumeration: Enumeration, seed: int) -> None:
     rest = random_rest(np.random.default_rng(seed))
     designs = enumeration.designs(rest)
