@@ -42,6 +42,17 @@ class StudyAccuracy:
     bound: float | None = None
     tried: Mapping[str, float] = field(default_factory=dict)
 
+    def lines(self) -> list[tuple[str, str]]:
+        """Of every network, what it loses and what says so, short."""
+        found = []
+        for network, one in self.networks.items():
+            right = f"{one['agreeing']:.2%} as in floating point"
+            if one["integers"] is not None:
+                right = f"{one['integers']:.2%} right, {one['floats']:.2%} in floating point"
+            bound = "" if self.bound is None else f" (bound {self.bound:.2%})"
+            found.append((network, f"{right}, every design{bound}; measured on {one['evidence']}"))
+        return found
+
     def sentences(self) -> list[str]:
         """For the report's opening paragraph."""
         found = []

@@ -54,6 +54,8 @@ def print_result(result: Result) -> None:
             "technology",
             f"{machine.technology}: " + "; ".join(f"{name}: {text}" for name, text in told.items()),
         )
+    for name, loss in result.data.accuracy.lines():
+        table.add_row("accuracy", one_line(f"{name}: {loss}", 1000))
     table.add_row("Pareto front", f"{len(result.front)} designs in {', '.join(result.front_metrics)}")
     if len(metrics) > 1:
         knee = result.knee

@@ -7,13 +7,13 @@ all processors.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from baco.common.errors import InputError
 from baco.compiler.network.agreement import Comparison, TensorAgreement, comparable_tensors
@@ -30,7 +30,7 @@ __all__ = ["ModelAccuracy", "integer_runs", "measure_accuracy"]
 
 Arrays = Mapping[str, np.ndarray]
 #: Runs go side by side as long as all their values take no more than so many bytes, and no more than so many of them.
-_BYTES, _RUNS = 1 << 27, 32
+_BYTES, _RUNS = 1 << 27, 8
 #: Dimensions of a result of images: classes are their channels, else the last dimension.
 _IMAGES = 4
 
@@ -134,8 +134,13 @@ def integer_runs(
             for run in range(len(inputs))
         ]
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return [one for found in pool.map(runs, range(0, len(samples), count)) for one in found]
+    # a thread each: torch's own would wait for one another, and add floating-point numbers up in another order
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return [one for found in pool.map(runs, range(0, len(samples), count)) for one in found]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def measure_accuracy(

@@ -11,6 +11,7 @@ import baco
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.network.plan import Plan
 from baco.exploration.report.summary import SCHEMA_PATH
+from baco.main import run
 from tests.explore.measure.test_study_samples import write_model
 from tests.explore.validate_helpers import small_space
 
@@ -133,3 +134,18 @@ def test_a_quantised_model_is_explored_compiled_and_run(model: str, tmp_path: Pa
         baco.run(made, observer="mse", scales="power-of-two")
     with pytest.raises(InputError, match="its own"):
         baco.explore(made, data={"x": X})
+
+
+def test_the_command_line_says_it(
+    model: str, labels: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "data.npz", x=X, label=labels)
+    command = ["explore", "--network", model, "--samples", "40", "--out", str(tmp_path / "out")]
+    given = ["--data", str(tmp_path / "data.npz"), "--observer", "entropy", "--accuracy-loss", "30%"]
+    assert run("baco", [*command, *given]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    stated = json.loads((tmp_path / "out" / "summary.json").read_text())["accuracy"]
+    (one,) = stated["networks"].values()
+    assert stated["quantiser"]["observer"] == "entropy"
+    assert stated["tried"] == {}
+    assert f"{one['integers']:.2%} right, 87.50% in floating point, every design (bound 30.00%)" in text
