@@ -32,6 +32,7 @@ _EXPERIMENTS = {
     "timing": "fit.original",
     "latency": "latency",
     "loop": "loop",
+    "quantised": "quantised_models",
 }
 BENCH = {name: (f"baco.bench.{module}", "run", "page") for name, module in _EXPERIMENTS.items()}
 MODEL = {

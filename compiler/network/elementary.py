@@ -81,7 +81,7 @@ def _error_function(x: Array) -> Array:
 
 def _tangent(x: Array) -> Array:
     t = exponential(-2 * np.abs(x))
-    y = (1 - t) / (1 + t)
+    y = np.asarray((1 - t) / (1 + t))
     return np.where(x < 0, -y, y)
 
 

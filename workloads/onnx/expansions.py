@@ -260,6 +260,7 @@ for _domain in ("qonnx.custom_op.general", "onnx.brevitas"):
     EXPANSIONS |= {
         f"{_domain}.Quant": (_always, quantisers.quant),
         f"{_domain}.BipolarQuant": (_always, quantisers.bipolar),
+        f"{_domain}.Trunc": (_always, quantisers.trunc),
     }
 EXPANSIONS |= {
     name: (_uncommon_layernorm, partial(normalise.layer_normalisation, operator=name))

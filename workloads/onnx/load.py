@@ -137,6 +137,7 @@ def _parse(path: str) -> onnx.ModelProto:
             location=Location(path),
         )
     check_names(path, model)
+    _complete_operator_sets(path, model)
     newest = onnx.defs.onnx_opset_version()
     for entry in model.opset_import:
         if entry.domain in STANDARD_DOMAINS and entry.version > newest:
@@ -145,14 +146,25 @@ def _parse(path: str) -> onnx.ModelProto:
                 location=Location(path, node=model.graph.node[0].name or model.graph.node[0].op_type),
                 hint="export it with an older one, or install a newer package 'onnx'",
             )
-    if not any(entry.domain in STANDARD_DOMAINS for entry in model.opset_import):
-        domains = {one_line(str(entry.domain)) for entry in model.opset_import}
+    return model
+
+
+def _complete_operator_sets(path: str, model: onnx.ModelProto) -> None:
+    """Say which standard operators a model uses that does not: the newest that its format had when it was written.
+
+    Raises InputError for a model without standard operators.
+    """
+    if any(entry.domain in STANDARD_DOMAINS for entry in model.opset_import):
+        return
+    if not any(node.domain in STANDARD_DOMAINS for node in model.graph.node):
+        domains = {one_line(str(node.domain)) for node in model.graph.node}
         operators = {one_line(str(node.op_type)) for node in model.graph.node}
         raise InputError(
             f"the model holds no standard operator: {', '.join(sorted(operators)[:4])} of {', '.join(sorted(domains))}",
             location=Location(path),
         )
-    return model
+    known = [row[2] for row in onnx.helper.VERSION_TABLE if row[1] <= model.ir_version]
+    model.opset_import.append(onnx.helper.make_opsetid("", max(known, default=1)))
 
 
 def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:

@@ -116,14 +116,6 @@ def _same(imp: OnnxNode) -> None:
     imp.emit(imp.tensor(0))
 
 
-def _dynamic_quantize(imp: OnnxNode) -> None:
-    x = imp.tensor(0)
-    y = imp.builder.op("elementwise", (x,), x.shape, name=imp.name)
-    imp.emit(y, 0)
-    imp.emit(imp.builder.view(y, (1,)), 1)
-    imp.emit(imp.builder.view(y, (1,)), 2)
-
-
 # Shapes and addresses
 
 
@@ -227,7 +219,6 @@ HANDLERS: dict[str, Handler] = {
     "LRN": partial(_unary, kind="lrn"),
     "QuantizeLinear": quantize,
     "DequantizeLinear": dequantize,
-    "DynamicQuantizeLinear": _dynamic_quantize,
     "Shape": _shape_of,
     "Size": _shape_of,
     "Concat": _concat,

@@ -61,17 +61,71 @@ def product(e: Expansion) -> None:
     _finish(e, e.add("MatMul", left, right), 6, 7)
 
 
+def dynamic(e: Expansion) -> None:
+    """DynamicQuantizeLinear, by its definition: a range that contains 0, a scale and zero point of uint8 for it, whole numbers."""
+    x = e.input(0)
+    zero = e.constant(np.float32(0))
+    low = e.add("Min", e.add("ReduceMin", x, keepdims=0), zero)
+    high = e.add("Max", e.add("ReduceMax", x, keepdims=0), zero)
+    steps = e.constant(np.float32(255))
+    scale = e.add("Div", e.add("Sub", high, low), steps)
+    if e.wants(1):
+        e.finish("Identity", scale, output=1)
+    point = _limited(e, e.add("Round", e.add("Neg", e.add("Div", low, scale))), zero, steps)
+    if e.wants(2):
+        e.finish("Identity", point, output=2)
+    whole = e.add("Add", e.add("Round", e.add("Div", x, scale)), point)
+    e.finish("Identity", _limited(e, whole, zero, steps))
+
+
+def _limited(e: Expansion, x: str, low: str, high: str) -> str:
+    return str(e.add("Min", e.add("Max", x, low), high))
+
+
 def whole_product(e: Expansion) -> None:
     """MatMulInteger: a, b, zero of a, zero of b; whole numbers are their own scale."""
     one = e.constant(np.float32(1))
-    e.finish("MatMul", _units(e, 0, 2, one, 0), _units(e, 1, 3, one, len(e.shape(1)) - 1))
+    weight = _units(e, 1, 3, one, len(e.shape(1)) - 1)
+    if _constant_zero(e):
+        e.finish("MatMul", _units(e, 0, 2, one, 0), weight)
+        return
+    inner, rest = _centred(e)
+    sums = e.add(
+        "ReduceSum", weight, e.constant([max(len(e.shape(1)) - 2, 0)]), keepdims=int(len(e.shape(1)) > 1)
+    )
+    if len(e.shape(2)) == 1 and np.prod(e.shape(2)) > 1:  # a zero point of every row
+        rest = e.add("Unsqueeze", rest, e.constant([1]))
+    e.finish("Add", e.add("MatMul", inner, weight), e.add("Mul", sums, rest))
 
 
 def whole_convolution(e: Expansion) -> None:
     """ConvInteger: x, w, zero of x, zero of w."""
     one = e.constant(np.float32(1))
-    y = _layout(e, "Conv", [_units(e, 0, 2, one, 0), _units(e, 1, 3, one, 0)])
-    e.finish("Identity", y)
+    weight = _units(e, 1, 3, one, 0)
+    if _constant_zero(e):
+        e.finish("Identity", _layout(e, "Conv", [_units(e, 0, 2, one, 0), weight]))
+        return
+    inner, rest = _centred(e)
+    # What the zero point adds depends on how much of a window is inside the image.
+    ones = e.add("Add", e.add("Mul", inner, e.constant(np.float32(0))), one)
+    whole = e.constant(np.int8(0), np.int8)
+    ones = e.add("DequantizeLinear", e.add("QuantizeLinear", ones, one, whole), one, whole)
+    sums = _layout(e, "Conv", [ones, weight])
+    e.finish("Add", _layout(e, "Conv", [inner, weight]), e.add("Mul", sums, rest))
+
+
+def _constant_zero(e: Expansion) -> bool:
+    """Whether the zero point of the first operand is known before the network runs."""
+    return not e.has(2) or e.is_constant(2)
+
+
+def _centred(e: Expansion) -> tuple[str, str]:
+    """The first operand less the middle of its type, as int8, and what its zero point, which is computed, leaves to add."""
+    signed = e.facts.kinds.get(e.input(0)) == onnx.TensorProto.INT8  # else of `dynamic`
+    middle, one = e.constant(np.float32(0 if signed else 128)), e.constant(np.float32(1))
+    zero = e.constant(np.int8(0), np.int8)
+    whole = e.add("QuantizeLinear", e.add("Sub", e.input(0), middle), one, zero)
+    return str(e.add("DequantizeLinear", whole, one, zero)), str(e.add("Sub", middle, e.input(2)))
 
 
 def _units(e: Expansion, x: int, zero: int, one: str, axis: int) -> str:
@@ -133,6 +187,7 @@ STANDARD: dict[str, Rule] = {
     "QLinearMatMul": product,
     "ConvInteger": whole_convolution,
     "MatMulInteger": whole_product,
+    "DynamicQuantizeLinear": dynamic,
 }
 #: Of onnxruntime (domain com.microsoft).
 CONTRIBUTED: dict[str, Rule] = {
