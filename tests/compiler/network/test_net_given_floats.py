@@ -138,9 +138,9 @@ def test_a_bias_beyond_the_sums_is_added_by_the_host(tmp_path):
     model, inputs = m.build(y), drawn(m)
     network, found = integers(saved(model, tmp_path), inputs)
     assert [type(op).__name__ for op in network.operators][-1] == "Requantise"
-    for outputs in evaluators(model, inputs).values():
-        apart = np.rint((found[y] - outputs[0]) / float(m.scale_of(y)))
-        assert np.abs(apart).max() <= 1
+    # onnxruntime's optimisations make it a sum of 32 bits, which wraps
+    (wanted,) = evaluators(model, inputs)["onnx.reference"]
+    assert np.abs(np.rint((found[y] - wanted) / float(m.scale_of(y)))).max() <= 1
 
 
 @pytest.mark.parametrize(
