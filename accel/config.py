@@ -40,9 +40,11 @@ Timing = Literal["baco", "gemmini"]
 TIMINGS: tuple[Timing, ...] = get_args(Timing)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 #: Features that Gemmini lacks.
-_ADDITIONS = ("row_functions",)
+_ADDITIONS = ("row_functions", "requantization")
 #: Features without which there are no results that could be normalised.
 _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
+#: Features without which there are no scaled results.
+_REQUANTIZED = ("accumulator_scale", "read_small_width")
 #: What is named in files only where it is not as on published accelerators.
 _SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj", "technology")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -115,6 +117,10 @@ class Features(BaseModel):
     row_functions: bool = Field(
         False,
         description="tables, softmax, normalisation and products of rows on the way out (not in Gemmini)",
+    )
+    requantization: bool = Field(
+        False,
+        description="a scale for each column, zero point and limits of scaled results (not in Gemmini)",
     )
 
     @model_serializer(mode="wrap")
@@ -314,6 +320,12 @@ class Accelerator(BaseModel, metaclass=_Checked):
             missing = [name for name in _NORMALIZED if not getattr(self.features, name)]
             if missing:
                 raise ValueError(f"features.normalizations needs {' and '.join(missing)} as well")
+        if self.features.requantization:
+            missing = [name for name in _REQUANTIZED if not getattr(self.features, name)]
+            if missing:
+                raise ValueError(f"features.requantization needs {' and '.join(missing)} as well")
+            if self.features.normalizations:
+                raise ValueError("features.requantization and normalizations exclude each other")
         if self.dma_bits > 8 * self.dma_max_bytes:
             raise ValueError(
                 f"dma_max_bytes ({self.dma_max_bytes}) must hold at least one transfer of"

@@ -147,6 +147,13 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
     rows = float(on.row_functions)
     found |= {"row_functions": rows, "row_functions dim": rows * dim, "row_functions lanes": rows * lanes}
     found["row_functions slice"] = rows * piece
+    scales = float(on.requantization)
+    found |= {
+        "requantization": scales,
+        "requantization dim": scales * dim,
+        "requantization lanes": scales * lanes,
+        "requantization slice": scales * piece,
+    }
     normal = float(on.normalizations)
     found |= {
         "normalizations": normal,

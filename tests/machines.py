@@ -34,23 +34,27 @@ GEMMINI = load_accelerator("gemmini-default")
 #: Everything on, and the partial sums of Gemmini; small memories.
 WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
-    features=Features(mvin_scale_acc=True, row_functions=True),
+    features=Features(mvin_scale_acc=True, row_functions=True, requantization=True),
 )  # fmt: skip
 #: Without what the original and the timed model do not have.
 WHOLE_PLAIN = WHOLE.replace(
-    name="whole-plain", features=WHOLE.features.model_copy(update={"row_functions": False})
+    name="whole-plain",
+    features=WHOLE.features.model_copy(update={"row_functions": False, "requantization": False}),
 )
 #: Normaliser commands and functions of rows; what leaves in a cycle is a whole row of results.
 NORMAL = Accelerator(
     name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32, tile_rows=4,
     features=Features(normalizations=True, row_functions=True),
 )  # fmt: skip
-#: Few of everything: queues and stations of one entry, one bank, half of the features.
+#: Few of everything: queues and stations of one entry, one bank, half of the features; scales of columns, half a row at a time.
 SCARCE = Accelerator(
     name="scarce", dim=8, dataflow="WS", scratchpad_kib=2, accumulator_kib=2, scratchpad_banks=1,
     accumulator_banks=1, dma_bits=32, dma_max_bytes=8, dma_requests=1, load_queue=1, execute_queue=1,
     store_queue=1, load_entries=1, execute_entries=2, store_entries=1, counters=1,
-    features=Features(training_convs=False, first_layer=False, max_pool=False, mvin_scale=False, preload_d=False),
+    features=Features(
+        training_convs=False, first_layer=False, max_pool=False, mvin_scale=False, preload_d=False,
+        requantization=True,
+    ),
 )  # fmt: skip
 #: Nothing but products: the smallest array.
 PLAIN = Accelerator(

@@ -258,6 +258,46 @@ _FUNCTIONS = (
     ),
 )
 
+_OUTPUT = (
+    CommandType(
+        "CONFIG_OUTPUT",
+        28,
+        "st",
+        "say how stores requantise accumulator elements: limited(rounded(element * scale) + zero); not in Gemmini",
+        (
+            _field(
+                "1[0]",
+                "by_column",
+                "0: the scale is CONFIG_ST's, 1: that of the element's column (SET_SCALES)",
+            ),
+            _field("1[15:8]", "zero", "signed summand"),
+            _field("1[23:16]", "low", "signed least result", default=0x80),
+            _field(
+                "1[31:24]",
+                "high",
+                "signed largest result, which counts where `low` is above it",
+                default=0x7F,
+            ),
+        ),
+        feature="requantization",
+    ),
+    CommandType(
+        "SET_SCALES",
+        29,
+        "st",
+        "set the scales of two neighbouring columns of the array; not in Gemmini",
+        (
+            _field(
+                "1[7:0]",
+                "column",
+                "the first of both; its lowest bit is ignored, columns beyond DIM are not there",
+            ),
+            _field("2[63:0]", "scales", "bits of their float32 scales, that of the even column lowest"),
+        ),
+        feature="requantization",
+    ),
+)
+
 _PRODUCTS = (
     CommandType(
         "COMPUTE_PRELOADED",
@@ -501,7 +541,7 @@ _LOOP_CONV = (
 COMMANDS: dict[str, CommandType] = {
     one.name: one
     for one in sorted(
-        (*_CONFIG, *_MOVES, *_FUNCTIONS, *_PRODUCTS, *_FRONT, *_LOOP_WS, *_LOOP_CONV),
+        (*_CONFIG, *_MOVES, *_FUNCTIONS, *_OUTPUT, *_PRODUCTS, *_FRONT, *_LOOP_WS, *_LOOP_CONV),
         key=lambda one: (one.funct, one.subtype or 0),
     )
 }

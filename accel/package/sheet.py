@@ -252,7 +252,11 @@ def _diagram(a: Accelerator) -> str:
     out = ["scaling"] if on.accumulator_scale else []
     out += [
         name
-        for name, built in (("max pooling", on.max_pool), ("functions of rows", on.row_functions))
+        for name, built in (
+            ("scales of columns", on.requantization),
+            ("max pooling", on.max_pool),
+            ("functions of rows", on.row_functions),
+        )
         if built
     ]
     out += ["normaliser"] if on.normalizations else []

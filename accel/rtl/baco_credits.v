@@ -29,7 +29,7 @@ module baco_credits #(
       7'd0: class_of = kind == 2'd0 ? 3'b010 : kind == 2'd1 ? 3'b001 : 3'b100;
       7'd1, 7'd2, 7'd14: class_of = 3'b001;
       7'd4, 7'd5, 7'd6: class_of = 3'b010;
-      7'd3, 7'd23, 7'd26, 7'd27: class_of = 3'b100;
+      7'd3, 7'd23, 7'd26, 7'd27, 7'd28, 7'd29: class_of = 3'b100;
       default: class_of = 3'b000;
     endcase
   endfunction

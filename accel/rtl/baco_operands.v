@@ -177,7 +177,7 @@ module baco_operands #(
   wire [26:0] below = 27'd0;
   wire crowded = 1'b0;
 `endif
-  wire known = funct <= 7'd27 || funct == 7'd126;
+  wire known = funct <= 7'd29 || funct == 7'd126;
 
   // configuration commands
   wire whole = !rs1[7];                           // CONFIG_EX of everything
@@ -388,6 +388,13 @@ module baco_operands #(
         fault = `BACO_ERROR_NOT_BUILT;
       end
 `endif
+      7'd28, 7'd29: begin
+        kind = 2'd2;
+`ifndef BACO_REQUANTIZATION
+        absent = 1'b1;
+        fault = `BACO_ERROR_NOT_BUILT;
+`endif
+      end
 `ifndef BACO_LOOP_WS
       7'd8, 7'd9, 7'd10, 7'd11, 7'd12, 7'd13, 7'd24, 7'd25: begin
         absent = 1'b1;

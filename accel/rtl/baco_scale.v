@@ -1,4 +1,4 @@
-// Multiplies a vector of integers by one float32 and rounds back to integers, bit for bit as software does it:
+// Multiplies a vector of integers by one float32, or each by its own, and rounds back to integers, bit for bit as software does it:
 // integer -> float32 (round to nearest, ties to even), float32 product (likewise), -> integer (likewise, saturating).
 //
 // The three roundings are separate on purpose: fusing them would differ from the software in the last bit. No
@@ -14,12 +14,13 @@
 // Three pipeline stages, a vector a cycle, no stall.
 module baco_scale #(
     parameter LANES = 16,      // elements in a vector
+    parameter SCALES = 1,      // 1, or LANES: every element has its own
     parameter IN_BITS = 32,    // width of a signed input element, 2..32
     parameter OUT_BITS = 8     // width of a signed output element, 2..32
 ) (
     input wire clock,
     input wire in_valid,
-    input wire [31:0] in_scale,                 // bits of a float32
+    input wire [SCALES*32-1:0] in_scale,        // bits of a float32 each, that of element 0 lowest
     input wire [LANES*IN_BITS-1:0] in_data,     // signed elements, element 0 lowest
     output reg out_valid,                       // in_valid, three cycles later
     output reg [LANES*OUT_BITS-1:0] out_data    // signed elements, element 0 lowest
@@ -48,10 +49,10 @@ module baco_scale #(
   localparam [9:0] BEYOND = HALF + OUT_BITS[9:0];
 
   reg valid_1, valid_2;
-  reg [31:0] scale_1;
-  reg one_1, one_2;                            // the scale is 1.0: `significand` and `product` hold the result
-  reg negative_2, nan_2, infinite_2;           // of the scale
-  reg [7:0] exponent_2;                        // of the scale
+  reg [SCALES*32-1:0] scale_1;
+  reg [SCALES-1:0] one_1, one_2;               // the scale is 1.0: `significand` and `product` hold the result
+  reg [SCALES-1:0] negative_2, nan_2, infinite_2;  // of the scale
+  reg [SCALES*8-1:0] exponent_2;               // of the scale
 
   // verilator lint_off BLKSEQ
   // (arrays are updated in place, last stage first, so that simulators keep the loops; nothing else reads them)
@@ -88,6 +89,7 @@ module baco_scale #(
   endfunction
 
   integer i;
+  integer s;                                   // of the element's scale
   // temporaries
   reg sign;
   reg [31:0] extended;
@@ -110,11 +112,12 @@ module baco_scale #(
     out_valid <= valid_2;
     if (valid_2 || SKIP == 0) begin
       for (i = 0; i < LANES; i = i + 1) begin
-        sign = sign_2[i] ^ negative_2;
-        if (one_2 && SKIP != 0)
+        s = SCALES == 1 ? 0 : i;
+        sign = sign_2[i] ^ negative_2[s];
+        if (one_2[s] && SKIP != 0)
           result = product[i][OUT_BITS-1:0];
         else begin
-          exponent = {2'd0, exponent_2} + {5'd0, weight_2[i]} + {9'd0, product[i][47]};
+          exponent = {2'd0, exponent_2[s*8 +: 8]} + {5'd0, weight_2[i]} + {9'd0, product[i][47]};
           leading = product[i][47] ? product[i] : product[i] << 1;
           up = leading[23] & (leading[24] | (|leading[22:0]));
           // Of the 24 bits, the lowest PAST only carry into those above, and are then zero or something.
@@ -126,9 +129,9 @@ module baco_scale #(
                   + {{(OUT_BITS-1){1'b0}}, fixed[KEPT-1] & (fixed[KEPT] | (|fixed[KEPT-2:0]) | rest)};
           if (product[i] == 48'd0 || exponent < HALF)
             whole = {OUT_BITS{1'b0}};
-          if (product[i] != 48'd0 && (infinite_2 || exponent >= BEYOND))
+          if (product[i] != 48'd0 && (infinite_2[s] || exponent >= BEYOND))
             whole = {1'b1, {(OUT_BITS-1){1'b0}}};
-          if (nan_2 || (infinite_2 && product[i] == 48'd0))
+          if (nan_2[s] || (infinite_2[s] && product[i] == 48'd0))
             result = {1'b0, {(OUT_BITS-1){1'b1}}};
           else if (sign)
             result = -whole;
@@ -143,17 +146,20 @@ module baco_scale #(
     valid_2 <= valid_1;
     if (valid_1 || SKIP == 0) begin
       one_2 <= one_1;
-      negative_2 <= scale_1[31];
-      exponent_2 <= scale_1[30:23];
-      nan_2 <= scale_1[30:23] == 8'hff && scale_1[22:0] != 23'd0;
-      infinite_2 <= scale_1[30:23] == 8'hff;
+      for (s = 0; s < SCALES; s = s + 1) begin
+        negative_2[s] <= scale_1[s*32+31];
+        exponent_2[s*8 +: 8] <= scale_1[s*32+23 +: 8];
+        nan_2[s] <= scale_1[s*32+23 +: 8] == 8'hff && scale_1[s*32 +: 23] != 23'd0;
+        infinite_2[s] <= scale_1[s*32+23 +: 8] == 8'hff;
+      end
       for (i = 0; i < LANES; i = i + 1) begin
+        s = SCALES == 1 ? 0 : i;
         sign_2[i] = sign_1[i];
         weight_2[i] = weight_1[i];
-        if (one_1 && SKIP != 0)
+        if (one_1[s] && SKIP != 0)
           product[i] = {{24{significand[i][23]}}, significand[i]};
         else
-          product[i] = product_of(significand[i][23:UNSET], {1'b1, scale_1[22:0]}) << UNSET;
+          product[i] = product_of(significand[i][23:UNSET], {1'b1, scale_1[s*32 +: 23]}) << UNSET;
       end
     end
 
@@ -161,11 +167,13 @@ module baco_scale #(
     valid_1 <= in_valid;
     if (in_valid || SKIP == 0) begin
       scale_1 <= in_scale;
-      one_1 <= ONE_IS_SATURATION != 0 && in_scale == ONE;
+      for (s = 0; s < SCALES; s = s + 1)
+        one_1[s] <= ONE_IS_SATURATION != 0 && in_scale[s*32 +: 32] == ONE;
       for (i = 0; i < LANES; i = i + 1) begin
+        s = SCALES == 1 ? 0 : i;
         sign = in_data[i*IN_BITS + IN_BITS-1];
         extended = {{(32-IN_BITS){sign}}, in_data[i*IN_BITS +: IN_BITS]};
-        if (ONE_IS_SATURATION != 0 && in_scale == ONE) begin
+        if (ONE_IS_SATURATION != 0 && in_scale[s*32 +: 32] == ONE) begin
           value = $signed(extended);
           if (OUT_BITS < IN_BITS) begin
             if (value > $signed({{(33-OUT_BITS){1'b0}}, {(OUT_BITS-1){1'b1}}}))

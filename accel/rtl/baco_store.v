@@ -1,11 +1,12 @@
-// The store controller: CONFIG (store), MVOUT and MVOUT_SPAD; CONFIG_FUNCTION and LOAD_TABLE where they are built.
+// The store controller: CONFIG (store), MVOUT and MVOUT_SPAD; CONFIG_FUNCTION, LOAD_TABLE, CONFIG_OUTPUT and SET_SCALES where
+// they are built.
 //
 // Stores run in program order and as one stream: the walk of the next starts the cycle after the last local row of
 // the one before has been read, while that one's rows are still being scaled and written. So a store is done, for the
 // purpose of local dependencies, when its last row has been read; memory writes follow and are only awaited by `busy`.
 // MVOUT_SPAD is done when its last row has been written, and the next command waits for it. Its rows are read ahead of
-// the writes: where its source and destination overlap, the result is not defined. CONFIG_FUNCTION and LOAD_TABLE wait
-// until no row is left in the pipeline, since all of it sees what they set.
+// the writes: where its source and destination overlap, the result is not defined. CONFIG_FUNCTION, LOAD_TABLE,
+// CONFIG_OUTPUT and SET_SCALES wait until no row is left in the pipeline, since all of it sees what they set.
 //
 //   commands -> queue -> walk (local rows) -> convert (slices of bytes) -> packer (beats) -> memory
 //                                                                       -> scratchpad rows (MVOUT_SPAD)
@@ -104,19 +105,24 @@ module baco_store #(
   wire use_windows = windowed && !is_spad;
   wire [7:0] rows = rs2[55:48];
   wire [COL_BITS-1:0] cols = rs2[32 +: COL_BITS];
+`ifdef BACO_REQUANTIZATION
+  wire is_output = funct == 7'd28 || funct == 7'd29;
+`else
+  wire is_output = 1'b0;
+`endif
 `ifdef BACO_NORMALIZATIONS
   wire is_norm = is_config && rs1[1:0] == 2'd3;
-  wire waits = is_norm && !rs1[17];               // constants: none is in use in an empty pipeline
+  wire waits = (is_norm && !rs1[17]) || is_output;  // constants: none is in use in an empty pipeline
 `else
-  wire waits = 1'b0;
+  wire waits = is_output;
 `endif
 `ifdef BACO_ROW_FUNCTIONS
   wire is_function = funct == 7'd26;
   wire is_table = funct == 7'd27;
   wire exclusive = is_function || is_table || waits;  // waits for an empty pipeline
-  wire at_once = is_config || is_function;        // done when taken
+  wire at_once = is_config || is_function || is_output;  // done when taken
 `else
-  wire at_once = is_config;                       // done when taken
+  wire at_once = is_config || is_output;          // done when taken
 `endif
 
 `ifdef BACO_MAX_POOL
@@ -169,6 +175,32 @@ module baco_store #(
       windowed <= 1'b0;
     end
   end
+
+`ifdef BACO_REQUANTIZATION
+  // ---- scales of columns, zero point and limits of results
+  reg by_column;
+  reg [7:0] out_zero, out_low, out_high;
+  reg [DIM*32-1:0] column_scales;                 // without a value after reset, as tables
+  integer pair;
+  always @(posedge clock) begin
+    if (take && funct == 7'd28) begin
+      by_column <= rs1[0];
+      out_zero <= rs1[15:8];
+      out_low <= rs1[23:16];
+      out_high <= rs1[31:24];
+    end
+    if (take && funct == 7'd29)
+      for (pair = 0; pair < DIM / 2; pair = pair + 1)
+        if (rs1[7:1] == pair[6:0])
+          column_scales[pair*64 +: 64] <= rs2;
+    if (reset) begin
+      by_column <= 1'b0;
+      out_zero <= 8'd0;
+      out_low <= 8'h80;
+      out_high <= 8'h7f;
+    end
+  end
+`endif
 
 `ifdef BACO_NORMALIZATIONS
   // ---- normalised results
@@ -533,6 +565,13 @@ module baco_store #(
       .norm_qc(norm_qc),
       .norm_qln2(norm_qln2),
       .norm_qln2_inv(norm_qln2_inv),
+`endif
+`ifdef BACO_REQUANTIZATION
+      .by_column(by_column),
+      .column_scales(column_scales),
+      .out_zero(out_zero),
+      .out_low(out_low),
+      .out_high(out_high),
 `endif
       .relu(relu),
       .scale(scale),

@@ -56,6 +56,13 @@ module baco_store_convert #(
     input wire [31:0] norm_qln2,
     input wire [31:0] norm_qln2_inv,
 `endif
+`ifdef BACO_REQUANTIZATION
+    input wire by_column,                        // accumulator elements have the scales of their columns, not `scale`
+    input wire [DIM*32-1:0] column_scales,       // float32 bits; all of these do not change while there is something in here
+    input wire [7:0] out_zero,                   // added to what was scaled and rounded
+    input wire [7:0] out_low,                    // limits of the sum
+    input wire [7:0] out_high,
+`endif
     input wire relu,                             // of accumulator elements, taken with the item
     input wire [31:0] scale,                     // of accumulator elements, float32 bits, taken with the item
     input wire [DIM*8-1:0] sp_read_data,         // valid in the cycle after the read only
@@ -75,12 +82,17 @@ module baco_store_convert #(
   localparam GROUPS = DIM / LANES;                      // slices in an int8 row
   localparam INDEX_BITS = GROUPS > 1 ? $clog2(GROUPS) : 1;
   localparam CARRIED = ADDR_BITS + 7 + 1;
+`ifdef BACO_REQUANTIZATION
+  localparam LIMITING = 1;                              // cycles
+`else
+  localparam LIMITING = 0;
+`endif
 `ifdef BACO_ROW_FUNCTIONS
-  localparam DEPTH = 12;                                // one more than a slice's cycles from credit to credit
+  localparam DEPTH = 12 + LIMITING;                     // one more than a slice's cycles from credit to credit
   localparam FUNCTION = 2 + 2 + 7 + 8 + 1 + 1;
   localparam META = FUNCTION + CARRIED;
 `else
-  localparam DEPTH = 8;                                 // one more than a slice's cycles from credit to credit
+  localparam DEPTH = 8 + LIMITING;                      // one more than a slice's cycles from credit to credit
   localparam META = CARRIED;
 `endif
   localparam [9:0] LANES_10 = LANES[9:0];
@@ -259,6 +271,55 @@ module baco_store_convert #(
   wire scaled_valid;
   wire [LANES*8-1:0] scaled_data;
   wire scale_now = scale_valid || norm_valid;
+`ifdef BACO_REQUANTIZATION
+  // With nine bits of it, what is beyond is still beyond the limits once the zero point, of eight bits, was added.
+  reg [LANES*32-1:0] lane_scales;
+  wire [INDEX_BITS-1:0] index_0 = tag_0[META +: INDEX_BITS];
+  wire rounded_valid;
+  wire [LANES*9-1:0] rounded_data;
+  reg limited_valid;
+  reg [LANES*8-1:0] limited_data;
+  reg [TAG-1:0] tag_4;
+  reg signed [9:0] moved;
+  integer k;
+  assign scaling = scale_now || tag_1_valid || tag_2_valid || rounded_valid;
+  assign scaled_valid = limited_valid;
+  assign scaled_data = limited_data;
+
+  // verilator lint_off BLKSEQ
+  // (`moved` is a name within the second block)
+  always @* begin
+    lane_scales = {LANES{scale_scale}};
+    if (by_column)
+      for (k = 0; k < GROUPS; k = k + 1)
+        if (GROUPS == 1 || index_0 == k[INDEX_BITS-1:0])
+          lane_scales = column_scales[k*LANES*32 +: LANES*32];
+  end
+  always @(posedge clock) begin
+    limited_valid <= rounded_valid && !reset;
+    if (rounded_valid || SKIP == 0) begin
+      for (k = 0; k < LANES; k = k + 1) begin
+        moved = $signed({rounded_data[k*9+8], rounded_data[k*9 +: 9]}) + $signed({{2{out_zero[7]}}, out_zero});
+        if (moved < $signed({{2{out_low[7]}}, out_low}))
+          moved = $signed({{2{out_low[7]}}, out_low});
+        if (moved > $signed({{2{out_high[7]}}, out_high}))
+          moved = $signed({{2{out_high[7]}}, out_high});
+        limited_data[k*8 +: 8] <= moved[7:0];
+      end
+      tag_4 <= tag_3;
+    end
+  end
+  // verilator lint_on BLKSEQ
+
+  baco_scale #(.LANES(LANES), .SCALES(LANES), .IN_BITS(32), .OUT_BITS(9)) u_scale (
+      .clock(clock),
+      .in_valid(scale_valid),
+      .in_scale(lane_scales),
+      .in_data(scale_data),
+      .out_valid(rounded_valid),
+      .out_data(rounded_data)
+  );
+`else
   assign scaling = scale_now || tag_1_valid || tag_2_valid;
 
   baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(8)) u_scale (
@@ -274,6 +335,7 @@ module baco_store_convert #(
       .out_valid(scaled_valid),
       .out_data(scaled_data)
   );
+`endif
 
   always @(posedge clock) begin
     scale_valid <= cut && !src_short && !src_normal && !reset;
@@ -331,7 +393,11 @@ module baco_store_convert #(
   wire [INDEX_BITS-1:0] done_index;
   wire [META-1:0] done_meta;
   assign {done_zero, done_first, done_emit, done_index, done_meta} =
+`ifdef BACO_REQUANTIZATION
+      scaled_valid ? tag_4 : {short_zero, short_first, short_emit, short_index, short_meta};
+`else
       scaled_valid ? tag_3 : {short_zero, short_first, short_emit, short_index, short_meta};
+`endif
 `else
   wire done_valid = short_valid;
   wire [LANES*8-1:0] done_data = short_data[LANES*8-1:0];

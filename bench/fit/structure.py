@@ -72,6 +72,11 @@ ADDITIONS = {
         _POINTS,
         _HELD_OUT,
     ),
+    "requantization": AddedFeature(
+        ("requantization", "requantization dim", "requantization lanes", "requantization slice"),
+        _POINTS,
+        _HELD_OUT,
+    ),
     "normalizations": AddedFeature(
         ("normalizations", "normalizations dim", "normalizations lanes", "normalizations loop_ws"),
         (*_POINTS, (4, 128, False), (16, 64, False)),
@@ -211,12 +216,15 @@ def fit_addition(
 def addition_errors(
     law: StructureLaw, accelerators: list[Accelerator], counts: list[ModuleCounts]
 ) -> dict[str, Floats]:
-    """Relative error of what is added in every pair, by quantity."""
+    """Relative error of what is added in every pair, by quantity; of nothing, the error itself."""
     pairs = [
         (law.difference(more, less, more.dim), count)
         for less, more, count in zip(accelerators[::2], accelerators[1::2], added(counts), strict=True)
     ]
-    return {q: np.array([abs(found[q] / count[q] - 1) for found, count in pairs]) for q in QUANTITIES}
+    return {
+        q: np.array([abs(found[q] - count[q]) / max(count[q], 1.0) for found, count in pairs])
+        for q in QUANTITIES
+    }
 
 
 def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> StructureLaw:

@@ -19,6 +19,7 @@ from baco.compiler.network.fences import StepAccess, fences
 from baco.compiler.network.gather import GatherCode, emit_gather
 from baco.compiler.network.groups import emit_group
 from baco.compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
+from baco.compiler.network.output_stage import begin_output, end_output
 from baco.compiler.network.placement import Placement
 from baco.compiler.network.pooling import emit_max_pool
 from baco.compiler.network.row_code import RowCode, emit_rows
@@ -117,19 +118,25 @@ def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleO
     bias = ["bias"] if code.layer.bias else []
     spaces = [space for space, _ in code.workspaces]
     table = ["table"] if code.table else []
+    scales = ["scales"] if code.output is not None and code.output.by_column else []
     scale = ["scale"] if code.layer.scale == ANY_SCALE else []
-    e = Emitter(name, ["input", "weight", "output", *bias, *spaces, *table, *scale])
+    e = Emitter(name, ["input", "weight", "output", *bias, *spaces, *table, *scales, *scale])
     source, weight, target, *rest = e.arguments
     operands = Operands(
         input=source,
         weight=weight,
         output=target,
         bias=rest[0] if bias else 0,
-        workspaces=dict(zip(spaces, rest[len(bias) :], strict=not (table or scale))),
+        workspaces=dict(zip(spaces, rest[len(bias) :], strict=False)),
     )
     if table:
         begin_table(e, accelerator, rest[len(bias) + len(spaces)])
+    if code.output is not None:
+        problem = code.layer.problem
+        begin_output(e, code.output, problem.groups * problem.K, rest[-1 - len(scale)] if scales else 0)
     emit_layer(e, code.layer, code.schedule, accelerator, operands)
+    if code.output is not None:
+        end_output(e)
     if table:
         end_function(e)
     module = e.finish()

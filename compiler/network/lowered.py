@@ -13,6 +13,7 @@ from baco.compiler.network.arithmetic import float32
 from baco.compiler.network.gather import GatherCode
 from baco.compiler.network.graph import IntegerTensor, QuantisedNetwork
 from baco.compiler.network.groups import GroupCode
+from baco.compiler.network.output_stage import OutputStage
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import Step
 from baco.compiler.schedules.schedule import Schedule
@@ -32,13 +33,15 @@ class LayerCode:
     """A function that computes a layer.
 
     Its arguments are input, weight, output, bias if there is one, workspaces, a table if results go through one
-    (`baco.compiler.network.row_code`) and the bits of the scale where the layer's is `ANY_SCALE`.
+    (`baco.compiler.network.row_code`), scales of columns if the output stage has any
+    (`baco.compiler.network.output_stage`) and the bits of the scale where the layer's is `ANY_SCALE`.
     """
 
     layer: Layer
     schedule: Schedule
     workspaces: tuple[tuple[str, int], ...]
     table: bool = False
+    output: OutputStage | None = None
 
 
 @dataclass

@@ -7,13 +7,11 @@ and everything else by the program. What no schedule can compute, the host compu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
-from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.layers.layer import Layer
+from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import (
@@ -31,9 +29,9 @@ from baco.compiler.network.graph import (
     Rotation,
     Softmax,
 )
-from baco.compiler.network.group_writer import GroupWriter
 from baco.compiler.network.groups import GroupScheduler
 from baco.compiler.network.host_calls import host_call
+from baco.compiler.network.layer_writer import LayerWriter
 from baco.compiler.network.layers import (
     MatrixCalls,
     convolution_layer,
@@ -42,7 +40,8 @@ from baco.compiler.network.layers import (
     matrix_pitch,
     pooling_of,
 )
-from baco.compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork, Scheduler
+from baco.compiler.network.lowered import LoweredNetwork, Scheduler
+from baco.compiler.network.output_stage import RequantisedPart, requantised_behind, requantised_parts
 from baco.compiler.network.pooling import plan_max_pool
 from baco.compiler.network.rotation import rotation_product
 from baco.compiler.network.row_code import (
@@ -54,7 +53,6 @@ from baco.compiler.network.row_code import (
     product_numbers,
 )
 from baco.compiler.network.step_writer import turned_rows
-from baco.compiler.network.steps import Argument
 from baco.compiler.network.views import View, dense
 from baco.compiler.network.way_out import tables_behind, through
 from baco.compiler.row_functions import numerator_parts
@@ -92,7 +90,7 @@ def lower_network(
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
-class _Lowering(GroupWriter):
+class _Lowering(LayerWriter):
     def __init__(
         self,
         network: QuantisedNetwork,
@@ -100,16 +98,13 @@ class _Lowering(GroupWriter):
         schedule: Scheduler,
         groups: GroupScheduler | None,
     ) -> None:
-        super().__init__(network, accelerator, groups)
-        self._schedule = schedule
-        self._layer_names: dict[tuple[Layer, bool], str | None] = {}
+        super().__init__(network, accelerator, schedule, groups)
         self._negative: set[str] = set()
         self._done: set[str] = set()
-        self._refusals: dict[tuple[Layer, bool], str] = {}
-        self._refused = ""  # why the layer that was asked for last is none
         #: Tables that results go through on their way out, by the operators that they follow.
         self._tables = tables_behind(network) if accelerator.features.row_functions else {}
-        self._table: Map | None = None
+        #: Requantisations of sums on their way out, likewise.
+        self._requantised = requantised_behind(network) if accelerator.features.requantization else {}
         self._plan_groups(self._tables)
 
     def lower(self, op: IntegerOperator) -> None:
@@ -124,6 +119,8 @@ class _Lowering(GroupWriter):
                     self.result.reasons[behind.name] = f"on the way out of {one.name}"
                 if behind is not None or not self._is_positive(one):
                     self._negative.add((behind or one).output.value)
+            return
+        if isinstance(op, Convolution | MatMul) and self._requantise(op):
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
         following = self._table
@@ -273,6 +270,47 @@ class _Lowering(GroupWriter):
         assert calls is not None
         return calls
 
+    # ---------------------------------------------------------------- requantisation on the way out
+
+    def _requantise(self, op: Convolution | MatMul) -> bool:
+        """Whether the accelerator requantises the sums of an operator itself, which it then does, channels in parts."""
+        behind = self._requantised.get(op.name)
+        if behind is None:
+            return False
+        self._operator = behind.name
+
+        def parts() -> list[RequantisedPart]:
+            return requantised_parts(op, behind, self._elements(behind.factors), self.accelerator.dim)
+
+        if not parts() or not all(self._requantises(one) for one in parts()):
+            return False
+        if isinstance(op, Convolution) and not is_image(op.input):
+            op = replace(op, input=self._copied(op.input))
+        for one in parts():
+            with self._through(one, behind.factors.value):
+                if isinstance(one.product, Convolution):
+                    self._convolution(one.product)
+                else:
+                    self._matmul(one.product)
+        self._done.add(behind.name)
+        self.result.reasons[behind.name] = f"on the way out of {op.name}"
+        if behind.low < 0:
+            self._negative.add(behind.output.value)
+        return True
+
+    def _requantises(self, part: RequantisedPart) -> bool:
+        op = part.product
+        with self._through(part):
+            if isinstance(op, Convolution):
+                name = self._layer_of(self._on_images(op))
+            else:
+                aligned = replace(op, right=self._with_aligned_rows(op.right))
+                name = self._layer_name(self._on_matrices(aligned).layer)
+        if name is None:
+            return False
+        code = self.result.layers[name]
+        return part.fits(code.layer, code.schedule)
+
     # ---------------------------------------------------------------- additions
 
     def _addition(self, op: Addition) -> None:
@@ -347,10 +385,6 @@ class _Lowering(GroupWriter):
             host=True,
         )
 
-    def _packed_tables(self) -> tuple[View, ...]:
-        """The table on the way out, if there is one."""
-        return () if self._table is None else (self._packed(self._table),)
-
     # ---------------------------------------------------------------- pooling
 
     def _max_pool(self, op: MaxPool) -> None:
@@ -373,62 +407,6 @@ class _Lowering(GroupWriter):
             return self._never_negative(op.input.value)
         return isinstance(op, Softmax)
 
-    # ---------------------------------------------------------------- steps
-
-    def _run(
-        self,
-        function: str,
-        pointers: Sequence[View],
-        numbers: Iterable[int],
-        reads: Sequence[View],
-        target: View,
-        *,
-        host: bool = False,
-    ) -> None:
-        """A call of a function of the accelerator."""
-        self._step(
-            function,
-            [*(self._pointer(one) for one in pointers), *numbers],
-            [self._region(one) for one in reads],
-            [self._region(target)],
-            accelerator=True,
-            host=host,
-        )
-
-    def _call_layer(
-        self,
-        name: str,
-        source: View,
-        weight: View,
-        bias: View | None,
-        target: View,
-        scale: float | None,
-        offsets: Sequence[tuple[int, int, int]] = ((0, 0, 0),),
-    ) -> None:
-        code = self.result.layers[name]
-        spaces = [self._workspace(nbytes) for _, nbytes in code.workspaces]
-        tables = self._packed_tables()
-        for at in offsets:
-            arguments: list[Argument] = [
-                self._pointer(view, offset) for view, offset in zip((source, weight, target), at, strict=True)
-            ]
-            if bias is not None:
-                arguments.append(self._pointer(bias))
-            arguments += [self._pointer(one) for one in (*spaces, *tables)]
-            if code.layer.scale == ANY_SCALE:
-                assert scale is not None
-                arguments.append(float32_bits(scale))
-            busy = [self._region(one) for one in spaces]
-            read = [self._region(one) for one in (source, weight, bias, *tables) if one is not None]
-            self._step(
-                name,
-                arguments,
-                read + busy,
-                [self._region(target), *busy],
-                accelerator=True,
-                host=bool(spaces),
-            )
-
     # ---------------------------------------------------------------- operands
 
     def _copied(self, view: View) -> View:
@@ -438,30 +416,6 @@ class _Lowering(GroupWriter):
         copy = self._temporary(view.shape, view)
         self._copy(view, copy)
         return copy
-
-    # ---------------------------------------------------------------- layers
-
-    def _layer_name(self, layer: Layer) -> str | None:
-        """The function of a layer, None if the accelerator cannot compute it."""
-        if layer.scale not in (None, 1.0):
-            layer = replace(layer, scale=ANY_SCALE)
-        key = (layer, self._table is not None)
-        if key not in self._layer_names:
-            try:
-                schedule, workspaces = self._schedule(layer)
-            except InfeasibleError as error:
-                self._layer_names[key] = None
-                self._refusals[key] = str(error)
-                self._note(self._operator, str(error))
-            else:
-                name = f"layer_{len(self.result.layers)}"
-                self._layer_names[key] = name
-                self.result.layers[name] = LayerCode(layer, schedule, workspaces, table=key[1])
-        self._refused = self._refusals.get(key, "")
-        return self._layer_names[key]
-
-    def _note(self, operator: str, reason: str) -> None:
-        self.result.notes.append(f"{operator}: not on the accelerator as a whole: {reason}")
 
     # ---------------------------------------------------------------- memory
 

@@ -52,6 +52,8 @@ _COMMAND_CYCLES = 7.5
 _START = 4
 #: What a table takes until it is in force: its loads, one way through memory, in latencies.
 _TABLE = 2
+#: Cycles that the scale of a column takes: the host core loads two at once and sends them.
+_SCALES = 2.0
 #: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
 #: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
 _PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1, "product": 0}
@@ -74,8 +76,14 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
     found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
     cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
     table = _TABLE * PROFILES[accelerator.timing].latency
+    scales = {
+        name: _SCALES * accelerator.dim if one.output and one.output.by_column else 0.0
+        for name, one in layers.items()
+    }
     return [
-        StepCost(cycles[step.function] + (table if layers[step.function].table else 0.0))
+        StepCost(
+            cycles[step.function] + (table if layers[step.function].table else 0.0) + scales[step.function]
+        )
         if step.function in layers
         else predict_step(lowered, step, accelerator)
         for step in lowered.steps

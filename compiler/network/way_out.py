@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from baco.compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
+from baco.compiler.network.requantisation import Requantise
 from baco.compiler.network.views import View
 
 __all__ = ["tables_behind", "through"]
@@ -39,13 +40,13 @@ def tables_behind(network: QuantisedNetwork) -> dict[str, Map]:
     return found
 
 
-def through(producer: IntegerOperator, table: Map) -> View | None:
-    """Where the producer's elements go if the table changes them on their way, in the shape of its output.
+def through(producer: IntegerOperator, behind: Map | Requantise) -> View | None:
+    """Where the producer's elements go if what is behind it changes them on their way, in the shape of its output.
 
     None if they are not the same elements, or no one view has them in that order.
     """
-    axes = sorted(range(len(table.input.shape)), key=lambda axis: -table.input.strides[axis])
-    source = replace(table.input.transposed(axes), value="").collapsed()
+    axes = sorted(range(len(behind.input.shape)), key=lambda axis: -behind.input.strides[axis])
+    source = replace(behind.input.transposed(axes), value="").collapsed()
     if source != replace(producer.output, value="").collapsed():
         return None
-    return table.output.transposed(axes).reshaped(producer.output.shape)
+    return behind.output.transposed(axes).reshaped(producer.output.shape)

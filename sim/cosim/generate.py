@@ -255,7 +255,7 @@ class Generator(StoreGenerator):
         self.config_ld(0)
 
     def initialise_units(self) -> None:
-        """Write every register of the array, by products whose results go to the accumulator's first rows, and the table."""
+        """Write every register of the array, by products whose results go to the accumulator's first rows, the table and scales."""
         dim = self.dim
         for weights_stay in [True] * self.ws + [False] * self.os:
             self.write_config_ex(weights_stay, (0, 0), 1, 1)
@@ -267,6 +267,8 @@ class Generator(StoreGenerator):
                 self.emit("COMPUTE_PRELOADED", a=0, bd=0, a_cols=dim, a_rows=dim, **operand)
         self.config_ex(ws=self.ws)
         self.load_table()
+        if self.features.requantization:
+            self.set_scales(0)
 
     def ordinary(self, count: int) -> None:
         """`count` random loads, products, stores, configurations; now and then a fence."""
@@ -280,6 +282,8 @@ class Generator(StoreGenerator):
             actions += [action] * r.choice(weights)
         if self.features.row_functions:
             actions += [self.config_function, self.mvout]
+        if self.features.requantization:
+            actions += [self.config_output, self.mvout]
         if self.features.normalizations:
             actions += [self.config_norm, self.normalise, self.normalise, self.mvout, self.mvout]
         for _ in range(count):

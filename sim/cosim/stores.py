@@ -1,4 +1,4 @@
-"""Random stores: rows, pooling and the 1-D mode, functions of rows, normaliser commands (ISA specification, 4.3, 4.4 and 5)."""
+"""Random stores: rows, pooling and the 1-D mode, requantisation, functions of rows, normaliser commands (ISA specification, 4.3, 4.4 and 5)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from baco.sim.cosim.builder import (
 )
 
 __all__ = ["StoreGenerator"]
+
+
+#: float32 bits of what sums of products are scaled by.
+_SMALL = (0x3C23D70A, 0x3B03126F, 0xBA83126F, 0x39D1B717)
 
 
 class StoreGenerator(StreamBuilder):
@@ -60,6 +64,28 @@ class StoreGenerator(StreamBuilder):
         if activation == 4:
             self._write_constants(1)
         return activation
+
+    def config_output(self) -> None:
+        """CONFIG_OUTPUT, before or after new scales of some columns."""
+        r = self.random
+        if self.chance(0.5):
+            self.set_scales()
+        low, high = (r.choice((-128, -128, r.randint(-128, 127))), r.choice((127, 127, r.randint(-128, 127))))
+        zero = r.choice((0, -128, 127, r.randint(-128, 127)))
+        self.emit(
+            "CONFIG_OUTPUT", by_column=r.getrandbits(1), zero=zero & 255, low=low & 255, high=high & 255
+        )
+        if self.chance(0.3):
+            self.set_scales()
+
+    def set_scales(self, first: int | None = None) -> None:
+        """SET_SCALES of some columns, some of which are not there; of all from `first` on."""
+        r = self.random
+        columns = r.sample(range(256), 1 + r.randrange(3)) if first is None else range(first, self.dim, 2)
+        for column in columns:
+            near = column % self.dim if first is None and self.chance(0.8) else column
+            scale, other = (r.choice((*SCALES, r.getrandbits(32), *_SMALL)) for _ in range(2))
+            self.emit("SET_SCALES", column=near, scales=scale | other << 32)
 
     def config_norm(self) -> None:
         """CONFIG_NORM: of the statistics slot alone, or of everything."""

@@ -85,6 +85,7 @@ void append(std::vector<StreamItem>& items, const Command& what) {
 
 void store_local_memories(const Config& config, const std::vector<Image>& all, std::vector<StreamItem>& items) {
   if (config.row_functions) append(items, command(kConfigFunction, 0, 0));  // as they are
+  if (config.requantization) append(items, command(kConfigOutput, 0x7f800000, 0));
   for (const Image& image : all) {
     const uint64_t pitch = image.pitch(config);
     append(items, command(kConfig, 2, pitch | uint64_t{image.scale} << 32));

@@ -24,6 +24,8 @@ Unit unit_of(const Command& command) {
     case 23:
     case 26:
     case 27:
+    case 28:
+    case 29:
       return Unit::store;
     case 4:
     case 5:

@@ -40,6 +40,8 @@ enum Funct : uint8_t {
   kLoopWsScratchpadC = 25,
   kConfigFunction = 26,
   kLoadTable = 27,
+  kConfigOutput = 28,
+  kSetScales = 29,
   kCounter = 126,
 };
 

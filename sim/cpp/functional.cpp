@@ -47,6 +47,8 @@ void FunctionalDevice::reset() {
   function_ = {};
   normaliser_ = {};
   table_ = {};
+  output_ = {};
+  column_scales_.assign(static_cast<size_t>(dim_ + dim_ % 2), 0);
   for (auto* matrix : {&weights_, &next_weights_, &a_, &b_}) matrix->assign(square, 0);
   for (auto* matrix : {&sums_, &next_sums_, &result_}) matrix->assign(square, 0);
   weight_rows_ = weight_cols_ = next_weight_rows_ = next_weight_cols_ = 0;
@@ -172,6 +174,12 @@ bool FunctionalDevice::execute(const Command& command) {
       return true;
     case kLoadTable:
       load_table(rs1);
+      return true;
+    case kConfigOutput:
+      config_output(rs1);
+      return true;
+    case kSetScales:
+      set_scales(rs1, rs2);
       return true;
     case kPreload:
       preload(rs1, rs2);

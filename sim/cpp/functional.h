@@ -80,6 +80,11 @@ class FunctionalDevice : public Device {
     uint64_t epsilon = 0;
     int apart = 0;  // softmax: rows from one block of a row to the next, 0 for dim
   };
+  // How stores requantise accumulator elements (CONFIG_OUTPUT, SET_SCALES).
+  struct OutputState {
+    bool by_column = false;
+    int zero = 0, low = -128, high = 127;
+  };
   // What configuration commands gave the next run of a loop unroller (ISA 7, 8), and where a slot of LOOP_WS has its
   // operands when software places them.
   struct LoopWsRegisters {
@@ -110,6 +115,8 @@ class FunctionalDevice : public Device {
   void config_norm(uint64_t rs1, uint64_t rs2) { normaliser_.configure(rs1, rs2, st_.activation); }
   void config_function(uint64_t rs1, uint64_t rs2);
   void load_table(uint64_t rs1);
+  void config_output(uint64_t rs1);
+  void set_scales(uint64_t rs1, uint64_t rs2);
   // The function of stores, in place, of the row `index` of a store, whose first block is the local row `local`.
   void apply_function(int8_t* row, int cols, int index, uint32_t local) const;
   void softmax_row(int8_t* row, int cols, int index) const;
@@ -126,7 +133,7 @@ class FunctionalDevice : public Device {
   void mvout_scratchpad(uint64_t rs1, uint64_t rs2);
   // Normaliser command of an accumulator row of a store, into the statistics.
   void take_statistics(NormCommand command, uint32_t row, int cols);
-  // cols int8 elements of a local row as a store sends them: copied, or activated, scaled and saturated.
+  // cols int8 elements of a local row as a store sends them: copied, or activated, scaled and limited.
   void narrow_row(bool from_accumulator, uint32_t row, int column, int cols, int8_t* out) const;
   uint8_t* main_memory(uint64_t address, uint64_t bytes, bool write);
 
@@ -159,6 +166,8 @@ class FunctionalDevice : public Device {
   std::array<LoadState, 3> ld_;
   StoreState st_;
   FunctionState function_;
+  OutputState output_;
+  std::vector<uint32_t> column_scales_;  // float32 bits of every column
   Normaliser normaliser_;
   std::array<uint16_t, 256> table_{};
 

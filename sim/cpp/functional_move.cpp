@@ -111,12 +111,32 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
     return;
   }
   int32_t floor = config_.activations && st_.activation == Activation::kRelu ? 0 : INT32_MIN;  // ReLU before the scale
-  if (config_.accumulator_scale && st_.scale != kFloatOne) {
+  if (config_.requantization) {
+    for (int c = 0; c < cols; ++c) {
+      const uint32_t scale = output_.by_column ? column_scales_[static_cast<size_t>(column + c)] : st_.scale;
+      const int32_t steps = scale_to_limits(std::max(source[c], floor), float_from_bits(scale), 256);
+      out[c] = static_cast<int8_t>(std::min(std::max(steps + output_.zero, output_.low), output_.high));
+    }
+  } else if (config_.accumulator_scale && st_.scale != kFloatOne) {
     float scale = float_from_bits(st_.scale);
     for (int c = 0; c < cols; ++c) out[c] = scale_to_int8(std::max(source[c], floor), scale);
   } else {
     for (int c = 0; c < cols; ++c) out[c] = saturate8(std::max(source[c], floor));
   }
+}
+
+void FunctionalDevice::config_output(uint64_t rs1) {
+  output_.by_column = bit(rs1, 0);
+  output_.zero = static_cast<int8_t>(bits(rs1, 15, 8));
+  output_.low = static_cast<int8_t>(bits(rs1, 23, 16));
+  output_.high = static_cast<int8_t>(bits(rs1, 31, 24));
+}
+
+void FunctionalDevice::set_scales(uint64_t rs1, uint64_t rs2) {
+  const size_t column = bits(rs1, 7, 1) * 2;
+  if (column >= column_scales_.size()) return;
+  column_scales_[column] = static_cast<uint32_t>(rs2);
+  column_scales_[column + 1] = static_cast<uint32_t>(rs2 >> 32);
 }
 
 void FunctionalDevice::take_statistics(NormCommand command, uint32_t row, int cols) {

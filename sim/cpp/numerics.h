@@ -18,15 +18,19 @@ inline float float_from_bits(uint32_t word) {
 
 inline int8_t saturate8(int32_t x) { return static_cast<int8_t>(x > 127 ? 127 : x < -128 ? -128 : x); }
 
-// x times scale in float32, to the nearest integer (ties to even), saturated to int8; NaN becomes 127.
-inline int8_t scale_to_int8(int32_t x, float scale) {
+// x times scale in float32, to the nearest integer (ties to even), limited to -limit..limit - 1; NaN becomes limit - 1.
+inline int32_t scale_to_limits(int32_t x, float scale, int limit) {
   float product = static_cast<float>(x) * scale;
+  const float high = static_cast<float>(limit - 1), low = static_cast<float>(-limit);
   // The bounds are integers, so clamping first changes nothing and makes the rounding below exact.
-  product = product < 127.0f ? product : 127.0f;
-  product = product > -128.0f ? product : -128.0f;
+  product = product < high ? product : high;
+  product = product > low ? product : low;
   constexpr float shifter = 12582912.0f;  // 1.5 * 2**23: adding it leaves no fraction bits
-  return static_cast<int8_t>(static_cast<int32_t>((product + shifter) - shifter));
+  return static_cast<int32_t>((product + shifter) - shifter);
 }
+
+// The same, saturated to int8.
+inline int8_t scale_to_int8(int32_t x, float scale) { return static_cast<int8_t>(scale_to_limits(x, scale, 128)); }
 
 // The same with saturation to int32; NaN becomes the maximum.
 inline int32_t scale_to_int32(int32_t x, float scale) {

@@ -27,7 +27,8 @@ class TimedStation {
   static unsigned class_of(const Command& command);
   // Whether it is kept here: it is neither a macro nor for the front end.
   static bool enters(const Command& command) {
-    return command.funct <= kPreload || command.funct == kMvin3 || command.funct == kMvoutScratchpad;
+    return command.funct <= kPreload || command.funct == kMvin3 || command.funct == kMvoutScratchpad ||
+           command.funct == kConfigOutput || command.funct == kSetScales;
   }
 
   // As the cycle began: a free entry, and what is issued when its unit takes it.

@@ -16,11 +16,14 @@ TimedStore::TimedStore(const Config& config, TimedMemory& memory, TimedBanks& ba
       memory_(memory),
       banks_(banks),
       station_(station),
-      commands_(static_cast<size_t>(config.store_queue)) {}
+      limiting_(config.requantization ? 1 : 0),
+      commands_(static_cast<size_t>(config.store_queue)),
+      credits_(kSlices + limiting_),
+      slices_(kSlices + limiting_) {}
 
 void TimedStore::configure(const Command& command) {
   const uint64_t rs1 = command.rs1;
-  if ((rs1 & 3) != 2) return;
+  if (command.funct != kConfig || (rs1 & 3) != 2) return;
   const bool pools = config_.max_pool && bits(rs1, 5, 4);
   const auto field = [rs1](int high, int low) { return static_cast<unsigned>(bits(rs1, high, low)); };
   stride_ = bits(command.rs2, 31, 0);
@@ -112,7 +115,7 @@ void TimedStore::tick(uint64_t cycle) {
     slices_.push(pipe_.front().slice);
     pipe_.pop_front();
   }
-  walk(cut(cycle), drained);
+  walk(cut(cycle), drained, !converting);
   credits_ += earned_;
   arrives_ = earned_ = false;
   commands_.tick();
@@ -126,14 +129,14 @@ bool TimedStore::cut(uint64_t cycle) {
   if ((cutting_.emit && credits_ == 0) || (is_short && scaling(cycle))) return false;
   const unsigned size = cutting_.full ? slice_bytes_ : lanes_, bytes = std::min(size, cutting_.bytes);
   if (cutting_.emit) {
-    pipe_.push_back({cycle + (is_short ? 2 : 5), {cutting_.address, bytes, cutting_.to_scratchpad}});
+    pipe_.push_back({cycle + (is_short ? 2 : 5 + limiting_), {cutting_.address, bytes, cutting_.to_scratchpad}});
     --credits_;
   }
   if (!is_short) {
     scaled_ = true;
     last_scaled_ = cycle;
   }
-  converting_until_ = cycle + (is_short ? 2 : 5);
+  converting_until_ = cycle + (is_short ? 2 : 5 + limiting_);
   cutting_.address += size;
   cutting_.bytes -= bytes;
   if (cutting_.bytes) return false;
@@ -141,7 +144,7 @@ bool TimedStore::cut(uint64_t cycle) {
   return true;
 }
 
-void TimedStore::walk(bool room, bool drained) {
+void TimedStore::walk(bool room, bool drained, bool empty) {
   bool finishing = false;
   if (active_ && room) {
     const Item one = item();
@@ -168,8 +171,9 @@ void TimedStore::walk(bool room, bool drained) {
 
   const bool queued = commands_.valid(), any = queued || arrives_;
   const TimedCommand next = queued ? commands_.front() : arriving_;
-  const bool at_once = any && next.command.funct == kConfig;
-  const bool take = any && (idle || (finishing && !to_scratchpad && !at_once));
+  const bool output = any && (next.command.funct == kConfigOutput || next.command.funct == kSetScales);
+  const bool at_once = output || (any && next.command.funct == kConfig);
+  const bool take = any && (output ? idle && empty : idle || (finishing && !to_scratchpad && !at_once));
   if (arrives_ && (queued || !take)) commands_.push(arriving_);
   if (!take) return;
   if (queued) commands_.pop();

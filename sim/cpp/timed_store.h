@@ -56,13 +56,14 @@ class TimedStore {
   bool write_scratchpad();
   // Whether the row being cut makes room.
   bool cut(uint64_t cycle);
-  void walk(bool room, bool drained);
+  // `empty`: no row and no slice is being converted.
+  void walk(bool room, bool drained, bool empty);
   Item item() const;
   void advance();
   void start(const Command& command);
   void configure(const Command& command);
   bool convert_busy(uint64_t cycle) const;
-  bool scaling(uint64_t cycle) const { return scaled_ && cycle > last_scaled_ && cycle <= last_scaled_ + 3; }
+  bool scaling(uint64_t cycle) const { return scaled_ && cycle > last_scaled_ && cycle <= last_scaled_ + 3 + limiting_; }
 
   const Config config_;
   const unsigned dim_, bus_, lanes_, slice_bytes_;
@@ -71,6 +72,7 @@ class TimedStore {
   TimedMemory& memory_;
   TimedBanks& banks_;
   TimedStation& station_;
+  const unsigned limiting_;  // cycles that limits take after scaling
 
   TimedQueue<TimedCommand> commands_;
   bool arrives_ = false;
@@ -89,13 +91,13 @@ class TimedStore {
 
   bool source_ = false;  // a row is cut into slices
   Item cutting_;
-  static constexpr unsigned kSlices = 8;
-  unsigned credits_ = kSlices;
+  static constexpr unsigned kSlices = 8;  // and one for each cycle of `limiting_`
+  unsigned credits_;
   bool scaled_ = false;
   uint64_t last_scaled_ = 0, converting_until_ = 0;
   bool earned_ = false;  // a credit, for the next cycle
   std::deque<Piped> pipe_;
-  TimedQueue<Slice> slices_{kSlices};
+  TimedQueue<Slice> slices_;
   uint64_t now_ = 0;
 
   bool spad_write_ = false;

@@ -58,3 +58,8 @@ def check_original(accelerator: Accelerator) -> None:
             f" {accelerator.dma_max_bytes}",
             hint=f"set dma_max_bytes to {_LINE_BYTES} or less",
         )
+    if accelerator.features.requantization:
+        raise InfeasibleError(
+            "the original Gemmini does not requantise by column: there are no cycles of its to count",
+            hint="leave --timing out, or take an accelerator without requantization",
+        )

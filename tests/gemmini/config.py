@@ -30,6 +30,7 @@ class GemminiConfig:
     read_full_width: bool = True
     preload_d: bool = True
     write_to_scratchpad: bool = True
+    requantization: bool = False
 
     def lines(self) -> str:
         """The text that sim/cpp/config.cpp reads."""

@@ -50,6 +50,17 @@ class StoreState:
 
 
 @dataclass
+class OutputState:
+    """CONFIG_OUTPUT; float32 bits of every column."""
+
+    scales: np.ndarray
+    by_column: bool = False
+    zero: int = 0
+    low: int = -128
+    high: int = 127
+
+
+@dataclass
 class ExecuteState:
     ws: bool = False
     relu: bool = False
@@ -90,10 +101,10 @@ def wrapped(x: np.ndarray, width: int) -> np.ndarray:
     return (x + half) % (2 * half) - half
 
 
-def scaled(x: np.ndarray, scale_bits: int, width: int) -> np.ndarray:
-    """Integers times a float32 scale, rounded to even, saturated to `width` bits; NaN is the maximum (10)."""
+def scaled(x: np.ndarray, scale_bits: int | np.ndarray, width: int) -> np.ndarray:
+    """Integers times a float32 scale (or one each), rounded to even, saturated to `width` bits; NaN is the maximum (10)."""
     low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
-    scale = np.array([scale_bits], dtype=np.uint32).view(np.float32)[0]
+    scale = np.asarray(scale_bits, dtype=np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
         product = np.rint(x.astype(np.float32) * scale).astype(np.float64)
     return np.where(np.isnan(product), float(high), np.clip(product, low, high)).astype(np.int64)
@@ -136,6 +147,7 @@ class NumpyGemmini(LoopMacros):
         self.shadow = np.zeros((c.dim, c.dim), np.int64)
         self.target: Target | None = None
         self.normaliser = Normaliser()
+        self.output = OutputState(np.zeros(c.dim, np.int64))
         self.table = np.zeros(256, np.int64)
         self.function = RowFunction(0, self.table)
         self.apart = self.dim
@@ -182,6 +194,14 @@ class NumpyGemmini(LoopMacros):
         elif funct == 27:
             words = self.acc[self.place(rs1).row :].reshape(-1)[:128] & 0xFFFFFFFF
             self.table = np.stack([words & 0xFFFF, words >> 16], 1).reshape(256)
+        elif funct == 28:
+            zero, low, high = (int(wrapped(np.int64(bits(rs1, n + 7, n)), 8)) for n in (8, 16, 24))
+            self.output = OutputState(self.output.scales, rs1 & 1 == 1, zero, low, high)
+        elif funct == 29:
+            column = bits(rs1, 7, 1) * 2
+            self.output.scales[column : column + 2] = (bits(rs2, 31, 0), bits(rs2, 63, 32))[
+                : self.dim - column
+            ]
         elif funct == 23:
             self.mvout_spad(rs1, rs2)
         elif funct == 6:
@@ -277,13 +297,17 @@ class NumpyGemmini(LoopMacros):
             kept = row - p >= np.where((row >= half) & (state.repeats > 1), half, 0)
             self.sp[(row - p)[kept], (col + p * cols)[kept]] = values[kept]
 
-    def narrowed(self, values: np.ndarray) -> np.ndarray:
-        """int32 accumulator values as an int8 store sends them."""
+    def narrowed(self, values: np.ndarray, col: np.ndarray) -> np.ndarray:
+        """int32 accumulator values of these columns as an int8 store sends them."""
         if self.st.activation >= 2:
             factor = np.array([self.st.scale], np.uint32).view(np.float32)[0]
             return self.normaliser.results(values, self.st.activation, factor)
         if self.st.relu:
             values = np.maximum(values, 0)
+        if self.config.requantization:
+            own = self.output.scales[col] if self.output.by_column else self.st.scale
+            moved = scaled(values, own, 9) + self.output.zero
+            return np.minimum(np.maximum(moved, self.output.low), self.output.high)
         scale = self.st.scale if self.config.accumulator_scale else ONE
         return np.clip(values, -128, 127) if scale == ONE else scaled(values, scale, 8)
 
@@ -291,7 +315,7 @@ class NumpyGemmini(LoopMacros):
         if not source.accumulator:
             return self.sp[row, col]
         values = self.acc[row, col]
-        return values if source.full else self.narrowed(values)
+        return values if source.full else self.narrowed(values, col)
 
     def mvout(self, address: int, rs2: int) -> None:
         source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)

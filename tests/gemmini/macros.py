@@ -82,4 +82,8 @@ class LoopMacros:
                 self.normaliser.take(row, norm)
             self.normaliser.leave()
             addresses = [one.rs1 + r * self.st.stride + c for one, c in zip(commands, columns, strict=True)]
-            self.write(np.concatenate(addresses), self.by_table(self.narrowed(row)), 1)
+            self.write(
+                np.concatenate(addresses),
+                self.by_table(self.narrowed(row, np.arange(row.shape[-1]) % self.dim)),
+                1,
+            )

@@ -49,6 +49,8 @@ CODES = {
     25: ["LOOP_WS_CONFIG_SPAD_C"],
     26: ["CONFIG_FUNCTION"],  # these two are not Gemmini's
     27: ["LOAD_TABLE"],
+    28: ["CONFIG_OUTPUT"],
+    29: ["SET_SCALES"],
     126: ["COUNTER_OP"],
 }
 
@@ -175,8 +177,8 @@ def test_encode_invalid(command: str, fields: dict[str, float], message: str, hi
 
 
 def test_decode_invalid() -> None:
-    with pytest.raises(InputError, match="function code 28"):
-        decode(28, 0, 0)
+    with pytest.raises(InputError, match="function code 30"):
+        decode(30, 0, 0)
     with pytest.raises(InputError, match="64-bit"):
         decode(2, 1 << 64, 0)
     with pytest.raises(InputError, match="64-bit"):

@@ -104,6 +104,7 @@ def test_features_follow_the_configuration() -> None:
         **dict.fromkeys(["BACO_MVIN_SCALE", "BACO_ACC_SCALE", "BACO_READ_SMALL", "BACO_READ_FULL"], True),
         **dict.fromkeys(["BACO_PRELOAD_D", "BACO_WRITE_SCRATCHPAD", "BACO_COUNTERS"], True),
         **dict.fromkeys(["BACO_NORMALIZATIONS", "BACO_MVIN_SCALE_ACC", "BACO_ROW_FUNCTIONS"], False),
+        "BACO_REQUANTIZATION": False,
     }
     lean = rtl_features(load_accelerator("gemmini-lean").replace(counters=0))
     assert not any(lean[name] for name in ("BACO_OS", "BACO_PRELOAD_D", "BACO_COUNTERS", "BACO_READ_FULL"))

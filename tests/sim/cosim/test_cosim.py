@@ -202,7 +202,7 @@ def test_streams_come_from_their_seed_alone() -> None:
 
 def test_streams_cover_every_command_and_setting() -> None:
     items = [item for index in range(150) for item in random_stream(WHOLE, 0, index).items]
-    expected = {None, *range(28), 126}
+    expected = {None, *range(30), 126}
     assert {None if item is None else item.funct for item in items} == expected
 
 

@@ -178,7 +178,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "LOOP_CONV_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_conv(), *loop_conv(input=END - 2, no_bias=1)]),
     # commands
     "a function code that is none": ("UNKNOWN_COMMAND", [Command(99, 5, 6)]),
-    "the first code behind the last": ("UNKNOWN_COMMAND", [Command(28, 0, 0)]),
+    "the first code behind the last": ("UNKNOWN_COMMAND", [Command(30, 0, 0)]),
     "the fence of another simulator": ("UNKNOWN_COMMAND", [Command(127, 0, 0)]),
     "an unknown command asked for a result": ("UNKNOWN_COMMAND", [FlippedResult(99, 0, 0)]),
     "CONFIG_NORM": ("NOT_BUILT", [encode("CONFIG_NORM")]),

@@ -151,6 +151,12 @@ def test_row_functions_are_none_of_the_originals(tmp_path: Path) -> None:
         run("fence\n", tmp_path, WHOLE)
 
 
+def test_scales_of_columns_are_none_of_the_originals(tmp_path: Path) -> None:
+    machine = SMALL.replace(features={"requantization": True})
+    with pytest.raises(InfeasibleError, match="does not requantise by column"):
+        run("fence\n", tmp_path, machine)
+
+
 def test_the_originals_normaliser_has_no_model(tmp_path: Path) -> None:
     normalized = SMALL.replace(features={"normalizations": True})
     with pytest.raises(InfeasibleError, match="cycles has no normaliser"):

@@ -1,0 +1,145 @@
+"""Writes the calls of layers: which function a layer is, what goes through which table or output stage, and their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from baco.accel.config import Accelerator
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError
+from baco.compiler.layers.layer import Layer
+from baco.compiler.network.graph import Map, QuantisedNetwork
+from baco.compiler.network.group_writer import GroupWriter
+from baco.compiler.network.groups import GroupScheduler
+from baco.compiler.network.lowered import ANY_SCALE, LayerCode, Scheduler
+from baco.compiler.network.output_stage import OutputStage, RequantisedPart, scale_words
+from baco.compiler.network.steps import Argument
+from baco.compiler.network.views import View
+
+__all__ = ["LayerWriter"]
+
+#: A layer, whether its results go through a table, and how they are requantised beyond the layer's scale.
+_Wanted = tuple[Layer, bool, OutputStage | None]
+
+
+class LayerWriter(GroupWriter):
+    """Layers of a network: a function for all that are alike, and their calls.
+
+    Args:
+        schedule: chooses how a layer is carried out.
+    """
+
+    def __init__(
+        self,
+        network: QuantisedNetwork,
+        accelerator: Accelerator,
+        schedule: Scheduler,
+        groups: GroupScheduler | None,
+    ) -> None:
+        super().__init__(network, accelerator, groups)
+        self._schedule = schedule
+        self._layer_names: dict[_Wanted, str | None] = {}
+        self._refusals: dict[_Wanted, str] = {}
+        self._refused = ""  # why the layer that was asked for last is none
+        #: What the results of the operator that is being written go through.
+        self._table: Map | None = None
+        self._output: OutputStage | None = None
+        self._scales: View | None = None
+
+    @contextmanager
+    def _through(self, part: RequantisedPart, factors: str = "") -> Iterator[None]:
+        """Layers that are asked for within requantise as a part of an operator does.
+
+        Args:
+            factors: value of all factors, by which scales of columns are called; empty: no code is written.
+        """
+        self._output = part.stage
+        if part.stage.by_column and factors:
+            self._scales = self._add_constant(f"{factors}.{part.start}", scale_words(part.factors))
+        try:
+            yield
+        finally:
+            self._output = self._scales = None
+
+    def _packed_tables(self) -> tuple[View, ...]:
+        """The table on the way out, if there is one."""
+        return () if self._table is None else (self._packed(self._table),)
+
+    def _run(
+        self,
+        function: str,
+        pointers: Sequence[View],
+        numbers: Iterable[int],
+        reads: Sequence[View],
+        target: View,
+        *,
+        host: bool = False,
+    ) -> None:
+        """A call of a function of the accelerator."""
+        self._step(
+            function,
+            [*(self._pointer(one) for one in pointers), *numbers],
+            [self._region(one) for one in reads],
+            [self._region(target)],
+            accelerator=True,
+            host=host,
+        )
+
+    def _call_layer(
+        self,
+        name: str,
+        source: View,
+        weight: View,
+        bias: View | None,
+        target: View,
+        scale: float | None,
+        offsets: Sequence[tuple[int, int, int]] = ((0, 0, 0),),
+    ) -> None:
+        code = self.result.layers[name]
+        spaces = [self._workspace(nbytes) for _, nbytes in code.workspaces]
+        tables = self._packed_tables()
+        tables += () if self._scales is None else (self._scales,)
+        for at in offsets:
+            arguments: list[Argument] = [
+                self._pointer(view, offset) for view, offset in zip((source, weight, target), at, strict=True)
+            ]
+            if bias is not None:
+                arguments.append(self._pointer(bias))
+            arguments += [self._pointer(one) for one in (*spaces, *tables)]
+            if code.layer.scale == ANY_SCALE:
+                assert scale is not None
+                arguments.append(float32_bits(scale))
+            busy = [self._region(one) for one in spaces]
+            read = [self._region(one) for one in (source, weight, bias, *tables) if one is not None]
+            self._step(
+                name,
+                arguments,
+                read + busy,
+                [self._region(target), *busy],
+                accelerator=True,
+                host=bool(spaces),
+            )
+
+    def _layer_name(self, layer: Layer) -> str | None:
+        """The function of a layer, None if the accelerator cannot compute it."""
+        if layer.scale not in (None, 1.0):
+            layer = replace(layer, scale=ANY_SCALE)
+        key = (layer, self._table is not None, self._output)
+        if key not in self._layer_names:
+            try:
+                schedule, workspaces = self._schedule(layer)
+            except InfeasibleError as error:
+                self._layer_names[key] = None
+                self._refusals[key] = str(error)
+                self._note(self._operator, str(error))
+            else:
+                name = f"layer_{len(self.result.layers)}"
+                self._layer_names[key] = name
+                self.result.layers[name] = LayerCode(layer, schedule, workspaces, *key[1:])
+        self._refused = self._refusals.get(key, "")
+        return self._layer_names[key]
+
+    def _note(self, operator: str, reason: str) -> None:
+        self.result.notes.append(f"{operator}: not on the accelerator as a whole: {reason}")
