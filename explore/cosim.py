@@ -18,16 +18,18 @@ from baco.sim.cosim.illegal import illegal_stream
 from baco.sim.cosim.minimise import Minimised, minimise
 from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, powered_stream, random_stream
 from baco.sim.cosim.stream import Stream
+from baco.sim.cosim.wide import wide_stream
 
 __all__ = ["ConfigurationResult", "Failure", "StreamKind", "run_campaign"]
 
 #: Streams of everything that is legal (`powered`: from random contents of registers and memories on), of products in place,
-#: and of what is damaged or made by chance.
-StreamKind = Literal["legal", "powered", "in place", "illegal"]
+#: of values of all widths, and of what is damaged or made by chance.
+StreamKind = Literal["legal", "powered", "in place", "wide", "illegal"]
 _MAKERS = {
     "legal": random_stream,
     "powered": powered_stream,
     "in place": in_place_stream,
+    "wide": wide_stream,
     "illegal": illegal_stream,
 }
 

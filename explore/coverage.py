@@ -21,6 +21,7 @@ from baco.exploration.executors.tasks import Call
 from baco.sim.cosim.illegal import illegal_stream
 from baco.sim.cosim.run import Simulator, in_place_stream, random_base, random_stream
 from baco.sim.cosim.stream import Stream
+from baco.sim.cosim.wide import wide_stream
 from baco.sim.coverage.page import Coverage
 from baco.sim.coverage.points import Counts, CoveragePoint, expected_crosses, read_counts
 from baco.sim.coverage.waivers import check_waivers, load_waivers
@@ -30,7 +31,7 @@ __all__ = ["CoverageRun", "measure_coverage"]
 #: Streams that a task makes and plays; what it counted is kept.
 _BATCH = 50
 #: What is played, round and round: none begins with random contents, which would count as reached whatever the stream does.
-_MAKERS = (random_stream, illegal_stream, random_stream, illegal_stream, in_place_stream)
+_MAKERS = (random_stream, illegal_stream, wide_stream, illegal_stream, in_place_stream, wide_stream)
 
 
 @dataclass(frozen=True)

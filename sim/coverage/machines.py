@@ -13,7 +13,7 @@ _WHOLE = Accelerator(
 )  # fmt: skip
 #: Normaliser commands; what leaves in a cycle is a whole row of results.
 _NORMAL = Accelerator(
-    name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32, tile_rows=4,
+    name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32,
     features=Features(normalizations=True, row_functions=True),
 )  # fmt: skip
 #: Few of everything: queues and stations of one entry, one bank, one dataflow, half of the features.
@@ -27,7 +27,7 @@ _SCARCE = Accelerator(
 #: Nothing but products, and many banks.
 _PLAIN = Accelerator(
     name="plain", dim=2, dataflow="OS", scratchpad_kib=1, accumulator_kib=1, scratchpad_banks=8,
-    accumulator_banks=4, dma_bits=128, dma_max_bytes=128, counters=0, partial_sum_bits=32,
+    accumulator_banks=4, dma_bits=128, dma_max_bytes=128, counters=0, partial_sum_bits=32, tile_rows=2,
     features=Features(loop_ws=False, loop_conv=False, activations=False, accumulator_scale=False, preload_d=False),
 )  # fmt: skip
 #: Results leave as sums only.

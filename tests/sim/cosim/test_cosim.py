@@ -71,6 +71,14 @@ def test_what_synthesis_reads_does_the_same(accelerator: Accelerator, tmp_path: 
     assert outcomes == Simulator(accelerator).play(streams)
 
 
+@pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
+def test_values_of_all_widths(accelerator: Accelerator) -> None:
+    """Strides, configuration of loops that is written over, counters of every event."""
+    (result,) = run_campaign([accelerator], 20, seed=0, kind="wide", shorten=False)
+    assert [failure.outcome.describe() for failure in result.failures] == []
+    assert result.streams == 20
+
+
 @EFFORT
 @pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN, DEFAULT], ids=lambda one: one.name)
 def test_products_in_place(accelerator: Accelerator, times: int) -> None:
