@@ -138,7 +138,8 @@ def _network_data(value: object) -> bool:
     """Samples of one network."""
     if isinstance(value, Mapping):
         return all(isinstance(name, str) for name in value)
-    return isinstance(value, (str, os.PathLike, Iterable)) and not hasattr(value, "dtype")
+    listed = isinstance(value, (str, os.PathLike, Iterable))
+    return listed and not isinstance(value, (bytes, bytearray)) and not hasattr(value, "dtype")
 
 
 def _data(value: object) -> bool:

@@ -21,8 +21,8 @@ from typing import Any
 
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.mapping.expression import Expression, Sum, variable
+from baco.compiler.network import floating, requantisation, selection
 from baco.compiler.network import graph as g
-from baco.compiler.network import requantisation, selection
 from baco.compiler.network.views import View
 
 __all__ = ["Dependences", "IndexMap", "Operand", "dependences", "map_between"]
@@ -215,7 +215,8 @@ def _matmul(op: Any) -> Dependences:
     k = rule.reduce("k", op.left.shape[-1])
     rule.read("left", [*batch, m, k])
     rule.read("right", [*batch, k, n])
-    rule.read("bias", [n])
+    if not isinstance(op, floating.RealProducts):
+        rule.read("bias", [n])
     return rule.done()
 
 
@@ -230,8 +231,10 @@ def _convolution(op: Any) -> Dependences:
         group, inner = rule.split(3, op.groups, channels // op.groups)
         channel = rule.result[3] = group * (channels // op.groups) + inner
         first = group * depth + c
-    operations = math.prod((op.output.shape[0], *op.size, channels, taps_h, taps_w, depth))
-    if op.pool is not None:
+    real = isinstance(op, floating.RealConvolution)  # neither biases nor pooling
+    size = op.output.shape[1:3] if real else op.size
+    operations = math.prod((op.output.shape[0], *size, channels, taps_h, taps_w, depth))
+    if not real and op.pool is not None:
         t, u = rule.reduce("t", op.pool.kernel[0]), rule.reduce("u", op.pool.kernel[1])
         q = q * op.pool.stride[0] + t - op.pool.padding[0]
         p = p * op.pool.stride[1] + u - op.pool.padding[1]
@@ -239,7 +242,8 @@ def _convolution(op: Any) -> Dependences:
     x = p * op.stride[1] + r * op.dilation[1] - op.padding[1]
     rule.read("input", [n, y, x, first])
     rule.read("weight", [s, r, c, channel])
-    rule.read("bias", [channel])
+    if not real:
+        rule.read("bias", [channel])
     return rule.done(operations)
 
 
@@ -255,6 +259,8 @@ def _pool(op: Any) -> Dependences:
         rule.read("factor", [q, p])
     elif isinstance(op, requantisation.WindowAverage):
         rule.read("factors", [q, p])
+    elif isinstance(op, floating.RealWindows):
+        rule.read("divisors", [q, p])
     return rule.done()
 
 
@@ -274,9 +280,13 @@ def _softmax(op: Any) -> Dependences:
     *lead, _ = rule.result
     r = rule.reduce("r", op.input.shape[-1])
     rule.read("input", [*lead, r])
-    if not isinstance(op, requantisation.ScaledSoftmax):
+    if not isinstance(op, (requantisation.ScaledSoftmax, floating.RealRows)):
         rule.read("mask", [*lead, r])
     return rule.done(op.output.words)
+
+
+def _rows(op: Any) -> Dependences:
+    return _reduction(op) if len(op.output.shape) < len(op.input.shape) else _softmax(op)
 
 
 def _normalisation(op: Any) -> Dependences:
@@ -371,4 +381,15 @@ _RULES: dict[type[g.IntegerOperator], Callable[[Any], Dependences]] = {
     requantisation.RowSums: _reduction,
     requantisation.WindowAverage: _pool,
     requantisation.ScaledSoftmax: _softmax,
+    floating.Decoded: _elementwise("input"),
+    floating.Encoded: _elementwise("input"),
+    floating.RealFunction: _elementwise("input", operations=_FUNCTION),
+    floating.RealPair: _elementwise("left", "right"),
+    floating.RealSelection: _elementwise("condition", "left", "right"),
+    floating.ScaledSums: _elementwise("input", "rows", "columns", "factors"),
+    floating.RealRows: _rows,
+    floating.RealProducts: _matmul,
+    floating.RealConvolution: _convolution,
+    floating.RealWindows: _pool,
+    floating.RealResize: _resize,
 }

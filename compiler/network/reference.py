@@ -55,7 +55,7 @@ def reference_runs(network: g.QuantisedNetwork, runs: Sequence[Mapping[str, Arra
             values[value.name] = np.zeros((len(runs), *value.shape), np.dtype(value.dtype))
     everywhere = {name: _of_runs(network, len(runs), network.values[name]) for name in network.values}
     for op in network.operators:
-        if _takes_runs(op):
+        if _takes_runs(network, op):
             result = run_operator(op, lambda view: everywhere[view.value](view).read(values[view.value]))
         else:
             result = np.stack([_run_alone(network, op, values, run) for run in range(len(runs))])
@@ -85,9 +85,12 @@ def _run_alone(
     return run_operator(op, read)
 
 
-def _takes_runs(op: g.IntegerOperator) -> bool:
-    """Whether its rule takes operands with a dimension more in front."""
-    return op.takes_runs if isinstance(op, HostOperator) else True
+def _takes_runs(network: g.QuantisedNetwork, op: g.IntegerOperator) -> bool:
+    """Whether its rule takes operands with a dimension more in front. No rule has weights or biases that differ from run to run."""
+    if isinstance(op, HostOperator) and not op.takes_runs:
+        return False
+    shared = (getattr(op, name, None) for name in ("weight", "bias"))
+    return all(one is None or network.values[one.value].role == "constant" for one in shared)
 
 
 def _input(network: g.QuantisedNetwork, value: g.IntegerTensor, inputs: Mapping[str, Array]) -> Array:

@@ -57,6 +57,7 @@ from baco.exploration.cost.genome import (
     ProblemSet,
     batch_of,
     copies_of,
+    explicit,
     is_macro_flow,
     macro_flow,
     macro_side,
@@ -266,7 +267,10 @@ class InstructionModel:
         for axis, place in ((C_AXIS, ROWS), (K_AXIS, COLUMNS)):
             tile = np.minimum(t1[:, axis] * genomes[:, place], bounds[:, axis])
             spread &= (genomes[:, place] <= side) & (t1[:, axis] <= -(-tile // side))
-        stationary = (DATAFLOW_NUMBER[genomes[:, FLOW]] == PLAIN) & (self.problems.packed(task, genomes) == 1)
+        stationary = DATAFLOW_NUMBER[genomes[:, FLOW]] == PLAIN
+        if self.packs is not None and self.packs.any():
+            # rows that hold several groups run these at once, whatever their flow says: no macro does
+            stationary &= self.problems.packed(task, explicit(genomes)) == 1
         return np.asarray(
             stationary & twice & spread & (genomes[:, T2] == 1).all(1) & self._ordered(task, genomes)
         )

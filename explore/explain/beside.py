@@ -76,8 +76,8 @@ class BesideLayers:
             return rest
         machine, fused = archive.base, self._rest.fused
         there = machine if self._known(machine) is not None else self._best
-        # the queues are the only part of an accelerator that no group's cost depends on
-        key = machine.replace(name="any", load_queue=8, execute_queue=8, store_queue=2)
+        # these queues are the only part of an accelerator that no group's cost depends on
+        key = machine.replace(name="any", execute_queue=8, store_queue=2)
         if key not in self._possible:
             same = _sizes(machine) == _sizes(self._best)
             found = {}

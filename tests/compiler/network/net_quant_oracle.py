@@ -53,7 +53,10 @@ class Memory:
 
     def __init__(self, values, kinds=None):
         self.kinds = kinds or {}
-        self.flat = {name: [int(x) for x in np.asarray(v).reshape(-1)] for name, v in values.items()}
+        self.flat = {}
+        for name, v in values.items():
+            number = float if self.kinds.get(name) == "float32" else int
+            self.flat[name] = [number(x) for x in np.asarray(v).reshape(-1)]
 
     def at(self, view, *index):
         return self.flat[view.value][
@@ -342,6 +345,50 @@ def requantise(op, m):
     return result
 
 
+def single(x: float) -> float:
+    """The float32 nearest to a float64."""
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def decoded(op, m):
+    return {i: m.at(op.table, m.at(op.input, *i) + 128) for i in indices(op.output.shape)}
+
+
+def encoded_real(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        steps = single(m.at(op.input, *i) / single(op.scale))
+        result[i] = max(op.low, min(op.high, round(steps) + op.zero))
+    return result
+
+
+def real_pair(op, m):
+    assert op.function == "add"
+    return {i: single(m.at(op.left, *i) + m.at(op.right, *i)) for i in indices(op.output.shape)}
+
+
+def real_function(op, m):
+    assert op.function == "clip"
+    low, high = op.parameters
+    return {i: single(max(low, min(high, m.at(op.input, *i)))) for i in indices(op.output.shape)}
+
+
+def real_convolution(op, m):
+    _, height, width, _ = op.input.shape
+    kernel_h, kernel_w, depth, outputs = op.weight.shape
+    y = {}
+    for n, q, p, k in indices(op.output.shape):
+        total = 0.0
+        for s, r, c in itertools.product(range(kernel_h), range(kernel_w), range(depth)):
+            row = q * op.stride[0] + s * op.dilation[0] - op.padding[0]
+            column = p * op.stride[1] + r * op.dilation[1] - op.padding[1]
+            if 0 <= row < height and 0 <= column < width:
+                channel = k // (outputs // op.groups) * depth + c
+                total += m.at(op.input, n, row, column, channel) * m.at(op.weight, s, r, c, k)
+        y[n, q, p, k] = single(total)
+    return y
+
+
 def row_sums(op, m):
     length = op.input.shape[-1]
     return {
@@ -394,6 +441,11 @@ ORACLES = {
     "ScaledPair": scaled_pair,
     "WindowAverage": window_average,
     "ScaledSoftmax": scaled_softmax,
+    "Decoded": decoded,
+    "Encoded": encoded_real,
+    "RealPair": real_pair,
+    "RealFunction": real_function,
+    "RealConvolution": real_convolution,
     "Conversion": conversion,
     "TopK": top,
     "Take": take,

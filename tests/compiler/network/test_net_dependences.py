@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from baco.compiler.mapping.contraction import iteration_grid
+from baco.compiler.network import floating as f
 from baco.compiler.network import graph as g
 from baco.compiler.network.arithmetic import FixedPoint
 from baco.compiler.network.dependences import Dependences, IndexMap, dependences, map_between
@@ -19,6 +20,7 @@ from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.views import View, dense
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import Sketch
+from tests.compiler.network.operator_kinds import concrete_kinds
 
 Array = np.ndarray[Any, Any]
 ONE = FixedPoint(1 << 10, 10)
@@ -120,6 +122,43 @@ def rotated(s: Sketch, interleaved: bool) -> g.IntegerOperator:
     return s.operators[-1]
 
 
+def real(s: Sketch, *shape: int) -> View:
+    return s.value(shape, "input", s.random.choice([-1, 1], shape).astype(np.float32))
+
+
+def real_operator(
+    kind: type[g.IntegerOperator], result: tuple[int, ...], **fields: Any
+) -> Callable[[Sketch], Any]:
+    """Of fields that are shapes of operands, or what they are."""
+
+    def make(s: Sketch) -> g.IntegerOperator:
+        operands = {k: real(s, *v) if k in _OPERANDS else v for k, v in fields.items()}
+        if kind is f.RealSelection:  # either is taken, from what differs everywhere
+            s.data[operands["condition"].value][:] = s.random.integers(0, 2, fields["condition"])
+            s.data[operands["right"].value][:] = 7
+        s.add(kind, s.value(result, "output"), **operands)
+        return s.operators[-1]
+
+    return make
+
+
+_OPERANDS = ("input", "left", "right", "condition", "weight")
+_WINDOW: dict[str, Any] = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}
+REAL = {
+    "real function": real_operator(f.RealFunction, (3, 4), input=(3, 4), function="exp"),
+    "real pair": real_operator(f.RealPair, (3, 4), left=(3, 4), right=(3, 4), function="add"),
+    "real selection": real_operator(f.RealSelection, (1, 2), condition=(1, 2), left=(1, 2), right=(1, 2)),
+    "real sum": real_operator(f.RealRows, (2, 3), input=(2, 3, 5), function="sum"),
+    "real softmax": real_operator(f.RealRows, (2, 3, 5), input=(2, 3, 5), function="softmax"),
+    "real products": real_operator(f.RealProducts, (2, 3, 4), left=(2, 3, 5), right=(2, 5, 4)),
+    "real convolution": real_operator(
+        f.RealConvolution, (1, 4, 3, 4), input=(1, 8, 5, 4), weight=(3, 2, 2, 4), groups=2, **_WINDOW
+    ),
+    "real windows": real_operator(
+        f.RealWindows, (1, 4, 3, 4), input=(1, 8, 5, 4), kernel=(3, 2), divisors=None, **_WINDOW
+    ),
+}
+
 OPERATORS: dict[str, Callable[[Sketch], g.IntegerOperator]] = {
     "matmul": matmul,
     "biased": biased,
@@ -139,6 +178,7 @@ OPERATORS: dict[str, Callable[[Sketch], g.IntegerOperator]] = {
     "table": table,
     "rotation": lambda s: rotated(s, False),
     "interleaved rotation": lambda s: rotated(s, True),
+    **REAL,
 }
 
 
@@ -175,7 +215,7 @@ def seen(s: Sketch, op: g.IntegerOperator, name: str) -> set[tuple[tuple[int, ..
     before, pairs = result(), set()
     flat = data[view.value].reshape(-1)
     for place, kept in enumerate(flat.tolist()):
-        for other in (127, -127, -kept, kept + 40, 3):
+        for other in (127, -127, -kept, kept + 40, 3, 0):
             flat[place] = other
             pairs |= {(tuple(at), place) for at in np.argwhere(result() != before).tolist()}
         flat[place] = kept
@@ -205,7 +245,7 @@ def test_every_operator_has_dependences() -> None:
     from baco.compiler.network.dependences import _RULES
 
     own = {kind for kind in _RULES if issubclass(kind, HostOperator)}
-    assert own == set(HostOperator.__subclasses__())
+    assert own == concrete_kinds(HostOperator)
     assert set(_RULES) - own == set(_CALLS)
 
 

@@ -172,14 +172,22 @@ def test_what_has_no_say_in_the_model_changes_nothing_but_the_area(study: Result
             *("dim", "scratchpad_kib", "accumulator_kib", "memory_gb_s", "clock_mhz")
         }
         return
-    queues = [one for one in priced(study) if one.step.parameter.endswith("_queue")]
-    assert len(queues) == 6
+    queues = [one for one in priced(study) if one.step.parameter in ("execute_queue", "store_queue")]
+    assert len(queues) == 4
     for one in queues:
         assert one.found is not None
         assert one.found.cost.latency_cycles == pytest.approx(
             near(study).reference.cost.latency_cycles, rel=1e-12
         )
         assert one.ratios["area"] != 1
+
+
+def test_a_longer_queue_of_loads_is_never_slower_and_a_shorter_one_never_faster(study: Result) -> None:
+    steps = {(one.step.parameter, one.step.way): one for one in priced(study)}
+    if study.cost_model == "reference":
+        return
+    assert steps["load_queue", "up"].ratios["latency"] <= 1 + 1e-9
+    assert steps["load_queue", "down"].ratios["latency"] >= 1 - 1e-9
 
 
 def test_a_wider_channel_is_never_slower_and_a_narrower_one_never_faster(study: Result) -> None:

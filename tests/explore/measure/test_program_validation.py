@@ -154,7 +154,7 @@ def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> N
     path = tmp_path / "plan.json"
     for text, why in (
         ("{", "this is no plan"),
-        ("[]", "it has accelerator, data, groups, network, schedules, seed"),
+        ("[]", "it has accelerator, data, groups, network, quantiser, schedules, seed"),
         (plan.text.replace('"seed": 0', '"seed": -1'), "whole number"),
         (plan.text.replace("loop_", "lop_"), "is no schedule"),
         (plan.text.replace('"dim": 16', '"dim": 1'), "dim"),
