@@ -47,16 +47,6 @@ import numpy as np
 
 from baco.accel.structure_law import Configuration, structure_law, terms
 
-__all__ = [
-    "AreaLaw",
-    "area_mm2",
-    "configured_area_mm2",
-    "configured_blocks_mm2",
-    "logic_scale",
-    "priced_mm2",
-    "term_prices",
-]
-
 #: A Python number, numpy array or torch tensor: the law is plain arithmetic.
 Number = TypeVar("Number")
 

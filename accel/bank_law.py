@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["BankLaw", "BankLaws", "bank_laws"]
-
 
 class BankLaw(BaseModel):
     """Of a bank with a port that reads and one that writes; the unit is that of the coefficients, in a technology um2."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.common.provenance import versions
 
-__all__ = ["c_header"]
-
 #: Bits of the local address in a command's operand.
 _ADDRESS_BITS = 32
 #: Which of the custom instructions carries commands.

@@ -12,8 +12,6 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import versions
 
-__all__ = ["chipyard_gaps", "chipyard_notes", "scala_config", "scala_name"]
-
 #: Narrowest system bus of a 64-bit host core, bits.
 _LEAST_BUS_BITS = 64
 

@@ -31,8 +31,6 @@ from baco.common.errors import InputError, did_you_mean
 from baco.common.provenance import stable_hash
 from baco.common.shown import shown_html
 
-__all__ = ["MOVE_BYTES", "PARAMETERS", "SETTINGS", "TIMINGS", "Accelerator", "Features", "Timing"]
-
 #: Bytes of main memory in a row that one load or store moves on every accelerator, whatever its memory requests.
 MOVE_BYTES = 64
 #: Whose cycles an accelerator takes: those of our Verilog, or of the original Gemmini in a Rocket system.

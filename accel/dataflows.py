@@ -18,21 +18,6 @@ from pydantic import ConfigDict
 
 from baco.common.errors import InfeasibleError, InputError
 
-__all__ = [
-    "DATAFLOWS",
-    "MACRO_DATAFLOW",
-    "RELEVANT",
-    "Dataflow",
-    "DataflowRule",
-    "DataflowSetting",
-    "check_executable",
-    "dataflow_of",
-    "executed",
-    "offered",
-    "setting_of",
-    "stationary",
-]
-
 #: Names of the dataflows of our array.
 Dataflow = Literal["WS", "OS"]
 #: What a configuration says: one of them, or both that one array can offer, by command.

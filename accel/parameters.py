@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["ParameterRow", "Reader"]
-
 #: What reads a parameter: what codes all that programs do beside their layers, and each of the models of cycles.
 Reader = Literal["program", "instruction", "reference"]
 

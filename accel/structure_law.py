@@ -18,8 +18,6 @@ from typing import Any, Protocol
 
 from baco.accel.dataflows import DATAFLOWS, DataflowSetting, offered
 
-__all__ = ["QUANTITIES", "Configuration", "StructureLaw", "structure_law", "terms"]
-
 #: What the law predicts:
 #:  register_bits: bits in flip-flops and in memories other than the SRAM of scratchpad and accumulator.
 #:  partial_products: product of the operand widths, added up over all multipliers.

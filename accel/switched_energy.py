@@ -21,8 +21,6 @@ from baco.accel.bank_law import bank_laws
 from baco.accel.energy import EnergyLaw, EnergyTable
 from baco.accel.switching_figures import SwitchingConfiguration, SwitchingFigures
 
-__all__ = ["TYPICAL", "SwitchedEnergy", "Toggles"]
-
 
 @dataclass(frozen=True)
 class Toggles:

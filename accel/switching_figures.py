@@ -13,8 +13,6 @@ from baco.accel.area import priced_mm2, term_prices
 from baco.accel.bank_law import bank_laws
 from baco.accel.structure_law import Configuration
 
-__all__ = ["SwitchingConfiguration", "SwitchingFigures"]
-
 
 class SwitchingConfiguration(Configuration, Protocol):
     """The part of `baco.accel.config.Accelerator` that decides what accesses and cycles take."""

@@ -29,17 +29,6 @@ from baco.common.cache import cache_folder
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import atomic_write, read_input
 
-__all__ = [
-    "PUBLISHED",
-    "PeriodLaw",
-    "Technology",
-    "known_figures",
-    "own_technologies",
-    "switching_figures",
-    "technology",
-    "technology_names",
-]
-
 #: The one that published figures are in.
 PUBLISHED = "published-45nm"
 _STRICT = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

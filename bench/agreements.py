@@ -20,8 +20,6 @@ from baco.compiler.network.reference import reference
 from baco.workloads.expand import expand
 from baco.workloads.inputs.load import load_network
 
-__all__ = ["agreement_of", "agreements_table"]
-
 _OTHER_SEED = 1_000_003
 #: dB that an operator counts for at most in the mean.
 _MOST_DB = 60.0

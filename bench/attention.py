@@ -20,8 +20,6 @@ from baco.compiler.language.jit import BoundLaunch, Options, jit
 from baco.compiler.language.names import const
 from baco.compiler.language.primitives import PRIMITIVES
 
-__all__ = ["ATTENTION", "CAUSAL", "attention", "attention_page"]
-
 #: Has units for functions of rows.
 _MACHINE = "gemmini-transformer"
 #: Heads, tokens, elements of a head, and rows of a block: as asked for, BERT-base, ViT-B/16, and rows of scores that are too long for

@@ -16,8 +16,6 @@ from baco.compiler.network.quantise import sketch
 from baco.exploration.cost.program import program_cost
 from baco.workloads.inputs.load import load_network
 
-__all__ = ["BUFFERS_KIB", "buffers", "buffers_page"]
-
 #: Scratchpads that are compared; the accumulator has a quarter of each.
 BUFFERS_KIB = (16, 32, 64, 128, 256)
 _MACHINE = "gemmini-transformer"

@@ -24,8 +24,6 @@ from baco.sim.network.run import NetworkRun, run_network
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Network
 
-__all__ = ["CONVOLUTION_CHAINS", "PRODUCT_CHAINS", "chain_network", "page", "run"]
-
 _MACHINE = "gemmini-default"
 
 #: Batch, M, N, K, L of C[m, l] = A[m, k] B[k, l], E[m, n] = C[m, l] D[l, n].

@@ -10,8 +10,6 @@ from pathlib import Path
 from baco.common.errors import OWN_PACKAGE
 from baco.common.provenance import stable_hash
 
-__all__ = ["code_hash", "modules_behind"]
-
 #: Above the package, through which everything of ours is found.
 _ROOT = Path(str(resources.files("baco"))).parent
 

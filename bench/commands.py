@@ -5,8 +5,6 @@ A row is the module, its function, and the function there that makes text of wha
 
 from __future__ import annotations
 
-__all__ = ["BENCH", "MODEL"]
-
 #: Modules of `baco.bench` with an experiment (`baco.bench.harness.experiment`), by command.
 _EXPERIMENTS = {
     "model": "model",

@@ -22,8 +22,6 @@ from baco.compiler.layers.reference import draw_tensors
 from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.measure.measurement import Measurement
 
-__all__ = ["MeasuredProgram", "Row", "page", "run"]
-
 
 @dataclass(frozen=True)
 class MeasuredProgram:

@@ -9,8 +9,6 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
 
-__all__ = ["CycleBound", "bound", "pass_cycles"]
-
 #: Rows that a pass takes at least (timing page, 3.2).
 LEAST_ROWS = 4
 

@@ -24,8 +24,6 @@ from baco.compiler.network.quantiser import OBSERVERS, Quantiser
 from baco.workloads.inputs.load import load_network
 from baco.workloads.inputs.samples import read_samples
 
-__all__ = ["digits_table", "write_digits"]
-
 _SEED, _EPOCHS, _BATCH, _TEST, _CALIBRATION = 0, 30, 50, 797, 128
 _CLASSES = 10
 

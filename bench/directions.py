@@ -21,8 +21,6 @@ from baco.compiler.mapping.nest import Mapping
 from baco.exploration.samplers.q_learning import METHODS, DirectionSpace, analytical_cycles, search_directions
 from baco.workloads.problem import Problem
 
-__all__ = ["YOLO", "page", "run", "yolo_layer"]
-
 #: Channels in and out, pixels of a side, side of the window, stride (table 4.3).
 YOLO = (
     (3, 64, 448, 7, 2), (64, 192, 112, 3, 1), (192, 128, 56, 1, 1), (128, 256, 56, 3, 1), (256, 256, 56, 1, 1),

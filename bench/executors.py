@@ -27,8 +27,6 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
-__all__ = ["EXECUTORS", "STAGES", "page", "run"]
-
 EXECUTORS = ("local", "ray")
 STAGES = ("short", "many", "searches", "kills", "recorded")
 #: Of the first measurement: the workers, and how long one of many tasks sleeps.

@@ -17,8 +17,6 @@ from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, median_place
 from baco.bench.studies import ProgramRow, default_area, measured_programs, searched, within
 from baco.exploration.measure.session import ValidationProgress
 
-__all__ = ["NETWORKS", "fusion_page", "page", "run"]
-
 NETWORKS = ("mobilenet_v2", "resnet50", "bert_base:seq=512", "vit_b16")
 _KINDS = {"alone": False, "fused": True}
 

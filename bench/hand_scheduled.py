@@ -30,8 +30,6 @@ from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.ir.emit import Condition, Emitter, Number
 
-__all__ = ["HAND_SCHEDULED", "HandSchedule", "hand_scheduled_program"]
-
 #: Blocks of columns computed together, and of the depth that one load of A brings.
 _WIDE = 4
 _WS = 1

@@ -35,8 +35,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.workloads.problem import Problem
 
-__all__ = ["PRODUCTS", "STAGES", "kernels", "page", "run"]
-
 #: What can be measured: of a product, and attention (`baco.bench.attention`).
 STAGES, _ATTENTION = ("products", "published"), ("attention", "causal")
 _MACHINE = "gemmini-default"

@@ -38,8 +38,6 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Network, Operator, Tensor, Workload
 from baco.workloads.problem import Problem
 
-__all__ = ["KillResult", "kill_runs"]
-
 _WORKERS = 2
 #: Layers for each kill, so that a validation is not finished before the last.
 _LAYERS_A_KILL, _MORE_LAYERS = 3, 10

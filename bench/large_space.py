@@ -37,8 +37,6 @@ from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
-__all__ = ["NETWORKS", "SEARCHERS", "Ratio", "execute", "page", "ratio", "summary"]
-
 NETWORKS = ("resnet18", "mobilenet_v2", "bert_base", "unet", "vit_b16")
 #: The main searcher, and the same with gradient descent.
 MAIN, DESCENT = "gradient", "gradient-descent"

@@ -32,8 +32,6 @@ from baco.exploration.search.searcher import BatchResult, SearchSetup
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import Choice, DesignSpace
 
-__all__ = ["PEERS", "HardwareSearch", "Optimiser", "TrustRegion"]
-
 #: Evaluations a task for the mappings of one accelerator.
 MAPPINGS = 100
 #: Of these, mappings built to fill it, and the most in one batch of neighbours (small batches take most of their time to begin).

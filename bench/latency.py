@@ -20,8 +20,6 @@ from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.exploration.cost.evaluate import spearman
 from baco.exploration.cost.reference import access_counts, latency_terms
 
-__all__ = ["MODELS", "Accuracy", "accuracy", "page", "run"]
-
 #: What predicts, and how it is called in tables.
 MODELS = {
     "instruction": "instruction-aware model",

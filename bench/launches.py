@@ -14,8 +14,6 @@ from baco.compiler.language.compile import buffer_names, compile_launch
 from baco.compiler.language.jit import BoundLaunch
 from baco.sim.engines.program import run_program
 
-__all__ = ["launch_cycles", "program_cycles"]
-
 
 def program_cycles(
     program: Program, inputs: Mapping[str, Any], name: str, expected: Any, timing: str | None = None

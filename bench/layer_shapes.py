@@ -11,8 +11,6 @@ from baco.workloads.network import Operator
 from baco.workloads.networks.resnet import resnet50
 from baco.workloads.problem import Problem
 
-__all__ = ["SETS", "NamedLayer", "layer_shapes"]
-
 #: Scale of results; sums of random int8 products become numbers of which few saturate.
 _SCALE = 2.0**-9
 

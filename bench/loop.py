@@ -19,8 +19,6 @@ from baco.exploration.executors.executor_choice import LOCAL, ExecutorChoice
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.measured_study import Watch, measure_study
 
-__all__ = ["NETWORKS", "LoopRow", "page", "run"]
-
 #: The networks of the comparison.
 NETWORKS = ("resnet50", "bert_base", "mobilenet_v2", "deepbench_face")
 

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["PARTS", "Sampled", "page"]
-
 #: Seconds of processor time between two looks.
 _EVERY = 0.005
 #: Parts by what they are called here and the end of a file's path and a function (any if empty): the innermost on a stack that is

@@ -27,8 +27,6 @@ from baco.compiler.language.names import const
 from baco.compiler.language.primitives import PRIMITIVES
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 
-__all__ = ["KERNELS", "STAGES", "page", "run"]
-
 STAGES = (1, 2, 3, 4, 5)
 #: By how much cycles differ where an order is asked for.
 _DIFFERENT = 0.03

@@ -30,8 +30,6 @@ from baco.compiler.network.reference import reference_runs, run_operator
 from baco.compiler.network.views import View
 from baco.workloads.inputs.load import load_network
 
-__all__ = ["FORMS", "MODELS", "page", "run"]
-
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 #: Runs side by side.

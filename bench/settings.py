@@ -26,8 +26,6 @@ from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.workloads.problem import Problem
 
-__all__ = ["SETTINGS", "SettingCycles", "layers", "measured", "page", "summary"]
-
 #: What is changed, one at a time. Bandwidths are in bytes a cycle.
 SETTINGS: dict[str, tuple[Any, ...]] = {
     "dma_bits": (32, 64, 128, 256),

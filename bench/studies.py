@@ -18,16 +18,6 @@ from baco.exploration.studies.study import FILE_NAME
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
-__all__ = [
-    "DEFAULT_MACHINE",
-    "ProgramRow",
-    "default_area",
-    "measured_programs",
-    "program_cost",
-    "searched",
-    "within",
-]
-
 #: What designs are compared with, and whose area they may have.
 DEFAULT_MACHINE = "gemmini-default"
 

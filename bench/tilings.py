@@ -18,8 +18,6 @@ from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore, measurement_key
 from baco.sim.engines.base import CycleEngine
 
-__all__ = ["Measure", "default_paths", "kept_measurements", "measuring"]
-
 #: What a schedule of a layer takes; None where the accelerator cannot carry it out.
 Measure = Callable[[Layer, Schedule], Measurement | None]
 

@@ -27,8 +27,6 @@ from baco.exploration.executors.tasks import Call, gather
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, SimulationError
 
-__all__ = ["TimedProgram", "TimingAccuracy", "bench_timing", "timing_accuracy"]
-
 #: Of a measured set: a row a program, and the programs.
 TABLES, PROGRAMS = ("random.csv", "micro.csv"), "programs.tar.gz"
 _COLUMNS = ("file", "style", "layer", "mapping", "original_cycles")

@@ -25,8 +25,6 @@ from baco.compiler.mapping.chains import parse_chain
 from baco.compiler.mapping.machines import load_machine
 from baco.exploration.samplers.tree_structures import SEARCHED, compare_trees
 
-__all__ = ["TREE_CHAINS", "TREE_MACHINES", "page", "run"]
-
 TREE_MACHINES = ("edge", "cloud")
 #: Attention of the networks of Chimera's and TileFlow's tables (G1 to G6), and three of their chains of convolutions.
 TREE_CHAINS = {

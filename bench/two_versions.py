@@ -22,8 +22,6 @@ from pathlib import Path
 from baco.common.errors import InputError
 from baco.common.files import atomic_write, output_folder
 
-__all__ = ["NETWORKS", "VersionRun", "page", "run_version"]
-
 #: A search by itself, as versions with `baco.exploration` know it: network, seed, samples, folder.
 _SEARCH = """
 import json, pathlib, resource, sys

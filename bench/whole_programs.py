@@ -14,8 +14,6 @@ from baco.bench.harness.experiment import FOLDER, ResultFiles, median_place, pag
 from baco.bench.studies import default_area, measured_programs, searched, within
 from baco.exploration.measure.session import ValidationProgress
 
-__all__ = ["NETWORKS", "page", "run"]
-
 NETWORKS = ("resnet50", "bert_base", "mobilenet_v2", "gpt2:seq=128", "deepbench_face")
 
 

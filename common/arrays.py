@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Arrays", "pack_arrays", "unpack_arrays"]
-
 Arrays = dict[str, NDArray[Any]]
 #: Archives have some MiB at most; what inflates to more is not one of ours.
 _MAX_BYTES = 512 << 20

@@ -26,8 +26,6 @@ from baco.common.files import own_place, read_input, storage_error, sync_folder
 from baco.common.locks import hold, open_lock, try_lock
 from baco.common.private import private_folder, trusted_owner
 
-__all__ = ["Cache", "cache_folder", "own_folder"]
-
 #: Entries that nobody used for this long are dropped.
 KEEP_SECONDS = 30 * 24 * 3600.0
 #: Keys of entries; nothing of another name is ever removed.

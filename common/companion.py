@@ -25,8 +25,6 @@ from typing import IO, Any, Generic, TypeVar
 
 from baco.common.processes import collect_seldom, processors, python_children
 
-__all__ = ["Pending", "ask", "companion", "serve"]
-
 ValueT = TypeVar("ValueT")
 #: Where modules are, then what a companion does.
 _CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from baco.common.companion import serve; serve()"

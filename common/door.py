@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["argument", "at_command_line", "in_the_words_of_the_door", "words"]
-
 #: Options whose arguments in Python have other names.
 _OTHER_NAMES = {
     "resume": "resume=True",

@@ -15,8 +15,6 @@ from baco.common.text import one_line
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["drawing", "figure_bytes", "figure_text", "new_figure"]
-
 
 @contextmanager
 def drawing(style: Mapping[str, Any] | None = None) -> Iterator[None]:

@@ -14,8 +14,6 @@ from pathlib import Path
 from baco.common.errors import Location, StorageError
 from baco.common.files import storage_error
 
-__all__ = ["Claims", "hold", "open_lock", "try_lock"]
-
 
 def open_lock(path: Path, *, may_be_read_only: bool = False) -> int:
     """A descriptor of the lock file at `path`, made when missing.

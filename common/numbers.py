@@ -11,16 +11,6 @@ import re
 
 from baco.common.errors import InputError, Location
 
-__all__ = [
-    "EXACT",
-    "WHOLE",
-    "any_base_number",
-    "cycles_number",
-    "hexadecimal_number",
-    "real_number",
-    "whole_number",
-]
-
 #: Whole numbers up to here stay exact in float64, which costs are computed in.
 EXACT = 2**53
 #: Pattern of a whole number within larger ones: too short to be slow, long enough for `EXACT`.

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from baco.common.errors import InputError
 
-__all__ = ["package_file", "zig_program", "zig_version"]
-
 
 def package_file(package: str, *parts: str) -> Path | None:
     """A file of an installed package; None where there is no such package or file."""

@@ -20,8 +20,6 @@ from typing import Any
 from baco.common.errors import StorageError
 from baco.common.text import fit_strings, html_text, script_json
 
-__all__ = ["html_cards", "html_table", "packed_json", "page", "plotly_script"]
-
 _ASSETS = Path(__file__).parent
 
 

@@ -20,21 +20,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Bools",
-    "Floats",
-    "Ints",
-    "dot",
-    "exp",
-    "exp2",
-    "inverse",
-    "log",
-    "log2",
-    "matmul",
-    "power",
-    "total",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from baco.common.errors import Location, StorageError
 
-__all__ = ["private_folder", "trusted_owner"]
-
 
 def private_folder(path: Path) -> Path:
     """The folder at `path`, made for this user alone (with its parents) when missing.

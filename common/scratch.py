@@ -16,8 +16,6 @@ from baco.common.errors import StorageError
 from baco.common.files import own_place, storage_error
 from baco.common.locks import open_lock, try_lock
 
-__all__ = ["scratch_folder"]
-
 #: In each folder; locked for as long as the folder is in use.
 _LOCK = ".in-use"
 #: A folder without a lock is one whose owner was killed in the moment between making the two.

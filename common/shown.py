@@ -7,8 +7,6 @@ from typing import Any
 
 from baco.common.text import html_text, one_line
 
-__all__ = ["Shown", "shown_html"]
-
 #: Characters of a line, and rows of a table.
 _LONGEST, _MOST_ROWS = 240, 20
 

@@ -20,8 +20,6 @@ from baco.common.errors import InputError, Location
 from baco.common.files import decode_text, read_input
 from baco.common.text import one_line
 
-__all__ = ["MAX_TABLE_BYTES", "TableRow", "csv_text", "read_rows", "read_table_text"]
-
 #: Text of a table, unpacked. As Python objects it takes up to thirty times as much memory, hence the next bounds.
 MAX_TABLE_BYTES = 128 << 20
 #: Fields of all rows, and of one; characters of one field, and of one row.

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from baco.common import portable
 
-__all__ = ["exp", "log", "one_thread", "power", "spread", "total"]
-
 
 def one_thread() -> None:
     """Set PyTorch to one thread, in this process.

@@ -21,21 +21,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "MAX_NAME",
-    "file_label",
-    "fit_strings",
-    "html_text",
-    "json_text",
-    "markdown_text",
-    "name_problem",
-    "one_line",
-    "script_json",
-    "several_lines",
-    "shell_word",
-    "unfit",
-]
-
 #: Characters of the longest name that is taken; those of real networks stay far below.
 MAX_NAME = 1000
 

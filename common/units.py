@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["si", "significant", "tally"]
-
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["in_notebook", "is_watched", "told_on_stderr"]
-
 
 def in_notebook() -> bool:
     """Whether output goes to cells of a notebook."""

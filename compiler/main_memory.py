@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from baco.common.errors import InfeasibleError, Location
 
-__all__ = ["MEMORY_BASE", "MOST_BYTES", "check_memory"]
-
 #: Where main memory begins, and programs with it.
 MEMORY_BASE = 0x80000000
 #: Code reaches data by 32-bit offsets from where it is; above this programs would not link.

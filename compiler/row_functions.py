@@ -17,21 +17,6 @@ import math
 
 import numpy as np
 
-__all__ = [
-    "GAIN_BITS",
-    "MOST_COLUMNS",
-    "OFFSET_FRACTION",
-    "PRODUCT_BITS",
-    "VARIANCE_BITS",
-    "exponentials",
-    "normalise",
-    "normalise_parameters",
-    "numerator_parts",
-    "softmax",
-    "softmax_numerator",
-    "variance_root",
-]
-
 Array = np.ndarray
 
 #: Longest row of the accelerator's row functions.

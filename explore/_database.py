@@ -19,8 +19,6 @@ from typing import Self
 
 from baco.common.errors import Location, StorageError
 
-__all__ = ["MAX_BYTES", "Closing", "Format", "bounded_time", "check_files", "insert", "prepare", "row_digest"]
-
 #: Larger files are not opened: real ones have a few MiB.
 MAX_BYTES = 512 << 20
 #: What SQLite, and we, write beside a database.

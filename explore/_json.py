@@ -16,20 +16,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from baco.common.errors import InputError
 
-__all__ = [
-    "Amount",
-    "Count",
-    "Json",
-    "dump",
-    "from_json",
-    "listed",
-    "load",
-    "number",
-    "reader",
-    "text",
-    "to_json",
-]
-
 Json = dict[str, Any]
 #: Fields that hold a whole number, or a finite one, of at least 0.
 Count = Annotated[int, Field(ge=0)]

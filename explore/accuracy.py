@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.workloads.inputs.samples import SampleSet
 
-__all__ = ["StudyAccuracy", "keep_accuracy", "kept_accuracy", "settle_accuracy", "share"]
 
 _FILE = "accuracy.json"
 

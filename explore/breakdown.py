@@ -17,17 +17,6 @@ from baco.exploration.candidate import Cost, LayerCost
 from baco.exploration.operators import OperatorCost
 from baco.workloads.network import Task
 
-__all__ = [
-    "COMPONENTS",
-    "CostEntry",
-    "DesignCosts",
-    "MeasuredPart",
-    "NetworkCosts",
-    "layer_entries",
-    "operator_entries",
-    "plain_name",
-]
-
 #: What energy goes to. `host`: the host core and the cache lines that it moves; `array`: multiplications, registers and functions
 #: of rows of groups and other operators, which the model does not tell apart, and in a technology with figures of switching all of
 #: the array as measured; `control`: commands on their way, likewise; the others as of `LayerCost` and measurements.

@@ -20,8 +20,6 @@ from baco.sim.cosim.run import Simulator, StreamOutcome, in_place_stream, powere
 from baco.sim.cosim.stream import Stream
 from baco.sim.cosim.wide import wide_stream
 
-__all__ = ["ConfigurationResult", "Failure", "StreamKind", "run_campaign"]
-
 #: Streams of everything that is legal (`powered`: from random contents of registers and memories on), of products in place,
 #: of values of all widths, and of what is damaged or made by chance.
 StreamKind = Literal["legal", "powered", "in place", "wide", "illegal"]

@@ -26,8 +26,6 @@ from baco.sim.coverage.page import Coverage
 from baco.sim.coverage.points import Counts, CoveragePoint, expected_crosses, read_counts
 from baco.sim.coverage.waivers import check_waivers, load_waivers
 
-__all__ = ["CoverageRun", "measure_coverage"]
-
 #: Streams that a task makes and plays; what it counted is kept.
 _BATCH = 50
 #: What is played, round and round: none begins with random contents, which would count as reached whatever the stream does.

@@ -20,8 +20,6 @@ from baco.compiler.network.steps import StepCost
 from baco.exploration._json import Amount, Count, listed
 from baco.exploration.operators import OperatorCost, total
 
-__all__ = ["FusedPrograms", "Fusion"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: Array side, accumulator KiB, scratchpad KiB, and whether there are row functions.

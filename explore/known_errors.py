@@ -12,8 +12,6 @@ from baco.accel.config import Timing
 from baco.accel.technology import PUBLISHED, known_figures, technology
 from baco.exploration.candidate import CostModelName
 
-__all__ = ["KnownError", "known_errors"]
-
 
 @dataclass(frozen=True)
 class KnownError:

@@ -15,17 +15,6 @@ from baco.common.errors import BacoError, InputError, did_you_mean
 from baco.common.portable import Floats
 from baco.exploration.candidate import Cost
 
-__all__ = [
-    "METRICS",
-    "CostFunction",
-    "FunctionMetric",
-    "Objective",
-    "metric",
-    "metric_label",
-    "metric_word",
-    "remember_functions",
-]
-
 METRICS = ("edp", "latency", "energy", "area", "edap")
 #: What people call them, in full and short, where that is no word itself.
 _WORDS = {"edp": ("energy-delay product", "EDP"), "edap": ("energy-delay-area product", "EDP × area")}

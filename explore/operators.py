@@ -12,9 +12,6 @@ from pydantic import AfterValidator
 from baco.compiler.network.steps import StepCost
 from baco.exploration._json import Amount, number
 
-__all__ = ["OperatorCost", "total"]
-
-
 #: As read from a file.
 _Cost = Annotated[StepCost, AfterValidator(lambda one: StepCost(*(number(value, 0) for value in one)))]
 

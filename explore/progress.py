@@ -12,8 +12,6 @@ from baco.common.door import words
 from baco.common.errors import Location, StoppedError
 from baco.exploration.candidate import BatchSummary
 
-__all__ = ["Budget", "Doing", "Progress", "Told", "interrupted", "silent"]
-
 
 @dataclass(frozen=True)
 class Budget:

@@ -13,19 +13,6 @@ from baco.exploration._json import dump, from_json, load, reader
 from baco.exploration.candidate import CostModelName
 from baco.exploration.rest import RestOfPrograms
 
-__all__ = [
-    "DecidedPrograms",
-    "ProgramsRecord",
-    "ProvenanceRecord",
-    "SessionRecord",
-    "SetupRecord",
-    "programs_from_json",
-    "provenance_from_json",
-    "provenance_record",
-    "session_from_json",
-    "setup_from_json",
-]
-
 
 class SetupRecord(TypedDict):
     """What determines a study's result, budget and versions apart (see `baco.exploration.studies.preparation.describe_setup`).

@@ -27,8 +27,6 @@ from baco.exploration.operators import OperatorCost, total
 from baco.exploration.space import Choice, DesignSpace
 from baco.workloads.network import Task
 
-__all__ = ["RestBySettings", "RestOfPrograms", "SizedOperators"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

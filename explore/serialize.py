@@ -20,16 +20,6 @@ from baco.exploration.task_layers import layer_facts
 from baco.workloads.network import LayerFacts, Operator, Task, Workload
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "candidate_from_json",
-    "candidate_to_json",
-    "problem_to_json",
-    "read_json",
-    "task_from_json",
-    "workload_from_json",
-    "workload_to_json",
-]
-
 _T = TypeVar("_T")
 #: Most multiply-accumulates a mapping may execute, padding included.
 _MOST_MACS = 2**62

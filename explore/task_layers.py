@@ -17,8 +17,6 @@ from baco.workloads.network import LayerFacts, Network, Operator, Task, Workload
 from baco.workloads.problem import Problem
 from baco.workloads.semantics import Parameter
 
-__all__ = ["layer_facts", "layer_of_task", "layers_of_tasks", "result_scale"]
-
 #: Standard deviation of the product of two uniform int8 numbers: (256^2 - 1) / 12.
 _PRODUCT_SPREAD = (256**2 - 1) / 12
 #: Spread of requantised results that a scale aims at: few saturate, few are zero.

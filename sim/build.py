@@ -25,8 +25,6 @@ from baco.common.provenance import stable_hash
 from baco.common.viewer import told_on_stderr
 from baco.sim.toolchain import Toolchain
 
-__all__ = ["BuildError", "Report", "Waves", "built_lines", "functional_simulator", "rtl_simulator"]
-
 #: Where progress goes: one sentence a step.
 Report = Callable[[str], None]
 Waves = Literal["", "vcd", "fst", "counts", "checks", "coverage"]

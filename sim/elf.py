@@ -18,8 +18,6 @@ from baco.accel.elf_note import SECTION, read_note
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import read_input
 
-__all__ = ["ElfProgram", "Segment", "load_elf", "symbol_range"]
-
 #: Programs reach no more than that (`baco.compiler.main_memory`).
 _LIMIT_BYTES = 1 << 31
 #: Real programs have a few segments, some thousand symbols and notes of some dozen bytes.

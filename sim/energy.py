@@ -12,17 +12,6 @@ from baco.accel.technology import known_figures
 from baco.common.errors import InputError
 from baco.sim.job import Simulation
 
-__all__ = [
-    "ENERGY_TERMS",
-    "counted_activity",
-    "counted_energy",
-    "energy_source",
-    "energy_uj",
-    "measured_energy",
-    "static_energy",
-    "switched_energy",
-]
-
 #: Of what was counted on every accelerator. What silicon takes besides is `static_energy`.
 ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
 

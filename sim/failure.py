@@ -8,8 +8,6 @@ from baco.accel.isa import disassemble
 from baco.accel.legality.errors import MAIN_MEMORY, error_reason
 from baco.sim.elf import ElfProgram
 
-__all__ = ["describe"]
-
 #: Commands shown of those accepted last, and of those in flight (the oldest, which the others wait for).
 _SHOWN, _SHOWN_IN_FLIGHT = 8, 16
 _HINTS = {

@@ -11,18 +11,6 @@ from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
 from baco.common.shown import Shown
 
-__all__ = [
-    "ENGINE_WORDS",
-    "Job",
-    "Limits",
-    "MainMemory",
-    "Mark",
-    "Recording",
-    "Simulation",
-    "SimulationError",
-    "Watchpoint",
-]
-
 #: What results call an engine for people, where that is not its name.
 ENGINE_WORDS = {"gemmini-model": "model of the original Gemmini"}
 

@@ -19,8 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Ending", "LimitedRuns", "limited_runs"]
-
 #: What a command line may add to the address space of the helper, and the processor time that it may take.
 MOST_BYTES, MOST_SECONDS = 2 << 30, 10
 #: Wall time after which a process is ended that neither computes nor ends.

@@ -17,8 +17,6 @@ import numpy as np
 from baco.workloads.tensor import Tensor
 from baco.workloads.views import Step, apply_steps
 
-__all__ = ["FUNCTIONS", "PLAIN_FUNCTIONS", "Operand", "Parameter", "Semantics", "WholeNumbers", "constant"]
-
 #: How a parameter that the source does not give is drawn: normal with a standard deviation of `spread`, or of
 #: sqrt(2 / fan_in) (He et al. 2015: keeps the size of activations); positive around one; or around zero.
 Fill: TypeAlias = Literal["normal", "scale", "shift"]

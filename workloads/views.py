@@ -13,22 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "Expand",
-    "Reshape",
-    "Slice",
-    "Step",
-    "Transpose",
-    "Unknown",
-    "apply_steps",
-    "depth_to_space",
-    "fits",
-    "slice_of",
-    "space_to_depth",
-    "tiled",
-    "unrecorded",
-]
-
 
 @dataclass(frozen=True)
 class Reshape:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 
-__all__ = ["GARBAGE", "MAX_ROW_BITS", "NORM_COMMANDS", "LocalAddress", "is_garbage", "local_address_bits"]
-
 #: Address word that software writes for "nowhere": no operand, or a result that is thrown away.
 GARBAGE = 0xFFFFFFFF
 #: Largest width of a row index; the bit above it is the garbage bit.

@@ -12,17 +12,6 @@ from baco.accel.isa.command import Command, CommandType, Field
 from baco.accel.isa.commands import COMMANDS
 from baco.common.errors import InputError, did_you_mean
 
-__all__ = [
-    "command_named",
-    "command_type",
-    "decode",
-    "disassemble",
-    "encode",
-    "find_command_type",
-    "float32_bits",
-    "float32_value",
-]
-
 _MASK64 = (1 << 64) - 1
 _BY_NUMBER = {(one.funct, one.subtype or 0): one for one in COMMANDS.values()}
 

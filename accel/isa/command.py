@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-__all__ = ["FIELD_KINDS", "Command", "CommandClass", "CommandType", "Field", "FieldKind"]
-
 CommandClass = Literal["ld", "ex", "st", "loop", "front"]
 FieldKind = Literal["unsigned", "float32", "address", "local"]
 

@@ -11,8 +11,6 @@ from typing import Literal
 
 from baco.accel.isa.command import CommandType, Field, FieldKind
 
-__all__ = ["COMMANDS", "FUNCT", "IDENTITY_SCALE", "KEEP_SCALE"]
-
 #: Bits of the float32 number 1.0: the scale that leaves elements as they are.
 IDENTITY_SCALE = 0x3F800000
 #: Value of CONFIG_ST's acc_scale that leaves the previous scale in force.

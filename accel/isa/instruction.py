@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from baco.common.errors import InputError
 
-__all__ = ["CUSTOM_OPCODES", "RoccInstruction"]
-
 #: Major opcodes of custom-0 .. custom-3.
 CUSTOM_OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)
 

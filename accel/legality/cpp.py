@@ -12,8 +12,6 @@ from baco.accel.legality.errors import ERRORS
 from baco.accel.legality.language import FUNCTIONS, PARAMETERS, STATE, Let, Refuse, Set, Step
 from baco.accel.legality.rules import COMMON, RULES
 
-__all__ = ["cpp_sources"]
-
 #: Where `Config` (sim/cpp/config.h) has what rules call so; features have the same names in both.
 _CONFIG = {
     "DIM": "config.dim",

@@ -11,8 +11,6 @@ from baco.accel.legality.language import Refuse
 from baco.accel.legality.original import Original, undefined
 from baco.accel.legality.rules import COMMON, RULES
 
-__all__ = ["command_reference", "reference", "verilog_constants", "verilog_header"]
-
 _UNITS = {
     "ld": "load controller",
     "ex": "execute controller",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ERRORS", "MAIN_MEMORY", "ErrorCode", "error_reason"]
-
 
 @dataclass(frozen=True)
 class ErrorCode:

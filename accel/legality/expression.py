@@ -10,8 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-__all__ = ["RuleExpression"]
-
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
     ast.Sub: "-",

@@ -15,17 +15,6 @@ from baco.accel.config import Features
 from baco.accel.legality.expression import RuleExpression
 from baco.accel.legality.original import Original
 
-__all__ = [
-    "FUNCTIONS",
-    "PARAMETERS",
-    "STATE",
-    "Let",
-    "Refuse",
-    "Set",
-    "StateVariable",
-    "Step",
-]
-
 
 @dataclass(frozen=True)
 class Let:

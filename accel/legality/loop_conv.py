@@ -17,8 +17,6 @@ from baco.accel.legality.original import (
     undefined,
 )
 
-__all__ = ["RULES"]
-
 
 def _config(number: int, **names: str) -> tuple[Step, ...]:
     """Remember fields of a configuration command, by the names of the state."""

@@ -23,8 +23,6 @@ from baco.accel.legality.original import (
     undefined,
 )
 
-__all__ = ["RULES"]
-
 _GIVEN = {"BOUNDS": 0, "ADDRS_AB": 1, "ADDRS_DC": 2, "STRIDES_AB": 3, "STRIDES_DC": 4}
 
 

@@ -19,8 +19,6 @@ from baco.accel.legality.original import (
     undefined,
 )
 
-__all__ = ["RULES"]
-
 CONFIG_LD: tuple[Step, ...] = (
     Refuse("BAD_FLAGS", "state is 0, 1 or 2", "state > 2", original=undefined("there are three load states")),
     Set("ld_configured", "1", index="state"),

@@ -5,33 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "ASSERTION",
-    "BEYOND",
-    "KEPT",
-    "LONG_ROWS",
-    "NOTHING",
-    "NO_CONFIG",
-    "NO_CONFIG_ST",
-    "NO_COPIES",
-    "NO_FUNCTIONS",
-    "NO_ROWS",
-    "NO_SCALED_READS",
-    "NO_WAY",
-    "OVERFULL",
-    "OVERFULL_CONV",
-    "OVERTAKEN",
-    "RESERVED",
-    "SIDE_BY_SIDE",
-    "TWO_HALVES",
-    "UNPAIRED",
-    "WAITS",
-    "Original",
-    "absent",
-    "forbidden",
-    "undefined",
-]
-
 
 @dataclass(frozen=True)
 class Original:

@@ -14,8 +14,6 @@ from baco.accel.legality.original import (
     undefined,
 )
 
-__all__ = ["RULES"]
-
 CONFIG_EX: tuple[Step, ...] = (
     Refuse(
         "OUT_OF_TURN",

@@ -9,8 +9,6 @@ from baco.accel.legality import loop_conv, loop_ws, moves, products
 from baco.accel.legality.language import Step
 from baco.accel.legality.original import forbidden
 
-__all__ = ["COMMON", "RULES"]
-
 #: What holds for every command and comes before its own rules: code, rule, and what the original makes of such a command.
 COMMON = (
     (

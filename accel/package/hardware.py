@@ -13,8 +13,6 @@ from baco.accel.structure_law import terms
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.verilog.generate import CONFIG_FILE, TOP, verilog_files
 
-__all__ = ["RTL_FOLDER", "MemoryBanks", "hardware_files", "memory_banks"]
-
 #: Where the package has its Verilog.
 RTL_FOLDER = "rtl"
 _PORT = re.compile(

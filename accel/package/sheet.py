@@ -16,7 +16,6 @@ from baco.common.units import si, significant
 if TYPE_CHECKING:
     from baco.accel.synthesis.report import Synthesis
 
-__all__ = ["NetworkFigures", "data_sheet"]
 
 _STYLE = """
 figure { margin: 1rem 0; } figure svg { width: 100%; max-width: 46rem; height: auto; display: block; }

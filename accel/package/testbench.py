@@ -12,8 +12,6 @@ from importlib import resources
 from baco.accel.isa import Command, gives_result
 from baco.accel.verilog.generate import CONFIG_FILE
 
-__all__ = ["Stimulus", "simulation_files"]
-
 #: Kinds of steps, as in testbench.v.
 _COMMAND, _RESULT, _FENCE = 0, 1, 2
 #: Bytes on a line of memory files.

@@ -12,8 +12,6 @@ from baco.accel.synthesis.liberty import LibraryCell
 from baco.accel.synthesis.mapping import OPEN, CellInstance, Mapped, NetlistModule
 from baco.common.errors import BacoError
 
-__all__ = ["Flat", "Instances", "flatten"]
-
 Integers = NDArray[np.int64]
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from baco.common.errors import BacoError
 
-__all__ = ["BooleanFunction", "read_function"]
-
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*(?:\[\d+\])?|[01](?!\w)|[!'^*&+|()])")
 _SYMBOLS = {"and": "&", "or": "|", "xor": "^"}
 

@@ -20,8 +20,6 @@ from baco.accel.synthesis.liberty import LibraryCell
 from baco.accel.synthesis.mapping import MEMORY, ONE, BankShape
 from baco.common.errors import BacoError
 
-__all__ = ["gate_verilog"]
-
 #: Nets counted side by side, and bits of a counter.
 WORD, COUNTER_BITS = 64, 32
 _COUNTERS = """

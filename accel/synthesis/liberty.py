@@ -22,8 +22,6 @@ from baco.accel.synthesis.liberty_text import Group, read_groups
 from baco.common.errors import InputError, Location
 from baco.common.text import one_line
 
-__all__ = ["Arc", "Energy", "Library", "LibraryCell", "Pin", "Register", "Table", "read_library"]
-
 Array = NDArray[np.float64]
 #: Powers of ten by Liberty's prefixes of units.
 _PREFIXES = {"": 1.0, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3}

@@ -15,8 +15,6 @@ from pathlib import Path
 from baco.common.errors import InputError, Location
 from baco.common.files import read_input
 
-__all__ = ["Group", "read_groups"]
-
 _TOKEN = re.compile(
     r"(?P<space>(?:\s+|\\\r?\n|/\*.*?\*/|//[^\n]*)+)"
     r'|"(?P<text>(?:[^"\\]|\\.)*)"'

@@ -27,19 +27,6 @@ from baco.common.errors import InputError
 from baco.common.processes import processors
 from baco.common.scratch import scratch_folder
 
-__all__ = [
-    "MEMORY",
-    "ONE",
-    "OPEN",
-    "ZERO",
-    "BankShape",
-    "CellInstance",
-    "Mapped",
-    "NetlistModule",
-    "check_cells",
-    "map_design",
-]
-
 #: The module that is a bank of memory, and stays apart.
 MEMORY = "baco_sram"
 #: In the place of a net: nothing, or a constant.

@@ -23,8 +23,6 @@ from baco.accel.synthesis.liberty import Arc, Library, LibraryCell, Pin, Table
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.tables import repeated
 
-__all__ = ["Bank", "Macro", "bank_cell", "banks", "macros_of"]
-
 
 @dataclass(frozen=True)
 class Bank:

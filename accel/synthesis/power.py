@@ -24,8 +24,6 @@ from baco.accel.synthesis.switching import Switching
 from baco.accel.synthesis.tables import Tables
 from baco.accel.synthesis.timing import Timing, input_f, loads, repeater, tree_buffers
 
-__all__ = ["KINDS", "DynamicEnergy", "ModulePower", "Power", "dynamic_energy", "power"]
-
 Array = NDArray[np.float64]
 #: Of what energy goes to: clock (tree, pins, registers' own), changes of what registers hold, gates, memories' accesses.
 KINDS = ("clock", "registers", "logic", "memories")

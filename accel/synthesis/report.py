@@ -24,8 +24,6 @@ from baco.common.cache import Cache
 from baco.common.errors import InputError
 from baco.common.scratch import scratch_folder
 
-__all__ = ["CellDesign", "MappedModule", "Synthesis", "WorstPath", "in_cells"]
-
 #: Delays of an inverter that drives four which logic between registers is mapped for, unless told otherwise.
 PERIOD_FO4 = 65
 #: Nets of a netlist that is simulated: a million take an hour to compile.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from baco.accel.synthesis.gates import COUNTER_BITS, WORD
 
-__all__ = ["Switching", "read_switching"]
-
 
 @dataclass(frozen=True)
 class Switching:

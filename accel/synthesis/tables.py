@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from baco.accel.synthesis.liberty import LibraryCell, Table
 
-__all__ = ["Tables", "repeated"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -19,8 +19,6 @@ from baco.accel.synthesis.flat import Flat, Instances
 from baco.accel.synthesis.liberty import Arc, Library, LibraryCell
 from baco.accel.synthesis.tables import Tables, repeated
 
-__all__ = ["Assumptions", "Path", "Timing", "analyse"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 RISE, FALL = 0, 1

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from baco.accel.synthesis.liberty_text import Group, read_groups
 
-__all__ = ["GATES", "REGISTERS", "trim"]
-
 #: Names of the files, by their number.
 GATES, REGISTERS = "gates{}.lib", "registers{}.lib"
 #: What arcs that stay are told apart by.

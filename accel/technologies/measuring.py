@@ -32,8 +32,6 @@ from baco.common.files import atomic_write
 from baco.common.provenance import stable_hash
 from baco.common.yaml import load_yaml
 
-__all__ = ["DESIGNS", "Netlist", "fit_technology", "least_relative", "measure", "read_netlists"]
-
 Floats = npt.NDArray[np.float64]
 #: Rows of each memory: banks' addresses stay equal as the side grows.
 _ROWS = 512

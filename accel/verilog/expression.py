@@ -8,8 +8,6 @@ from typing import Any
 
 from baco.common.errors import BacoError
 
-__all__ = ["evaluate"]
-
 _LITERAL = re.compile(r"(\d*)\s*'\s*[sS]?([bodhBODH])\s*([0-9a-fA-F_]+)")
 _BASES = {"b": 2, "o": 8, "d": 10, "h": 16}
 

@@ -16,20 +16,6 @@ from baco.accel.verilog.source import instantiated_modules, kept_lines, resolve_
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import versions
 
-__all__ = [
-    "ADDRESS_BITS",
-    "CONFIG_FILE",
-    "TOP",
-    "check_rtl",
-    "config_lines",
-    "rtl_features",
-    "rtl_parameters",
-    "rtl_problems",
-    "verilog",
-    "verilog_files",
-    "verilog_origins",
-]
-
 #: Name of the top module.
 TOP = "baco_accelerator"
 #: The file of macros where each module has a file of its own.

@@ -9,8 +9,6 @@ from baco.accel.verilog.generate import TOP
 from baco.common.errors import BacoError
 from baco.common.scratch import scratch_folder
 
-__all__ = ["lint", "preprocess"]
-
 _LIMIT_S = 600
 
 

@@ -19,8 +19,6 @@ from baco.accel.verilog.generate import TOP, rtl_parameters
 from baco.common.errors import BacoError, InputError
 from baco.common.scratch import scratch_folder
 
-__all__ = ["Hierarchy", "Instance", "Port", "discrepancies", "read_hierarchy"]
-
 #: Rounds of a generate loop after which it is taken for endless.
 _MAX_ROUNDS = 1 << 16
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["instantiated_modules", "kept_lines", "resolve_conditionals", "used_macros", "without_comments"]
-
 _DIRECTIVE = re.compile(r"^\s*`(ifdef|ifndef|elsif|else|endif)\b\s*(\w*)\s*(?://.*)?$")
 _ANY_DIRECTIVE = re.compile(r"`(?:ifdef|ifndef|elsif|else|endif)\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\")", re.DOTALL)

@@ -23,8 +23,6 @@ from baco.accel.verilog.generate import TOP
 from baco.accel.verilog.yosys import run_yosys, source_name
 from baco.common.scratch import scratch_folder
 
-__all__ = ["ModuleStructure", "Structure", "structure"]
-
 _SCRIPT = """\
 read_verilog -D WORD_LEVEL design.v
 hierarchy -check -top {top}

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from baco.common.errors import BacoError, InputError
 
-__all__ = ["run_yosys", "source_name", "yosys_command", "yosys_identity"]
-
 #: Started without what lies in the folder it is started in being modules.
 _PYTHON = [sys.executable, "-P", "-c"]
 _NATIVE = (

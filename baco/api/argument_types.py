@@ -16,8 +16,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from baco.common.errors import InputError
 
-__all__ = ["check_seed", "check_value", "checked"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 #: Characters shown of a value.

@@ -15,8 +15,6 @@ from baco.common.files import atomic_write
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.main_memory import check_memory
 
-__all__ = ["difference", "filled_buffers", "random_array", "save_array", "save_arrays"]
-
 Array = np.ndarray[Any, Any]
 
 

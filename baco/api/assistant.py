@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from baco.api.study import Study
     from baco.compiler.layers.layer import Layer
 
-__all__ = ["Assistant"]
 
 #: Designs of a front and rows of a table that are told at once.
 _MOST_TOLD = 50

@@ -15,8 +15,6 @@ from baco.exploration.space.points import units_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["compare"]
-
 
 @checked()
 def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate, CostModelName, LayerCost
     from baco.workloads.network import Network, Task
 
-__all__ = ["CostTree", "MappingSource", "cost"]
 
 #: How a layer is carried out: a mapping, or the text of one or of a schedule.
 MappingSource: TypeAlias = "str | LayerMapping"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.api.network_unit import NetworkUnit
 
-__all__ = ["expression", "expression_unit"]
-
 
 @checked()
 def expression(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.report.data import ReportData
 
-__all__ = ["front_figure", "history_figure", "layers_figure"]
 
 _BEST, _OTHER = "#d55e00", "#b5bcc6"
 _MOST_BARS = 60

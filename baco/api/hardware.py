@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from baco.accel.synthesis.report import Synthesis
     from baco.accel.technology import Technology
 
-__all__ = ["add_technology", "hand_over", "synthesise", "verilog"]
 
 _README = """\
 # {name}

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.report.data import ReportData
 
-__all__ = ["result_html"]
-
 
 def result_html(data: ReportData) -> str:
     """HTML of a result, everything from outside escaped."""

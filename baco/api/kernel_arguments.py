@@ -21,7 +21,6 @@ from baco.compiler.language.names import REQUIRED
 if TYPE_CHECKING:
     from baco.compiler.language.jit import Grid, Kernel
 
-__all__ = ["annotated_arrays", "kernel_search", "whole_expression"]
 
 _ARRAY = re.compile(r"\s*(u?int8|int16|int32)\s*\[(.*)\]\s*", re.DOTALL)
 _ARRAY_HINT = 'write the type of the array into the kernel: a: "int8[M, K]"'

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     #: What a kernel computes.
     Work: TypeAlias = TiledProduct | TiledAttention
 
-__all__ = [
-    "ExploredKernel",
-    "KernelSearch",
-    "KernelVerdict",
-    "block_choices",
-    "check_kernel_options",
-    "kept_verdict",
-    "kernel_verdict",
-]
 
 #: Block sizes that are tried for a compile-time constant that nothing is said of.
 _SIZES = (16, 32, 64, 128)

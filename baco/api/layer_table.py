@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from baco.exploration.breakdown import CostEntry
     from baco.exploration.report.data import ReportData
 
-__all__ = ["part_table"]
 
 _NUMBERS = (
     *("macs", "latency_cycles", "energy_uj", "share"),

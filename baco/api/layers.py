@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.compiler.schedules.schedule import Schedule
 
-__all__ = ["STYLES", "conv", "gemm", "schedule_for"]
 
 #: Ways to write code: whichever is estimated to be fastest, explicit moves and products, or loop macros.
 STYLES = ("auto", "explicit", "macro")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from baco.exploration.studies.interruption import Ended
     from baco.exploration.studies.samples import WorkloadData
 
-__all__ = ["measure", "validate"]
 
 _REMARKS: dict[Ended, str] = {
     "time": "The validation reached its time limit: what was not measured is estimated, or still predicted.",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from baco.workloads.inputs.samples import NetworkData
     from baco.workloads.network import Network
 
-__all__ = ["MAPPINGS", "NetworkRequest", "NetworkUnit", "network_macs", "predicted_cycles", "prepare_network"]
 
 #: Whose mappings the layers of a network take.
 MAPPINGS = ("study", "compiler")

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from baco.exploration.studies.samples import Samples, WorkloadData
     from baco.workloads.network import Workload
 
-__all__ = [
-    "OUTPUT_ROOT",
-    "PreparedSearch",
-    "SearchOptions",
-    "default_folder",
-    "search_of_study",
-]
 
 #: Where studies go that are given no folder.
 OUTPUT_ROOT = Path("baco-out")

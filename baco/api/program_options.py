@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from baco.compiler.network.plan import Plan
     from baco.workloads.inputs.samples import NetworkData
 
-__all__ = ["CompileOptions", "Prepared", "ProgramSource"]
 
 #: A layer (`baco.gemm`, `baco.conv`), a tensor expression (`baco.expression`), a network, a launch of a kernel, bound to its arguments;
 #: or a module of the IR that was read (`baco.api.unit.Unit`).

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from baco.workloads.inputs.samples import NetworkData, SampleSet
     from baco.workloads.network import Network
 
-__all__ = ["QuantisedModel", "quantise"]
-
 
 @dataclass(frozen=True, eq=False)
 class QuantisedModel:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from baco.exploration.report.why import Explanation
     from baco.exploration.studies.engine import Stopped
 
-__all__ = ["Result", "study_file"]
-
 
 class Result:
     """A study: the designs that a search found, with their predicted and measured costs.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from baco.exploration.space import DesignSpace
     from baco.workloads.network import Workload
 
-__all__ = ["call_of"]
-
 
 def call_of(made: PreparedSearch) -> str:
     """The call that reproduces a search, as Python."""

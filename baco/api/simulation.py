@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from baco.exploration.cost.tiled_rows import TiledStatistics
     from baco.sim.job import Limits, MainMemory, Recording, Simulation
 
-__all__ = ["evaluate", "simulate", "trace"]
-
 
 @checked()
 def simulate(

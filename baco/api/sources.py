@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
 
-__all__ = [
-    "DEFAULT_ACCELERATOR",
-    "AcceleratorSource",
-    "NetworkSource",
-    "WorkloadSource",
-    "accelerator",
-    "design",
-    "network",
-    "networks",
-    "workload",
-]
 
 #: What programs are for unless an accelerator is named.
 DEFAULT_ACCELERATOR = "gemmini-default"

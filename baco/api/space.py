@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from baco.accel.config import Accelerator
 
-__all__ = ["Space", "design_space"]
-
 
 class Space(Shown):
     """The accelerators that a search may choose from, and the constraints on designs. Spaces do not change: `replace` gives another.

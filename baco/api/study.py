@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from baco.exploration.report.data import ReportData
     from baco.exploration.samplers.sampler import Sampler
 
-__all__ = ["Callback", "Study", "explore", "load_study"]
 
 _Arguments = ParamSpec("_Arguments")
 _Self = TypeVar("_Self")

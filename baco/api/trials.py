@@ -20,8 +20,6 @@ from baco.common.shown import Shown
 if TYPE_CHECKING:
     from baco.exploration.candidate import Candidate
 
-__all__ = ["Conversation", "Trial"]
-
 
 @dataclass(frozen=True, repr=False)
 class Trial(Shown):

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from baco.compiler.schedules.schedule import Schedule
     from baco.sim.job import Simulation
 
-__all__ = [
-    "Observer",
-    "Unit",
-    "check_run",
-    "launch_unit",
-    "layer_unit",
-    "lower_unit",
-    "run_unit",
-    "to_instgem",
-]
 
 #: Sees the module after every pass, by the pass's name.
 Observer = Callable[[str, "ModuleOp"], None]

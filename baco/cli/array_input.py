@@ -12,8 +12,6 @@ from baco.compiler.codegen.buffer import Buffer
 from baco.workloads.inputs.arrays import load_array
 from baco.workloads.tensor import MOST_RANK
 
-__all__ = ["described_buffer", "named_files"]
-
 _BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
 

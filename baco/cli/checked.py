@@ -21,8 +21,6 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 from rich.markup import escape
 
-__all__ = ["Count", "Help", "Seed", "checked", "told_arguments"]
-
 #: What every generator of random numbers takes as a seed.
 _LARGEST_SEED = 2**32 - 1
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["accelerator_completions", "network_completions"]
-
 
 def network_completions(incomplete: str) -> list[str]:
     """Built-in networks that begin so."""

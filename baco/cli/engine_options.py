@@ -10,8 +10,6 @@ import typer
 if TYPE_CHECKING:
     from baco.exploration.executors.executor_choice import ExecutorChoice
 
-__all__ = ["EngineOptions", "JobOptions", "WorkerOptions"]
-
 
 @dataclass(frozen=True)
 class EngineOptions:

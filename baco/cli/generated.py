@@ -21,8 +21,6 @@ from baco.cli.checked import Seed, told_arguments
 from baco.cli.compile_options import DEFAULT_ACCELERATOR, Accelerator, Timing
 from baco.cli.engine_options import JobOptions, WorkerOptions
 
-__all__ = ["command_of"]
-
 #: Options that mean the same everywhere.
 _SHARED = {"accelerator": Accelerator, "timing": Timing}
 

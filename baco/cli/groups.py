@@ -21,8 +21,6 @@ from typer.main import get_command
 
 from baco.cli.checked import Help, checked
 
-__all__ = ["Target", "command_named", "group_of"]
-
 #: `module:function`, or (module, function, function that makes text of what it returns, "" for its `text()`).
 Target = str | tuple[str, str, str]
 _SETTINGS = {"help_option_names": ["-h", "--help"]}

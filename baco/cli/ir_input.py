@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from baco.compiler.ir.text import Level
 
-__all__ = ["level_named", "read_module", "show_after"]
-
 
 def level_named(name: str | None) -> Level | None:
     """The level of the IR that an option names. Raises InputError for an unknown one."""

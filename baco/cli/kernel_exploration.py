@@ -12,8 +12,6 @@ from baco.common.errors import InputError, Location
 if TYPE_CHECKING:
     from baco.compiler.language.jit import Grid, Kernel
 
-__all__ = ["KernelArguments", "kernel_arguments"]
-
 
 class KernelArguments(TypedDict, total=False):
     """What `baco.explore` is given of a kernel."""

@@ -23,7 +23,6 @@ from baco.compiler.language.source import showing_line
 if TYPE_CHECKING:
     from baco.compiler.language.jit import Kernel
 
-__all__ = ["KernelInFile", "kernel_in_file"]
 
 #: Of a file with kernels.
 _MOST_BYTES = 1 << 18

@@ -20,8 +20,6 @@ from baco.compiler.codegen.buffer import Buffer
 if TYPE_CHECKING:
     from baco.compiler.language.jit import BoundLaunch
 
-__all__ = ["evaluated", "launch_in_file", "parsed_grid"]
-
 
 def launch_in_file(
     file: Path, name: str, arguments: Sequence[str], grid: str | None, seed: int

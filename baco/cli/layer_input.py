@@ -12,7 +12,6 @@ from baco.common.numbers import WHOLE
 if TYPE_CHECKING:
     from baco.compiler.layers.layer import Layer
 
-__all__ = ["LayerOptions", "layer_of"]
 
 _GEMM = re.compile(rf"(?:({WHOLE}):)?({WHOLE})x({WHOLE})x({WHOLE})")
 _CONV = re.compile(

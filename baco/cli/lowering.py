@@ -16,8 +16,6 @@ from baco.compiler.codegen.pipeline import FRONT_END
 from baco.compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
 from baco.compiler.ir.text import LEVELS, Level, check_level, write_ir
 
-__all__ = ["EMITS", "elf_path", "emit_text", "observer", "program_lines"]
-
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
 

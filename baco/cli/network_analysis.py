@@ -8,8 +8,6 @@ from baco.accel.config import Accelerator
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.subprograms import NetworkAnalysis
 
-__all__ = ["show_analysis"]
-
 #: Tensors read again that are listed.
 _MOST = 10
 

@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["OpenPage", "show_page"]
-
 OpenPage = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from baco.compiler.language.jit import BoundLaunch
     from baco.compiler.layers.layer import Layer
 
-__all__ = ["compile_options", "expected_arrays", "files_to_save", "kernel_name"]
-
 
 def compile_options(
     program: ProgramOptions,

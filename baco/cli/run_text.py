@@ -13,8 +13,6 @@ from baco.cli.lowering import program_lines
 from baco.cli.result_text import energy_text, result_lines
 from baco.display.console import print_json, stderr, stdout
 
-__all__ = ["print_run", "write_report"]
-
 
 def write_report(built: Compiled, run: Run, folder: Path) -> None:
     """Charts and all figures of a network's run. Raises StorageError."""

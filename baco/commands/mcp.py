@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from baco.api.assistant import Assistant
 
-__all__ = ["mcp", "server"]
-
 
 def mcp(
     folder: Path = Path("baco-assistant"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-__all__ = ["TimeLeft"]
-
 #: Share of the budget below which a stretch of time counts as one in which hardly any was spent.
 _HARDLY = 0.02
 #: From this share of the budget on, a search is at its closing phases.

@@ -39,8 +39,6 @@ from baco.sim.job import Simulation
 from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 
-__all__ = ["MACHINES", "NETWORKS", "TECHNOLOGY", "errors", "main", "measured_row", "page", "run"]
-
 TECHNOLOGY = "ihp-sg13g2"
 #: Networks, and how often their repeated blocks run; None: as often as they say.
 NETWORKS: dict[str, int | None] = {

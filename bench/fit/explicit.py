@@ -32,8 +32,6 @@ from baco.compiler.schedules.schedule import DepthwiseSchedule
 from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.packed import packed_layer
 
-__all__ = ["ExplicitRows", "fit", "main", "sample_of"]
-
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train", "packed")
 #: Pull of the host's constants to their instruction counts, and rounds in which outliers lose weight.

@@ -12,8 +12,6 @@ import numpy as np
 from baco.common.files import atomic_write
 from baco.common.portable import Floats
 
-__all__ = ["by_factors", "error_text", "percent_errors", "rounded", "write_entry"]
-
 #: What an improvement is at least.
 _LEAST = 1e-5
 

@@ -36,8 +36,6 @@ from baco.compiler.network.views import View, dense
 from baco.compiler.row_functions import exponentials
 from baco.sim.network.run import run_network
 
-__all__ = ["fit", "measure_host_work"]
-
 Array = np.ndarray[Any, Any]
 #: Operators of every kind in a sample.
 _EACH = 24

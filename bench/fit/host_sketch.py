@@ -11,8 +11,6 @@ import numpy as np
 from baco.compiler.network import graph as g
 from baco.compiler.network.views import View, dense
 
-__all__ = ["HostSketch"]
-
 Array = np.ndarray[Any, Any]
 
 

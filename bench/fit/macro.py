@@ -34,8 +34,6 @@ from baco.compiler.styles.macros.cycles import (
 )
 from baco.compiler.styles.macros.estimate import macro_numbers
 
-__all__ = ["MacroSample", "fit_macro", "macro_sample", "main", "samples_of"]
-
 _Numbers = TypeVar("_Numbers", MachineRates, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")

@@ -27,8 +27,6 @@ from baco.bench.fit.fitting import rounded
 from baco.common.errors import BacoError, InputError
 from baco.common.files import atomic_write
 
-__all__ = ["fit", "main"]
-
 Floats = npt.NDArray[np.float64]
 
 

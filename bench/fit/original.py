@@ -39,8 +39,6 @@ from baco.compiler.styles.macros.cycles import MacroConstants
 from baco.compiler.styles.macros.runs import CONSTANTS
 from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
 
-__all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
-
 #: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.
 _HOST_PULL, _MACRO_PULL = 1.0, 0.01
 #: What the fits begin with where our RTL's constants say nothing of the original: the bubble of a drained unroller, and

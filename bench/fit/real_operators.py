@@ -14,8 +14,6 @@ from baco.compiler.network import graph as g
 from baco.compiler.network.elementary import UNARY
 from baco.compiler.network.views import View
 
-__all__ = ["REAL_KINDS"]
-
 
 def _reals(s: HostSketch, *shape: int) -> View:
     return s.value(shape, "input", s.random.uniform(0.1, 4.0, shape).astype(np.float32))

@@ -38,8 +38,6 @@ from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
 
-__all__ = ["fit", "machine", "measure", "random_chain", "sample"]
-
 #: Multiplications of a chain at most, in cycles of the array.
 _MOST_CYCLES = 80_000
 SIDES = (8, 16, 32)

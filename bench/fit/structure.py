@@ -34,8 +34,6 @@ from baco.common.files import atomic_write
 from baco.exploration.executors.executor_choice import ExecutorChoice
 from baco.exploration.executors.tasks import Call, gather
 
-__all__ = ["fit", "held_out", "main", "quantities", "random_accelerator", "training"]
-
 SEED = 0
 _DATA: dict[str, Any] = yaml.safe_load(
     resources.files(__package__).joinpath("structure.yaml").read_text(encoding="utf-8")

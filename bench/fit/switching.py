@@ -34,8 +34,6 @@ from baco.sim.energy import switched_energy
 from baco.sim.engines.rtl import RtlEngine, run_verilog
 from baco.sim.job import Job, Simulation
 
-__all__ = ["MACHINE", "GateRun", "RandomStream", "cases", "fit", "main", "measured", "predicted"]
-
 #: The smallest machine with both dataflows: few of everything, since every gate is compiled.
 MACHINE = Accelerator(
     name="gates", dim=2, scratchpad_kib=1, accumulator_kib=1, scratchpad_banks=1, accumulator_banks=1,

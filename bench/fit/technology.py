@@ -17,8 +17,6 @@ from baco.accel.technology import technology, technology_names
 from baco.common.errors import BacoError
 from baco.common.files import atomic_write
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, fit, print the errors."""

@@ -19,22 +19,6 @@ from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import atomic_write, output_folder, read_input_text
 from baco.common.text import markdown_table
 
-__all__ = [
-    "FOLDER",
-    "ResultFiles",
-    "Say",
-    "check_names",
-    "each",
-    "geometric_mean",
-    "kept_rows",
-    "median_place",
-    "over_seeds",
-    "page_of",
-    "plain",
-    "silent",
-    "table",
-]  # fmt: skip
-
 #: Told how far an experiment is, a line at a time.
 Say = Callable[[str], None]
 #: Where experiments write unless told otherwise.

@@ -17,8 +17,6 @@ import yaml
 from baco.compiler.mapping.contraction import Contraction
 from baco.compiler.mapping.contraction_text import parse_contraction
 
-__all__ = ["KINDS", "Kind"]
-
 Fixed = Callable[[tuple[int, ...]], np.ndarray]
 
 

@@ -32,8 +32,6 @@ from baco.compiler.network.tensor_program import TensorProgram
 from baco.compiler.network.views import View
 from baco.sim.network.run import run_network
 
-__all__ = ["joined", "measured_together", "page", "program_of", "run"]
-
 MACHINE = "gemmini-transformer"
 #: Small layers whose matchings are all measured: their extents, by kind.
 RANKED: Sequence[tuple[str, Mapping[str, int]]] = (

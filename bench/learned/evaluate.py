@@ -23,11 +23,6 @@ from baco.exploration.cost.learned.learned_model import Corrected, LearnedModel
 from baco.exploration.cost.learned.protocol import Floats
 from baco.exploration.measure.layer import measure_layer
 
-__all__ = [
-    "SPLITS", "ResidualScores", "SetReport", "compare_residuals", "comparison_text", "coverage", "cross_validated",
-    "evaluate_set", "split_folds", "stratum_scores", "train_model",
-]  # fmt: skip
-
 #: What test rows share with no training row: the layer, the accelerator, or either.
 SPLITS = ("task", "accelerator", "both")
 

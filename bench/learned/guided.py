@@ -23,8 +23,6 @@ from baco.common import portable
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["METHODS", "TrialSpace", "page", "run", "tune", "tune_together"]
-
 #: What is known of a schedule without asking the analytical model: features up to this one.
 _LAST = "intensity"
 #: Trees that have seen a space's predictions, and those that learn from measurements: few rows each.

@@ -22,8 +22,6 @@ from baco.bench.learned.trees import Peer, TreeLearner
 from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
 from baco.exploration.cost.learned.trees import TREES
 
-__all__ = ["BlendLearner", "LawLearner", "ResourceLaw", "fit_law"]
-
 #: Count that stands for none, so that logarithms exist.
 _LEAST_COUNT = 1e-9
 _RATE, _LATE_RATE = 0.04, 0.01

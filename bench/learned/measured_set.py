@@ -18,14 +18,6 @@ from baco.exploration.cost.learned.analytical import Base, instruction_base
 from baco.exploration.cost.learned.protocol import Floats
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "PROGRAM_TERMS",
-    "MeasuredSet",
-    "counts_of_dataset",
-    "joined",
-    "measured_set",
-]
-
 #: Commands that the accelerator's units execute, macros unrolled, and the data set's columns of them.
 _UNROLLED = {
     "loads": ("MVIN", "MVIN2", "MVIN3"),

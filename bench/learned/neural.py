@@ -20,17 +20,6 @@ from baco.bench.learned.statements import StatementFeatures
 from baco.bench.learned.trees import Peer
 from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
 
-__all__ = [
-    "PUBLISHED",
-    "EncoderLearner",
-    "LstmLearner",
-    "MlpLearner",
-    "NeuralLearner",
-    "TrainingOptions",
-    "negative_log_likelihood",
-    "rank_loss",
-]
-
 #: Of a standardised input; what lies beyond was never learned.
 _FAR = 4.0
 _CHUNK = 2048

@@ -13,8 +13,6 @@ from baco.bench.learned.trees import Peer
 from baco.common.errors import InputError
 from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
 
-__all__ = ["GaussianProcess", "ProcessLearner", "standardised"]
-
 #: Variance of the constant's prior; that of all the rest is 1, both in units of what `y` varies by.
 _CONSTANT = 4.0
 #: Where the variance, the length (in typical distances of two rows) and the noise of the rest are looked for.

@@ -39,8 +39,6 @@ from baco.exploration.cost.learned.trees import shrunk
 from baco.exploration.mapping_rows import MappingTable, read_mapping_table
 from baco.workloads.problem import Problem
 
-__all__ = ["PublishedModel", "PublishedReport", "cross_validated", "evaluate_published", "measured_cycles"]
-
 #: Columns that hold measured cycles, the first that is there.
 _MEASURED = ("target.gemmini_cycle", "target.cycle")
 _OPTIONS = BoostingOptions("absolute", trees=400, depth=4, rate=0.04, least=10, columns=0.3, penalty=1.0)

@@ -23,16 +23,6 @@ from baco.compiler.mapping.nest import Mapping
 from baco.exploration.cost.learned.protocol import Floats
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = [
-    "CONVOLUTION",
-    "FEATURES",
-    "PRODUCT",
-    "convolution_counts",
-    "is_product",
-    "product_counts",
-    "raw_features",
-]
-
 _DIM = 16
 #: Bytes of the largest memory request, and of a page of addresses.
 _REQUEST, _PAGE = 64, 4096

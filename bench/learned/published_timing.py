@@ -27,8 +27,6 @@ from baco.compiler.mapping.nest import Mapping
 from baco.compiler.styles.macros.runs import CONSTANTS, shortest_pass
 from baco.workloads.problem import Problem
 
-__all__ = ["unfitted_cycles"]
-
 _ACCELERATOR, _TIMING = "gemmini-default", "gemmini"
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from baco.exploration.cost.evaluate import spearman
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["Scores", "group_numbers", "grouped_folds", "mean_scores", "pairwise_accuracy", "scores"]
-
 #: Pairs that the pairwise accuracy looks at, at most.
 _PAIRS = 200_000
 

@@ -26,8 +26,6 @@ from baco.exploration.cost.learned.features import CommandStream, as_run, descri
 from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.workloads.problem import DIMS
 
-__all__ = ["STATEMENTS", "TOKEN", "StatementFeatures", "described_statements"]
-
 #: What a token can be, by its place.
 STATEMENTS = (
     *("load weights", "load inputs", "load sums", "pass", "store"),

@@ -22,8 +22,6 @@ from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.learned_model import SHIPPED, LearnedModel
 from baco.workloads.problem import Problem
 
-__all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "make_learner", "train"]
-
 #: Weights that come with baco, by whether they look at counts of compiled programs, too.
 WEIGHTS = {False: SHIPPED, True: Path(__file__).parent / "weights" / "programs.zip"}
 #: Constructors from a seed.

@@ -43,11 +43,6 @@ from baco.exploration.cost.reference import access_counts, latency_terms
 from baco.exploration.mapping_rows import read_mapping_table
 from baco.workloads.problem import DIMS
 
-__all__ = [
-    "Adapted", "MachineTransfer", "Transferred", "adapt", "leave_one_machine_out", "reference_base", "split_factors",
-    "transfer_original", "transfer_published", "transfer_set", "transfer_text", "transferred_text",
-]  # fmt: skip
-
 #: Rows of an accelerator that are left to test on, at least.
 _LEAST_TESTED = 20
 #: Of the models within the distribution.

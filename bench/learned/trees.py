@@ -14,8 +14,6 @@ from baco.exploration.cost.learned.boosting import Booster
 from baco.exploration.cost.learned.protocol import Arrays, Floats, ProgramFeatures, Residual
 from baco.exploration.cost.learned.trees import TreeResidual, shrunk
 
-__all__ = ["Learner", "Peer", "TreeLearner", "choose_doubt", "grow"]
-
 _LEAST_ERROR = 1e-3
 #: Groups that say something of groups.
 _LEAST_GROUPS = 3

@@ -27,8 +27,6 @@ from baco.compiler.schedules.text import schedule_text
 from baco.exploration.measure.measurement import Measurement
 from baco.sim.engines.base import CycleEngine
 
-__all__ = ["DefaultsBench", "MeasuredOperator", "page", "run"]
-
 #: Slower than the default by more than this is told one by one.
 _WORSE = 1.01
 #: Operators that the page lists at either end.

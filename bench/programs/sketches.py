@@ -44,8 +44,6 @@ from baco.exploration.measure.layer import measure_layer
 from baco.exploration.samplers.evolution import Begin, Found, LayerSearch, best_measured
 from baco.exploration.samplers.tuning_tasks import Scheduler, TuningTask
 
-__all__ = ["METHODS", "SketchBench", "page", "run"]
-
 #: Ways to search, by what they begin with.
 METHODS: dict[str, Begin] = {
     "random annotation": "sampling",

@@ -31,8 +31,6 @@ from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.protocol import Floats
 from baco.exploration.samplers.evolution import LayerSearch
 
-__all__ = ["recall", "throughputs", "weighted_trees"]
-
 
 def weighted_trees(x: Floats, y: Floats, seed: int = 0, **options: Any) -> Any:
     """scikit-learn's regressor of throughputs y (P,) from features x (P, F); deterministic in the seed. Raises InputError without

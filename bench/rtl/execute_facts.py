@@ -14,8 +14,6 @@ from baco.accel.isa import GARBAGE
 from baco.bench.rtl.probe import Probe, Timeline, done, issued, period
 from baco.bench.rtl.stream import BASE, StreamText, accumulator
 
-__all__ = ["EXECUTE_FACTS"]
-
 #: Cycles from the issue of a COMPUTE to the first read of its operand, and from the presentation of a result row at the
 #: array's south end to the PRELOAD's being reported done: both in our RTL; the first is the original's, too (section 3.1).
 _ISSUE_TO_READ, _OUT_TO_DONE = 2, 1

@@ -18,8 +18,6 @@ from baco.bench.rtl.load_facts import LOAD_FACTS
 from baco.bench.rtl.probe import Probe
 from baco.bench.rtl.store_facts import STORE_FACTS
 
-__all__ = ["FACTS", "MeasuredFact", "measure"]
-
 #: What measures each fact, by its key.
 FACTS: dict[str, Callable[[Probe], float]] = EXECUTE_FACTS | LOAD_FACTS | STORE_FACTS
 #: Relative difference below which two figures are the same.

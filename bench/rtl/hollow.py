@@ -6,8 +6,6 @@ import re
 
 from baco.accel.verilog.generate import TOP
 
-__all__ = ["hollow_verilog"]
-
 _HEADER = re.compile(rf"module\s+{TOP}\s*#\((.*?)\)\s*\((.*?)\)\s*;", re.DOTALL)
 _OUTPUT = re.compile(r"output\s+(?:wire|reg)\s*(?:\[[^\]]*\]\s*)?(\w+)")
 

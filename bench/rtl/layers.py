@@ -11,8 +11,6 @@ from baco.accel.config import Accelerator
 from baco.bench.rtl.stream import BASE, StreamText
 from baco.common.errors import InfeasibleError
 
-__all__ = ["LayerStream", "Matmul", "PlainConvolution"]
-
 Matrix = NDArray[np.int8]
 #: Where the operands lie, from the start of memory.
 _A, _B, _C = BASE, BASE + (4 << 20), BASE + (8 << 20)

@@ -8,8 +8,6 @@ from typing import Any
 from baco.bench.rtl.probe import Probe, issued, period
 from baco.bench.rtl.stream import BASE, accumulator
 
-__all__ = ["LOAD_FACTS"]
-
 _COMMANDS = 32
 
 

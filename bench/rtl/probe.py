@@ -16,8 +16,6 @@ from baco.sim.job import Job, MainMemory, Recording, Simulation
 from baco.sim.toolchain import toolchain
 from baco.sim.trace import LogEntry, read_log
 
-__all__ = ["FAST_MEMORY", "Probe", "Timeline", "done", "issued", "period"]
-
 #: A memory that never is the bottleneck of what is measured.
 FAST_MEMORY = MainMemory(latency_cycles=1, bytes_per_cycle=1024.0)
 

@@ -10,8 +10,6 @@ from baco.bench.rtl.layers import Matmul
 from baco.sim.build import BuildError
 from baco.sim.toolchain import toolchain
 
-__all__ = ["matmul_program"]
-
 _TARGET = (
     *("-target", "riscv64-freestanding-none", "-mcpu=generic_rv64+m+a+f+d+c", "-mabi=lp64d"),
     *("-mcmodel=medany", "-O2", "-static", "-nostdlib", "-ffreestanding", "-fno-sanitize=all"),

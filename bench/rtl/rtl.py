@@ -21,8 +21,6 @@ from baco.common.scratch import scratch_folder
 from baco.compiler.choice.gemmini import gemmini_matmul_tile
 from baco.sim.job import MainMemory
 
-__all__ = ["DIMS", "page", "run"]
-
 #: Sides of the arrays measured by default, and the cycles a second that a simulation should reach.
 DIMS = (16, 32)
 TARGETS = {16: 300_000, 32: 80_000}

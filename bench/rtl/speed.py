@@ -27,8 +27,6 @@ from baco.sim.engines.rtl import RtlEngine
 from baco.sim.job import Job, MainMemory, Simulation
 from baco.sim.toolchain import toolchain
 
-__all__ = ["Timed", "cycle_costs", "shares", "timed", "timed_build", "timed_layer", "timed_program"]
-
 Progress = Callable[[str], None]
 #: Runs of each; the fastest counts, since other programs on the machine only ever slow one down.
 _REPEATS = 2

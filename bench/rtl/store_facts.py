@@ -7,8 +7,6 @@ from collections.abc import Callable
 from baco.bench.rtl.probe import Probe, done, issued, period
 from baco.bench.rtl.stream import BASE, accumulator
 
-__all__ = ["STORE_FACTS"]
-
 _COMMANDS = 24
 #: Cycles from a beat, through its acknowledgement by the fast memory, to the end of the stream.
 _BEAT_TO_END = 3

@@ -7,8 +7,6 @@ from typing import Any
 
 from baco.accel.isa import GARBAGE, Command, LocalAddress, encode
 
-__all__ = ["BASE", "StreamText", "accumulator"]
-
 #: First byte of main memory.
 BASE = 0x80000000
 

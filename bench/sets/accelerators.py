@@ -14,8 +14,6 @@ import yaml
 
 from baco.accel.config import Accelerator
 
-__all__ = ["SETS", "SetName", "accelerators_of"]
-
 #: Sets of measurements: to fit physical constants, to train what learns, to test; to fit and to test with several groups
 #: at once; many schedules of one layer on one accelerator, to learn which of them is faster.
 SetName = Literal["micro", "train", "test", "packed", "packed-test", "ranking"]

@@ -22,8 +22,6 @@ from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore
 from baco.sim.job import Limits
 
-__all__ = ["collect", "page", "run", "store_path"]
-
 #: Rows between two writings of the file.
 _WRITE_EVERY = 50
 #: Rows of the random sets are guessed to stay far below.

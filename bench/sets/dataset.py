@@ -32,17 +32,6 @@ from baco.exploration.measure.measurement import Measurement
 from baco.sim.energy import ENERGY_TERMS
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "ACCELERATORS_FILE",
-    "NUMBERS",
-    "Dataset",
-    "MeasuredRow",
-    "dataset_path",
-    "measured_stratum",
-    "read_dataset",
-    "write_dataset",
-]
-
 ACCELERATORS_FILE = "accelerators.yaml"
 #: Columns that are counters of the measurement, and the counters' names.
 _COUNTERS = {

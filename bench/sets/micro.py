@@ -12,8 +12,6 @@ from baco.compiler.mapping.nest import Mapping
 from baco.exploration.task_layers import result_scale
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = ["MicroProgram", "probes"]
-
 _INNER = "RSCPQNK"
 _OUTPUT_STATIONARY, _WEIGHT_STATIONARY, _INPUT_STATIONARY = "RSCPQNK", "PQNRSCK", "KRSPQCN"
 _SINGLE, _DOUBLE = (1, 1, 1), (2, 2, 2)

@@ -25,8 +25,6 @@ from baco.compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, 
 from baco.compiler.styles.realise import realise
 from baco.workloads.problem import DIMS
 
-__all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "draw_packed", "guess", "legal_schedule"]
-
 #: What a layer may wait for most: the array, loads, stores, or the host that issues commands.
 Stratum = Literal["compute", "load", "store", "issue"]
 STRATA: tuple[Stratum, ...] = ("compute", "load", "store", "issue")

@@ -26,8 +26,6 @@ from baco.compiler.schedules.text import schedule_text
 from baco.compiler.styles.packed import packed_layer
 from baco.workloads.problem import Problem
 
-__all__ = ["RANKED", "ROWS", "Sample", "samples", "set_of_shape"]
-
 #: Rows of each random set.
 ROWS: dict[SetName, int] = {"train": 2200, "test": 1120, "packed": 300, "packed-test": 200, "ranking": 2080}
 #: Cycles that a row is guessed to take: fewer to train on, since more of them are worth more.

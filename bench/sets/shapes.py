@@ -11,8 +11,6 @@ from baco.compiler.layers.layer import Layer
 from baco.exploration.task_layers import result_scale
 from baco.workloads.problem import Problem
 
-__all__ = ["KINDS", "draw_layer"]
-
 _CHANNELS = (8, 16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024, 2048)
 _SIDES = (7, 8, 10, 13, 14, 16, 19, 20, 26, 28, 32, 38, 40, 52, 56, 64, 80, 112, 128, 160)
 _TOKENS = (16, 32, 49, 50, 64, 77, 96, 100, 128, 192, 196, 197, 256, 384, 512)

@@ -18,8 +18,6 @@ from baco.common.errors import InputError
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.expression import Expression, as_sum, variable
 
-__all__ = ["contraction_of"]
-
 
 def contraction_of(op: LinalgStructuredOperation) -> Contraction:
     """The contraction that a linalg operation on tensors of static shape computes.

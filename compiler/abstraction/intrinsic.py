@@ -16,8 +16,6 @@ from baco.common.errors import InputError
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.expression import Expression, variable
 
-__all__ = ["Intrinsic", "MemoryStatement", "Scope", "gemmini"]
-
 Scope = Literal["dram", "scratchpad", "accumulator", "registers"]
 
 

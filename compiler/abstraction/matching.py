@@ -23,18 +23,6 @@ from baco.compiler.abstraction.intrinsic import Intrinsic
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
 
-__all__ = [
-    "Counting",
-    "Matching",
-    "OperandTiles",
-    "accepts",
-    "access_matrix",
-    "is_identity",
-    "match",
-    "matching_of",
-    "matchings",
-]
-
 #: Which maps are found: `full`, all that are valid; `strict`, those of the published matcher.
 Counting = Literal["full", "strict"]
 

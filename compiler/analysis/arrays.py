@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from baco.common import portable
 
-__all__ = ["NUMPY", "Arrays", "Values"]
-
 #: A number or an array of numbers of whatever kind an `Arrays` works on; they broadcast with each other.
 Values = Any
 

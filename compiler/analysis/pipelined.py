@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LoopTimes", "loop_cycles"]
-
 
 def loop_cycles(load: float, use: float, rounds: int, stages: int) -> float:
     """Cycles from the first load to the end of the last use, of however few rounds.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "PROFILES", "QUEUED_LATENCY", "TimingProfile"]
-
 #: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
 #: accelerator takes the data two cycles later.
 MEMORY_LATENCY = 62.9

@@ -19,21 +19,6 @@ from baco.accel.config import Accelerator
 from baco.compiler.analysis.arrays import NUMPY, Arrays, Values
 from baco.compiler.analysis.profile import PROFILES, QUEUED_LATENCY, TimingProfile
 
-__all__ = [
-    "MachineRates",
-    "Moved",
-    "bytes_per_cycle",
-    "channel_bytes_per_cycle",
-    "covered",
-    "held_cycles",
-    "load_rows",
-    "loaded",
-    "read_cycles",
-    "request_table",
-    "store_bytes",
-    "stored",
-]
-
 #: The channel of main memory moves aligned pieces of so many bytes (`baco.sim.job.MainMemory`).
 _BURST = 8.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.

@@ -26,18 +26,6 @@ from baco.compiler.blocks.indexing import IndexBuilder, Number
 from baco.compiler.blocks.pointers import BlockWindow, StridedOffsets
 from baco.compiler.ir.known import known
 
-__all__ = [
-    "element_of",
-    "elementwise_sum",
-    "guarded_load",
-    "materialise",
-    "materialise_window",
-    "scatter",
-    "strided_load",
-    "strided_store",
-    "whole_mask",
-]
-
 _index = IndexType()
 
 

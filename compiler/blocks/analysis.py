@@ -30,16 +30,6 @@ from baco.compiler.blocks.reading import (
 )
 from baco.compiler.ir.known import known
 
-__all__ = [
-    "AccumulatorSum",
-    "Analysis",
-    "ArrayProduct",
-    "bounds_of_loop",
-    "enclosing_loops",
-    "exact_depth",
-    "used_once_beside",
-]
-
 
 @dataclass(frozen=True)
 class ArrayProduct:

@@ -31,8 +31,6 @@ from baco.compiler.blocks.state import LoweringState
 from baco.compiler.ir.emit import Condition, Number
 from baco.compiler.ir.location import location_of
 
-__all__ = ["ArrayCode"]
-
 
 class ArrayCode:
     """Writes commands.

@@ -45,8 +45,6 @@ from baco.compiler.styles.fused.predict import choose_chain
 from baco.compiler.styles.fused.products import ChainOperands, emit_chain
 from baco.compiler.styles.fused.row_unit import TABLE_BYTES, load_table, table_rows, table_words
 
-__all__ = ["TiledAttention", "attention_schedule", "attention_to_instgem", "has_softmax", "tiled_attention"]
-
 
 @dataclass(frozen=True)
 class TiledAttention:

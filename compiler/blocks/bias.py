@@ -15,8 +15,6 @@ from baco.compiler.blocks.analysis import AccumulatorSum, Analysis, used_once_be
 from baco.compiler.blocks.reading import filled_with
 from baco.compiler.blocks.scalars import is_scalar_operation
 
-__all__ = ["begin_sums_with_addends"]
-
 _MOVABLE = (
     GenericOp,
     FillOp,

@@ -10,8 +10,6 @@ from xdsl.dialects import memref, scf
 from baco.compiler.blocks.reading import mixed
 from baco.compiler.blocks.rounds import MOST_ROUNDS, Rounds
 
-__all__ = ["writes_once"]
-
 
 def writes_once(view: memref.ReinterpretCastOp, loops: Sequence[scf.ForOp]) -> bool:
     """No two rounds of the loops around a store to the view, nor two of its rows, share an element.

@@ -32,8 +32,6 @@ from xdsl.rewriter import InsertPoint
 from baco.compiler.blocks.indexing import IndexBuilder
 from baco.compiler.dialects import baco
 
-__all__ = ["cast", "generic", "identity", "integer", "reduction", "scalar", "signless", "spread"]
-
 Insert: TypeAlias = Callable[[Operation], SSAValue]
 
 #: Operations that do not depend on the sign.

@@ -26,8 +26,6 @@ from baco.compiler.blocks.state import LoweringState, bytes_of
 from baco.compiler.ir.emit import Condition, Number
 from baco.compiler.ir.location import location_of
 
-__all__ = ["HostCode"]
-
 _Memo = dict[tuple[SSAValue, tuple[Number, ...]], Number]
 
 

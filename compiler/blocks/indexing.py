@@ -14,8 +14,6 @@ from xdsl.rewriter import InsertPoint
 
 from baco.compiler.ir.known import known
 
-__all__ = ["IndexBuilder", "Number", "bounds_of"]
-
 #: A number of type `index`: known, or computed by the program.
 Number: TypeAlias = "int | SSAValue"
 

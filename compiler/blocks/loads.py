@@ -24,8 +24,6 @@ from baco.compiler.blocks.state import LoweringState
 from baco.compiler.ir.emit import Condition, Number
 from baco.compiler.ir.location import location_of
 
-__all__ = ["LOADS", "LoadCode", "rest_of"]
-
 #: Load commands, by the number of their configuration.
 LOADS = ("mvin", "mvin2", "mvin3")
 

@@ -15,8 +15,6 @@ from baco.compiler.blocks.pointers import BlockWindow, Meaning, Pointers, Stride
 from baco.compiler.ir.known import known
 from baco.compiler.ir.location import location_of
 
-__all__ = ["Converter", "LoopConversion"]
-
 _index = IndexType()
 
 

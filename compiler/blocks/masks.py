@@ -14,8 +14,6 @@ from xdsl.ir.affine import AffineDimExpr
 from baco.compiler.blocks.reading import shape_of
 from baco.compiler.blocks.rounds import Integers, Rounds
 
-__all__ = ["causal_from", "mask_elements"]
-
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 #: Elements of all rounds that are looked at most.
 _MOST_ELEMENTS = 1 << 23

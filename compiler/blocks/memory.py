@@ -10,17 +10,6 @@ from xdsl.ir import SSAValue
 from baco.common.errors import InfeasibleError, Location
 from baco.compiler.ir.emit import Condition, Number
 
-__all__ = [
-    "Accumulated",
-    "Computed",
-    "Filled",
-    "InMemory",
-    "PlacedFactor",
-    "Record",
-    "RowAllocator",
-    "Workspace",
-]
-
 
 @dataclass(frozen=True)
 class InMemory:

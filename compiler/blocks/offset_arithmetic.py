@@ -11,8 +11,6 @@ from baco.compiler.blocks.indexing import IndexBuilder, Number
 from baco.compiler.blocks.pointers import Meaning, StridedOffsets, window_where
 from baco.compiler.dialects import baco
 
-__all__ = ["offset_arithmetic"]
-
 
 def offset_arithmetic(op: Operation, operands: list[StridedOffsets], build: IndexBuilder) -> Meaning | None:
     """What an operation on offsets gives, as far as the analysis can say; None if it is data."""

@@ -25,8 +25,6 @@ from baco.compiler.ir.counting import following
 from baco.compiler.ir.emit import Cell, Number
 from baco.compiler.ir.known import known
 
-__all__ = ["Pipeline"]
-
 
 @dataclass
 class _Pending:

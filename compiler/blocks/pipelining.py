@@ -24,8 +24,6 @@ from baco.compiler.blocks.scalars import is_scalar_operation
 from baco.compiler.blocks.scratchpad import layout_of, loadable, needs_fences
 from baco.compiler.ir.known import known
 
-__all__ = ["STAGES", "PipelinedLoad", "mark", "pipelined_loads"]
-
 #: Attribute of an operation whose result is a block: places that the block has, of which all but one are loaded ahead.
 STAGES = "baco.stages"
 

@@ -14,8 +14,6 @@ from xdsl.ir import SSAValue
 
 from baco.compiler.blocks.indexing import IndexBuilder, Number
 
-__all__ = ["BlockWindow", "Meaning", "Pointers", "StridedOffsets", "window_where"]
-
 
 @dataclass(frozen=True)
 class StridedOffsets:

@@ -39,8 +39,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
 from baco.compiler.schedules.schedule import Schedule
 
-__all__ = ["TiledProduct", "product_schedule", "product_to_instgem", "tiled_product"]
-
 #: Bytes that parts of a workspace are aligned to.
 _ALIGN = 64
 

@@ -18,24 +18,6 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from baco.accel.isa import float32_bits
 from baco.compiler.ir.known import known
 
-__all__ = [
-    "Addend",
-    "BlockLoad",
-    "Factor",
-    "Size",
-    "addend_of",
-    "block_load",
-    "factor_of",
-    "filled_with",
-    "is_relu",
-    "known_or_value",
-    "mixed",
-    "requantised",
-    "same_sizes",
-    "shape_of",
-    "sum_operands",
-]
-
 #: A size or offset of the structured level: known, or an index value.
 Size: TypeAlias = "int | SSAValue"
 

@@ -13,8 +13,6 @@ from xdsl.ir import Operation, SSAValue
 from baco.compiler.blocks.analysis import bounds_of_loop
 from baco.compiler.blocks.reading import Size, known_or_value
 
-__all__ = ["MOST_ROUNDS", "Integers", "Rounds"]
-
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 #: Rounds that are gone through at most.
 MOST_ROUNDS = 1 << 22

@@ -17,8 +17,6 @@ from baco.compiler.blocks.indexing import bounds_of
 from baco.compiler.ir.emit import Condition, Emitter, Number
 from baco.compiler.ir.location import location_of
 
-__all__ = ["either", "is_scalar_operation", "requantise", "scalar_operation", "shifted_right", "wrap"]
-
 
 def width_of(kind: Attribute) -> int:
     """Bits of a scalar type; 64 for `index`."""

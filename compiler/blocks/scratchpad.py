@@ -8,16 +8,6 @@ from dataclasses import dataclass, replace
 from baco.compiler.blocks.memory import InMemory
 from baco.compiler.blocks.reading import Factor
 
-__all__ = [
-    "ScratchpadLayout",
-    "layout_of",
-    "loadable",
-    "needs_fences",
-    "oriented",
-    "rows_loadable",
-    "transposed_block",
-]
-
 
 @dataclass(frozen=True)
 class ScratchpadLayout:

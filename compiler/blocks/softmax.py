@@ -22,8 +22,6 @@ from baco.compiler.styles.fused.row_unit import (
     table_words,
 )
 
-__all__ = ["by_unit", "place_tables", "softmax"]
-
 
 def place_tables(function: func.FuncOp, state: LoweringState) -> tuple[int, ...]:
     """Give the table of every softmax of a function room where the workspace begins; what that holds when the program begins, in

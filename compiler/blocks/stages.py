@@ -21,8 +21,6 @@ from baco.compiler.blocks.reading import BlockLoad, Size, block_load, mixed, sha
 from baco.compiler.blocks.scratchpad import layout_of, oriented
 from baco.compiler.blocks.state import bytes_of
 
-__all__ = ["MOST_STAGES", "choose_stages", "loop_times"]
-
 #: Places of a block at most.
 MOST_STAGES = 8
 #: Cycles of the host core for a command, for a block of weights and for a round, measured on our RTL (`baco.bench.pipelining`).

@@ -17,8 +17,6 @@ from baco.compiler.blocks.memory import InMemory, PlacedFactor, Record, RowAlloc
 from baco.compiler.blocks.reading import BlockLoad, Size
 from baco.compiler.ir.emit import Cell, Emitter, Number
 
-__all__ = ["Buffering", "LoweringState", "bytes_of"]
-
 
 @dataclass(frozen=True)
 class Buffering:

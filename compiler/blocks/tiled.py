@@ -35,19 +35,6 @@ from baco.compiler.ir.location import location_of
 from baco.compiler.layers.layer import Layer, Layout
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "Cut",
-    "Matrix",
-    "TensorPlace",
-    "added_at_start",
-    "block_matrix",
-    "factor_matrix",
-    "not_tiled",
-    "stored_block",
-    "summed_from",
-    "way_out",
-]
-
 
 @dataclass(frozen=True)
 class TensorPlace:

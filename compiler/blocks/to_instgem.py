@@ -44,15 +44,6 @@ from baco.compiler.ir.known import known
 from baco.compiler.ir.location import location_of
 from baco.compiler.styles.fused.row_unit import table_rows
 
-__all__ = [
-    "ACCUMULATOR_ROWS",
-    "SCRATCHPAD_ROWS",
-    "WORKSPACE",
-    "WORKSPACE_BEGINS",
-    "function_to_instgem",
-    "is_structured",
-]
-
 #: Attributes of a lowered function: bytes of the workspace whose address is its last argument (absent: none), and rows
 #: of the local memories that it uses.
 WORKSPACE = "baco.workspace"

@@ -58,8 +58,6 @@ from baco.compiler.dialects import baco
 from baco.compiler.ir.known import known
 from baco.compiler.ir.location import location_of
 
-__all__ = ["kernel_to_linalg"]
-
 _index = IndexType()
 
 

@@ -39,8 +39,6 @@ from baco.compiler.styles.macros.loop_ws import check_loop_ws
 from baco.compiler.styles.packed import packed_layer, packed_workspaces
 from baco.compiler.styles.realise import packed_pixels
 
-__all__ = ["DOUBT", "ScheduleChoice", "Style", "choices", "choose"]
-
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
 _MOST_TILINGS = 200_000

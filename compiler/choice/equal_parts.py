@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["equal_parts"]
-
 
 def equal_parts(whole: int) -> NDArray[np.int64]:
     """Every ceil(whole / parts) for 1 to `whole` parts, in rising order: at most 2 * sqrt(whole) of them.

@@ -18,8 +18,6 @@ from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.mapping.nest import Mapping, requirement
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = ["explicit_mappings"]
-
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Orders of the outer loops, and that of the inner ones.

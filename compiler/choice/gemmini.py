@@ -17,8 +17,6 @@ from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.macros.loop_conv_check import downsamples
 from baco.compiler.styles.macros.loop_ws import as_product
 
-__all__ = ["gemmini_conv_tile", "gemmini_matmul_tile", "gemmini_paths", "gemmini_schedule"]
-
 #: Batch, pooled rows, pooled columns, output channels, kernel rows, kernel columns, input channels.
 ConvTile = tuple[int, int, int, int, int, int, int]
 _COLUMNS, _OUT, _IN = 2, 3, 6

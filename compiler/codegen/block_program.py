@@ -18,8 +18,6 @@ from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.passes.linalg_to_instgem import LinalgToInstGem
 from baco.compiler.passes.pipeline_loads import PipelineLoads
 
-__all__ = ["lower_block_program", "requirement_of", "with_workspace"]
-
 
 def lower_block_program(
     module: ModuleOp,

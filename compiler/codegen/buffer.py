@@ -12,8 +12,6 @@ from baco.common.errors import InputError
 from baco.compiler.main_memory import check_memory
 from baco.workloads.tensor import MOST_RANK
 
-__all__ = ["Buffer", "Role"]
-
 DType = Literal[
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"
 ]

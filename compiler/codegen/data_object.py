@@ -9,8 +9,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DataSection", "data_object"]
-
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")

@@ -7,8 +7,6 @@ import io
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-__all__ = ["elf_symbols"]
-
 
 def elf_symbols(elf: bytes) -> dict[str, int]:
     """Value of every global symbol. For files of our own linker only: nothing is checked (`baco.sim.elf` does that)."""

@@ -9,8 +9,6 @@ import numpy as np
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.llvm_text import quoted_symbol
 
-__all__ = ["entry_ir"]
-
 #: As in runtime/runtime.h.
 _SIGNED, _FLOAT = 0x10, 0x20
 

@@ -20,7 +20,6 @@ from baco.compiler.styles import emit_layer, workspaces
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["check_layer_memory", "layer_buffers", "layer_module", "layer_program"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 #: Tensors that a layer reads, in the order of the function's arguments; the output and workspaces follow.

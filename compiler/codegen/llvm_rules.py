@@ -17,8 +17,6 @@ from xdsl.ir import Attribute, Operation
 from baco.common.errors import InputError
 from baco.compiler.ir.location import location_of
 
-__all__ = ["WIDEST", "alignment", "assembly", "intrinsic", "linkage", "refused", "symbol"]
-
 #: Bits of the widest integer; wider ones take LLVM time and memory without bound.
 WIDEST = 64
 #: Largest alignment, bytes: that of a page.

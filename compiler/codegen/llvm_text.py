@@ -21,8 +21,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from baco.compiler.codegen.llvm_rules import WIDEST, alignment, assembly, intrinsic, linkage, refused, symbol
 from baco.compiler.main_memory import MOST_BYTES
 
-__all__ = ["llvm_ir", "quoted_symbol"]
-
 _BINARY: dict[type[Operation], str] = {
     llvm.AddOp: "add",
     llvm.SubOp: "sub",

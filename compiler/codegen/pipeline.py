@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-__all__ = ["FRONT_END", "parse_passes", "run_pass", "run_passes"]
 
 #: Passes from each level to the next, down to `instgem`.
 FRONT_END: dict[Level, tuple[str, ...]] = {

@@ -13,8 +13,6 @@ from baco.common.errors import BacoError, InputError, Location, StorageError
 from baco.common.packages import zig_program, zig_version
 from baco.common.provenance import stable_hash
 
-__all__ = ["CompileError", "compile_source", "link_program", "runtime_objects"]
-
 #: Every RV64GC core; hardware floating point, since scales are float32.
 _TARGET = (
     *(

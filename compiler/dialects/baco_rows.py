@@ -31,8 +31,6 @@ from xdsl.utils.exceptions import VerifyException
 from baco.compiler.dialects.baco_types import STORED_TYPES, block_type, check_value, element_type, shape_of
 from baco.compiler.row_functions import MOST_COLUMNS, exponentials, softmax_numerator
 
-__all__ = ["REDUCTIONS", "ReduceOp", "SoftmaxOp"]
-
 #: Kinds of reductions.
 REDUCTIONS = ("sum", "max", "min")
 

@@ -8,9 +8,6 @@ import importlib
 from xdsl.context import Context
 from xdsl.ir import Dialect
 
-__all__ = ["all_dialects"]
-
-
 #: Where each dialect is, `module:name`, by its prefix in the text.
 _DIALECTS: dict[str, str] = {
     "builtin": "xdsl.dialects.builtin:Builtin",

@@ -27,8 +27,6 @@ from baco.accel.isa import COMMANDS
 from baco.accel.isa.command import CommandType
 from baco.common.errors import did_you_mean
 
-__all__ = ["OPERATIONS", "RARELY", "CommandOp", "FenceOp", "InstGem"]
-
 #: Attribute of an `scf.if` whose condition seldom holds.
 RARELY = "instgem.rarely"
 #: Stands in `known` for a field that an operand gives.

@@ -21,8 +21,6 @@ from baco.compiler.dialects.baco_types import (
 from baco.compiler.ir.dominance import dominator_tree
 from baco.compiler.ir.location import location_of
 
-__all__ = ["check_ir", "reason_of"]
-
 #: Numbers by property that stand for a word: how many words there are. xDSL looks them up without a check.
 _ENUMERATED: dict[type[Operation], tuple[str, int]] = {
     arith.CmpiOp: ("predicate", 10),

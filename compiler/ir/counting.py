@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from baco.compiler.ir.emit import Condition, Emitter, Number
 
-__all__ = ["Advance", "following"]
-
 
 @dataclass(frozen=True)
 class Advance:

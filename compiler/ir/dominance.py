@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from xdsl.ir import Block, Region
 
-__all__ = ["dominator_tree"]
-
 
 def dominator_tree(region: Region) -> Mapping[Block, list[Block]]:
     """For every block the blocks whose immediate dominator it is, in the order of the text.

@@ -30,8 +30,6 @@ from xdsl.rewriter import InsertPoint
 from baco.accel.isa import LocalAddress
 from baco.compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
 
-__all__ = ["Cell", "Condition", "Emitter", "Number", "parts"]
-
 #: A number of the program: known now, or computed by it (i64).
 Number: TypeAlias = "int | SSAValue"
 #: A truth value likewise (i1).

@@ -6,8 +6,6 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-__all__ = ["known", "runs_at_least_once"]
-
 
 def known(value: SSAValue) -> int | None:
     """The integer that a constant operation gives, else None."""

@@ -17,19 +17,6 @@ from baco.common.errors import InputError, Location
 from baco.compiler.main_memory import MOST_BYTES
 from baco.workloads.tensor import MOST_RANK
 
-__all__ = [
-    "MOST_AFFINE_TERMS",
-    "MOST_ATTRIBUTES",
-    "MOST_BLOCKS",
-    "MOST_CONSTANTS",
-    "MOST_NESTED",
-    "MOST_OPERATIONS",
-    "MOST_TEXT_BYTES",
-    "check_tokens",
-    "place",
-    "type_beyond_limits",
-]
-
 MOST_TEXT_BYTES = 1 << 22
 _MOST_TOKENS = 1 << 19
 #: Characters of a name, digits of a number.

@@ -7,8 +7,6 @@ from xdsl.ir import Operation
 
 from baco.common.errors import Location
 
-__all__ = ["location_of"]
-
 
 def location_of(op: Operation | None) -> Location | None:
     """The line that an operation, or the nearest one around it, was read from; None for one made otherwise."""

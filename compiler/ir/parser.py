@@ -22,8 +22,6 @@ from baco.compiler.ir.limits import (
     type_beyond_limits,
 )
 
-__all__ = ["IrParser"]
-
 
 class IrParser(Parser):
     """Notes the line of every operation, and counts what it has read.

@@ -17,8 +17,6 @@ from baco.compiler.ir.limits import check_tokens, place
 from baco.compiler.ir.location import location_of
 from baco.compiler.ir.parser import IrParser
 
-__all__ = ["LEVELS", "Level", "check_level", "level_of", "read_ir", "write_ir"]
-
 Level = Literal["baco", "linalg", "instgem", "llvm"]
 #: From the highest to the lowest.
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -12,8 +12,6 @@ from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.language.jit import BoundLaunch, stored
 from baco.compiler.language.source import showing_line
 
-__all__ = ["buffer_names", "compile_launch"]
-
 #: Programs kept for launches that repeat, the least recently used one goes first.
 _KEPT = 64
 _programs: OrderedDict[tuple[str, str], Program] = OrderedDict()

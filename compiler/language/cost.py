@@ -31,8 +31,6 @@ from baco.compiler.language.jit import BoundLaunch
 from baco.compiler.passes.baco_to_linalg import BacoToLinalg
 from baco.compiler.styles.fused.predict import predict_chain
 
-__all__ = ["launch_work", "predicted_cycles", "work_cycles"]
-
 #: Cycles in which the host core writes a command, where all sizes are known, and where those at edges differ, as measured on
 #: the kernels of `baco.bench.kernels`.
 _COMMAND, _EDGE_COMMAND = 7.5, 11.6

@@ -15,8 +15,6 @@ from baco.compiler.language.dtypes import boolean, int8, int32
 from baco.compiler.language.values import Data, Integer, KernelConstant, Offsets, Value, format_shape
 from baco.compiler.row_functions import MOST_COLUMNS
 
-__all__ = ["NO_VALUE", "reduce", "requantize", "softmax"]
-
 NO_VALUE = KernelConstant(None)
 
 

@@ -13,8 +13,6 @@ from torch import Tensor
 from baco.common import tensors
 from baco.compiler.latency.tiling import Rounding
 
-__all__ = ["TensorArrays"]
-
 
 @dataclass(frozen=True)
 class TensorArrays:

@@ -20,8 +20,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, ProblemBatch
 from baco.compiler.styles.explicit.plan import exact_products
 
-__all__ = ["HardwareBatch", "LayerBatch", "Resource"]
-
 #: What is busy in the instruction-aware model: the array, the channel of main memory, loads, stores, the host core.
 Resource = Literal["compute", "memory", "load", "store", "issue"]
 

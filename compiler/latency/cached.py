@@ -10,8 +10,6 @@ from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.commands import Commands
 from baco.compiler.latency.tiling import RELEVANT_I, RELEVANT_W, C, K, N, P, Q, R, S, Tiling
 
-__all__ = ["cache_cycles"]
-
 
 def cache_cycles(
     t: Tiling, c: Commands, weights: Tensor, inputs: Tensor, opening: Tensor, stores: Tensor

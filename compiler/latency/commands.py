@@ -28,8 +28,6 @@ from baco.compiler.latency.tiling import (
     uneven,
 )
 
-__all__ = ["Commands", "count_commands"]
-
 _INT32 = 4.0
 #: Largest operand stride of a pass (`explicit_plan.LARGEST_STRIDE`) never binds tiles that fit a scratchpad of less
 #: than 65536 rows, so it is left out here.

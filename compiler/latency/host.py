@@ -20,8 +20,6 @@ from baco.compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, unev
 from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 from baco.compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
-__all__ = ["HOST_FEATURES", "LEAST_SCALE", "by_blocks", "host_features", "opens_ahead", "paces_stores"]
-
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
 HOST_FEATURES = {

@@ -34,8 +34,6 @@ from baco.compiler.styles.macros.cycles import (
 )
 from baco.compiler.styles.macros.estimate import macro_cycles
 
-__all__ = ["is_macro", "macro_latency", "schedule_latency"]
-
 
 @dataclass(frozen=True)
 class _Shape:

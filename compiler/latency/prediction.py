@@ -8,8 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["MOVED", "TERMS", "InstructionLatency"]
-
 #: What `InstructionLatency.terms` has, in order.
 TERMS = ("compute", "load", "store", "issue", "start")
 #: What `InstructionLatency.moved` has, in order; addends are bias, residual and partial sums that come back.

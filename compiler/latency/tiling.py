@@ -17,8 +17,6 @@ from baco.compiler.latency.batch import HardwareBatch, LayerBatch
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, LOAD_BYTES
 
-__all__ = ["Rounding", "Tiling", "make_tiling", "uneven"]
-
 R, S, C, K, P, Q, N = range(7)
 REDUCTION, PIXELS = (R, S, C), (P, Q, N)
 #: Dimensions that choose a block of each tensor.

@@ -17,8 +17,6 @@ from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch
 from baco.compiler.latency.tiling import Rounding
 
-__all__ = ["RowTransfer", "lowest_bit", "read", "write"]
-
 #: Bytes that the channel moves at least (`baco.sim.job.MainMemory.burst_bytes`).
 _BURST = 8.0
 _MOST_ALIGNED = 64.0

@@ -12,8 +12,6 @@ from baco.common.shown import Shown
 from baco.common.units import tally
 from baco.workloads.problem import Problem
 
-__all__ = ["Layer", "Layout", "Pooling"]
-
 #: Largest finite float32.
 _LARGEST_SCALE = float(np.finfo(np.float32).max)
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from baco.compiler.ir.emit import Number
 
-__all__ = ["Operands"]
-
 
 @dataclass(frozen=True)
 class Operands:

@@ -9,8 +9,6 @@ import numpy as np
 
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 
-__all__ = ["draw_tensors", "layer_result", "requantise"]
-
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 

@@ -17,8 +17,6 @@ from baco.accel.dataflows import DATAFLOWS
 from baco.compiler.mapping.nest import Mapping
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = ["AXES", "MappingBatch", "ProblemBatch"]
-
 #: Order of loop dimensions inside batches: W is indexed by the first four, O by the last four.
 AXES = ("R", "S", "C", "K", "P", "Q", "N")
 

@@ -9,8 +9,6 @@ from baco.compiler.mapping.contraction import Contraction
 from baco.compiler.mapping.dataflows import attention, convolutions
 from baco.workloads.problem import Problem
 
-__all__ = ["parse_chain"]
-
 #: Sizes of each kind of chain, and what they are unless given; None: they must be.
 _SIZES: dict[str, dict[str, int | None]] = {
     "attention": {"heads": 1, "seq": None, "dim": None, "keys": 0},

@@ -21,17 +21,6 @@ from baco.compiler.mapping.expression import Expression, Variable, as_sum, varia
 from baco.workloads.network import Operator
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = [
-    "DATA_TYPES",
-    "Access",
-    "Body",
-    "Contraction",
-    "convolution",
-    "iteration_grid",
-    "matmul",
-    "operator_contraction",
-]
-
 #: Bits of an element, by the name of its type. A data type is added here.
 DATA_TYPES = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "float16": 16, "bfloat16": 16, "float32": 32}
 

@@ -15,8 +15,6 @@ from baco.common.errors import InputError
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.expression import Expression, Sum, variable
 
-__all__ = ["parse_contraction", "tensor_shapes"]
-
 _ACCESS = re.compile(r"\s*([A-Za-z_]\w*)\s*\[([^\[\]]*)\]\s*")
 _TERM = re.compile(r"(?:(\d{1,9})(?:\*([A-Za-z_]\w*))?|([A-Za-z_]\w*)(?:\*(\d{1,9}))?)")
 _EXAMPLE = "write it like 'O[m,n] += A[m,k] * B[k,n]'"

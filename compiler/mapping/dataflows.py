@@ -17,8 +17,6 @@ from baco.compiler.mapping.machine import Machine
 from baco.compiler.mapping.structure import Gene, TreeStructure
 from baco.workloads.problem import Problem
 
-__all__ = ["attention", "convolutions", "dataflow", "dataflow_names"]
-
 #: Operators that are one group at the innermost buffer, whether as a pipeline, and dimensions that no loop around them cuts.
 _ATTENTION: dict[str, tuple[tuple[tuple[int, ...], ...], bool, str]] = {
     "layerwise": (((0,), (1,), (2,)), False, ""),

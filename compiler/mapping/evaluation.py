@@ -9,8 +9,6 @@ import numpy as np
 
 from baco.compiler.mapping.contraction import Contraction, iteration_grid
 
-__all__ = ["contraction_sums"]
-
 
 def contraction_sums(
     contraction: Contraction, tensors: Mapping[str, np.ndarray], shape: Sequence[int]

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Expression", "Index", "Quotient", "Remainder", "Sum", "variable"]
-
 #: What index expressions are combined with.
 Index: TypeAlias = "Expression | int"
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from baco.common.portable import Ints
 
-__all__ = ["divisors", "prime_powers"]
-
 
 def prime_powers(number: int) -> list[tuple[int, int]]:
     """Prime factorisation as (prime, exponent), ascending; empty for 1."""

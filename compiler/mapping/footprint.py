@@ -19,8 +19,6 @@ from baco.compiler.mapping.rows import OnlineRows, online_rows, row_problems
 from baco.compiler.mapping.slices import Placed, place, product
 from baco.compiler.mapping.tree import Tile
 
-__all__ = ["Held", "check_fits", "footprint", "shortfalls"]
-
 
 @dataclass(frozen=True)
 class Held:

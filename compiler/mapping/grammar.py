@@ -19,20 +19,6 @@ from baco.accel.dataflows import DATAFLOWS, Dataflow, dataflow_of
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.workloads.problem import DIMS
 
-__all__ = [
-    "BUFFERS",
-    "HEADS",
-    "INDEX",
-    "KEEPS",
-    "NO_LOOP",
-    "REGISTER_DIMS",
-    "ROW_DIM",
-    "read_nest",
-    "refuse",
-    "short",
-    "written_nest",
-]
-
 #: Dimension spread over the rows of the array; columns always take K.
 ROW_DIM = {flow: rule.row for flow, rule in DATAFLOWS.items()}
 #: Loops that may run at level 0, that is, while the stationary operand stays in the registers.

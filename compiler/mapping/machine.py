@@ -21,8 +21,6 @@ from baco.accel.dataflows import DATAFLOWS, DataflowRule
 from baco.common.errors import InputError, did_you_mean
 from baco.compiler.mapping.contraction import DATA_TYPES, Access
 
-__all__ = ["ArrayAxis", "Level", "Machine", "analytical_machine", "machine_of"]
-
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 

@@ -38,8 +38,6 @@ from baco.compiler.mapping.rows import STATE, OnlineRows, online_rows
 from baco.compiler.mapping.slices import LoopTrip, Placed, place, product
 from baco.compiler.mapping.tree import Tile
 
-__all__ = ["Transfer", "Work", "fresh", "movement", "tile_transfers", "work"]
-
 
 @dataclass(frozen=True)
 class Transfer:

@@ -25,8 +25,6 @@ from baco.compiler.mapping.rows import row_problems
 from baco.compiler.mapping.slices import LoopTrip, Placed, place, product
 from baco.compiler.mapping.tree import Tile
 
-__all__ = ["PipelineRun", "run_pipeline"]
-
 #: Place of a block: iterations of the loops around it give its first element.
 _Offset = tuple[int, ...]
 

@@ -10,8 +10,6 @@ from baco.common.errors import InputError
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.expression import Expression, Sum, as_sum, variable
 
-__all__ = ["as_products", "gathered", "rising"]
-
 
 def as_products(contraction: Contraction, ones: str) -> Contraction:
     """A sum of elements as products with a tensor of ones, of the shape of what is summed up."""

@@ -23,8 +23,6 @@ from typing import Any
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.slices import LoopTrip, Placed, product
 
-__all__ = ["STATE", "OnlineRows", "online_rows", "row_problems"]
-
 #: Words of a row: its largest element and its sum.
 STATE = 2
 

@@ -19,8 +19,6 @@ from baco.common.errors import InputError
 from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.tree import Loop, Tile
 
-__all__ = ["Placed", "place", "product"]
-
 
 @dataclass(eq=False)
 class LoopTrip:

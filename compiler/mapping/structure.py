@@ -19,8 +19,6 @@ from baco.compiler.mapping.machine import Machine
 from baco.compiler.mapping.slices import product
 from baco.compiler.mapping.tree import Loop, Relation, Residency, Tile
 
-__all__ = ["Choice", "Gene", "TreeStructure", "check_chain", "genes", "structures"]
-
 #: How operators of a group that run on one chip may be related: `Para` is for such as do not read each other's results.
 _RELATIONS: tuple[Relation, ...] = ("Shar", "Pipe")
 

@@ -10,8 +10,6 @@ from baco.compiler.mapping.expression import variable
 from baco.compiler.mapping.machine import Machine
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 
-__all__ = ["chained_products", "tiled_product"]
-
 
 def tiled_product(
     sizes: Sequence[int], tile: Sequence[int], machine: Machine

@@ -27,8 +27,6 @@ from baco.common.errors import InputError, Location
 from baco.compiler.mapping.nest import KEEPS, ROW_DIM, Mapping
 from baco.workloads.problem import DIMS
 
-__all__ = ["Loop", "Relation", "Residency", "Tile", "mapping_of", "tree_from_json", "tree_of", "tree_to_json"]
-
 Relation = Literal["Seq", "Shar", "Pipe", "Para"]
 #: Names of tensors, dimensions and operators: what the text form can hold.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.~/-")

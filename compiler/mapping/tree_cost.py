@@ -18,8 +18,6 @@ from baco.compiler.mapping.rows import OnlineRows, online_rows
 from baco.compiler.mapping.slices import Placed, place, product
 from baco.compiler.mapping.tree import Tile
 
-__all__ = ["TreeCost", "tree_cost"]
-
 
 @dataclass(frozen=True)
 class TreeCost:

@@ -26,8 +26,6 @@ from baco.compiler.network.reference import reference_runs
 from baco.workloads.inputs.samples import LABEL, SampleSet
 from baco.workloads.network import Network
 
-__all__ = ["ModelAccuracy", "integer_runs", "measure_accuracy"]
-
 Arrays = Mapping[str, np.ndarray]
 #: Runs go side by side as long as all their values take no more than so many bytes, and no more than so many of them.
 _BYTES, _RUNS = 1 << 27, 8

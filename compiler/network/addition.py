@@ -20,8 +20,6 @@ from baco.compiler.network.graph import Addition
 from baco.compiler.network.nests import Nest, common
 from baco.compiler.network.tiles import TileWalk
 
-__all__ = ["AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
-
 
 @dataclass(frozen=True)
 class AdditionCode:

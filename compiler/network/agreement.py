@@ -20,8 +20,6 @@ from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.views import View
 from baco.workloads.network import Network
 
-__all__ = ["Agreement", "Comparison", "TensorAgreement", "agreement", "comparable_tensors", "compare_tensors"]
-
 Arrays = Mapping[str, np.ndarray]
 
 #: Least signal to noise, dB, of integers that rounding explains. Rounding adds q**2 / 12 to each tensor, q its largest number

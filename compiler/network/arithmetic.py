@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FixedPoint", "distinct", "fixed_point", "float32", "saturate8"]
-
 
 def saturate8(x: np.ndarray) -> np.ndarray:
     """int8 nearest to each integer."""

@@ -26,16 +26,6 @@ from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
 
-__all__ = [
-    "CHANNELS_LAST",
-    "IntegerBuilder",
-    "numbers_of",
-    "part_of",
-    "rounded",
-    "semantics_of",
-    "spatial_pair",
-]
-
 #: Memory order of the dimensions of (N, C, L) and (N, C, H, W).
 CHANNELS_LAST: dict[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
 

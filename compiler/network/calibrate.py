@@ -19,19 +19,6 @@ from baco.workloads.network import Network, Operator, Tensor, first_cause
 from baco.workloads.semantics import Parameter
 from baco.workloads.views import Unknown
 
-__all__ = [
-    "MASKED",
-    "Ranges",
-    "assumed_inputs",
-    "calibrate",
-    "check_inputs",
-    "check_ranges",
-    "index_inputs",
-    "needed",
-    "random_inputs",
-    "random_samples",
-]
-
 #: Numbers at or below this stand for minus infinity in front of a softmax, as exporters write it.
 MASKED = -1e4
 #: Activations beyond this are not data: masks that are computed.

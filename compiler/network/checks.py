@@ -13,8 +13,6 @@ from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.nests import nest_of
 from baco.compiler.network.steps import ByteRange, Step, ValueAddress, itemsize, pointer, region
 
-__all__ = ["add_checks"]
-
 
 def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Add a call after every operator's last step that compares the view that it wrote.

@@ -13,8 +13,6 @@ from baco.compiler.network.functions import binary, unary
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["Cone", "table_cones"]
-
 Array = np.ndarray
 #: Operators that one table may stand for.
 _MOST_OPERATORS = 64

@@ -27,8 +27,6 @@ from baco.compiler.network.row_code import plan_table
 from baco.compiler.network.tensor_program import TensorProgram
 from baco.compiler.schedules.schedule import Schedule
 
-__all__ = ["ContractionChoice", "choose_matching", "model_cycles", "predicted_matching"]
-
 #: Matchings that are predicted as whole programs, at most.
 _MOST_PREDICTED = 48
 #: In which the host copies an element, at least.

@@ -33,8 +33,6 @@ from baco.compiler.network.layers import is_image, matrix_pitch
 from baco.compiler.network.tensor_program import TensorProgram
 from baco.compiler.network.views import View, dense
 
-__all__ = ["contraction_network"]
-
 #: Convolutions that outer iterations become, at most: each is code and commands of its own.
 _MOST_CALLS = 1024
 

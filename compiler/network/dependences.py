@@ -25,8 +25,6 @@ from baco.compiler.network import floating, requantisation, selection
 from baco.compiler.network import graph as g
 from baco.compiler.network.views import View
 
-__all__ = ["Dependences", "IndexMap", "Operand", "dependences", "map_between"]
-
 #: Operations for an element moved from which on an operator that reduces computes.
 THRESHOLD = 2.0
 #: Operations of a function of one element (a table), and of an arithmetic operation (Souffle's O(10) and O(1)).

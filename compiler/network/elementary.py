@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["BINARY", "NUMBERS", "UNARY"]
-
 Array = np.ndarray
 
 _LOG2E, _LN2, _LN2_HIGH, _LN2_LOW = (

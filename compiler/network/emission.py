@@ -26,8 +26,6 @@ from baco.compiler.network.row_code import RowCode, emit_rows
 from baco.compiler.network.steps import Argument, Step
 from baco.compiler.styles.fused.row_unit import RowFunctionName, begin_table, end_function
 
-__all__ = ["ENTRY", "emit_network", "step_labels"]
-
 #: The function that a program starts with.
 ENTRY = "network"
 

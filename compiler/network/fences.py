@@ -6,8 +6,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["StepAccess", "fences"]
-
 #: Bytes [start, stop) of main memory.
 Span = tuple[int, int]
 

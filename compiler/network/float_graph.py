@@ -16,8 +16,6 @@ from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 from baco.workloads.views import apply_steps
 
-__all__ = ["FloatGraph", "output_tensors"]
-
 Array = np.ndarray
 
 

@@ -22,21 +22,6 @@ from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.steps import HostCall
 from baco.compiler.network.views import View
 
-__all__ = [
-    "ROWS",
-    "Decoded",
-    "Encoded",
-    "RealConvolution",
-    "RealFunction",
-    "RealPair",
-    "RealProducts",
-    "RealResize",
-    "RealRows",
-    "RealSelection",
-    "RealWindows",
-    "ScaledSums",
-]
-
 _FILE = "floating.c"
 
 Array = np.ndarray

@@ -11,8 +11,6 @@ from baco.compiler.network.graph import Pool
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Parameter
 
-__all__ = ["Epilogue", "follow", "rectifier"]
-
 
 @dataclass
 class Epilogue:

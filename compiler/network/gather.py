@@ -9,8 +9,6 @@ from baco.compiler.ir.emit import Emitter, Number, parts
 from baco.compiler.network.graph import Embedding
 from baco.compiler.network.nests import Nest, nest_of
 
-__all__ = ["GatherCode", "emit_gather", "gather_rows", "plan_gather"]
-
 #: Most moves whose data lie in the scratchpad at once; a power of two, so that turns are a mask.
 _MOST_TURNS = 16
 #: Rows of a table shorter than this the host copies as fast.

@@ -14,8 +14,6 @@ from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.views import Expand, Slice, Unknown
 
-__all__ = ["given_encodings"]
-
 #: Functions whose results are computed in an encoding that is given (`baco.compiler.network.given_operators`).
 COMPUTED = frozenset(
     (

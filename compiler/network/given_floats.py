@@ -45,8 +45,6 @@ from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["is_real", "reads_whole", "real_operator", "real_tensors", "round_real"]
-
 Array = np.ndarray
 
 

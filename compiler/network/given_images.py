@@ -29,8 +29,6 @@ from baco.compiler.network.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["real_convolution", "real_interleave", "real_pool", "real_resize", "real_transposed"]
-
 Array = np.ndarray
 
 

@@ -46,8 +46,6 @@ from baco.compiler.network.views import View
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["GivenWeights", "add_late_bias", "convolution", "convolve", "matmul", "weights_of"]
-
 #: Largest float32 factor that is told from one that is no number.
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -29,17 +29,6 @@ from baco.compiler.network.views import View
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator, Tensor
 
-__all__ = [
-    "average_pool",
-    "concat",
-    "decode",
-    "encode",
-    "mean",
-    "pointwise",
-    "quantise",
-    "softmax",
-]
-
 Array = np.ndarray
 #: Bytes, as elements.
 _BYTES = np.arange(-128, 128)

@@ -17,20 +17,6 @@ from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = [
-    "WayOut",
-    "bias_numbers",
-    "constant_factors",
-    "factors_of",
-    "fits_sums",
-    "followed",
-    "late_bias",
-    "limits_of",
-    "requantised_sums",
-    "result_of",
-    "usable_factors",
-]
-
 
 def bias_numbers(b: IntegerBuilder, bias: Operand, scale: np.ndarray, e: Epilogue) -> np.ndarray:
     """int64 bias in units of `scale`, of every channel [K] or [1]: the model's own whole numbers where it gives them in these units."""

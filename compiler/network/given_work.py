@@ -18,8 +18,6 @@ from baco.compiler.network.host_walks import (
     pooled,
 )
 
-__all__ = ["GIVEN"]
-
 
 def _requantise(function: str, words: Words) -> HostWork:
     extents, strides = words.walk(5)

@@ -25,30 +25,6 @@ from baco.compiler.network.arithmetic import FixedPoint
 from baco.compiler.network.views import JoinedView, View
 from baco.workloads.encoding import Encoding
 
-__all__ = [
-    "Addition",
-    "ArgMax",
-    "AveragePool",
-    "BinaryTable",
-    "Convolution",
-    "Embedding",
-    "Fill",
-    "IntegerOperator",
-    "IntegerTensor",
-    "Map",
-    "MatMul",
-    "MaxPool",
-    "Multiplication",
-    "Normalisation",
-    "Pool",
-    "QuantisedNetwork",
-    "Reduction",
-    "Resize",
-    "Rotation",
-    "Softmax",
-    "SumOfRows",
-]
-
 Dtype = Literal["int8", "int32", "int64", "float32"]
 Role = Literal["input", "constant", "intermediate", "output"]
 

@@ -23,8 +23,6 @@ from baco.compiler.styles.fused.predict_strips import choose_strips, strip_sched
 from baco.compiler.styles.fused.row_unit import table_rows
 from baco.compiler.styles.fused.strips import ConvolutionChain, strip_memories
 
-__all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "group_schedule"]
-
 #: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved.
 _EVEN = 1.01
 

@@ -31,8 +31,6 @@ from baco.compiler.network.way_out import through
 from baco.compiler.row_functions import numerator_parts
 from baco.compiler.styles.fused.convolutions import diagonal_weights
 
-__all__ = ["GroupWriter"]
-
 
 @dataclass(frozen=True)
 class _Planned:

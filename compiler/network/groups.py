@@ -47,27 +47,6 @@ from baco.compiler.styles.fused.row_unit import begin_table, end_function, let_t
 from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "Group",
-    "GroupCalls",
-    "GroupCode",
-    "GroupOperators",
-    "GroupSchedule",
-    "GroupScheduler",
-    "added_to",
-    "best_groups",
-    "convolution_group",
-    "emit_group",
-    "fits_kind",
-    "group_layers",
-    "group_rows",
-    "groups_of",
-    "merged_group",
-    "predict_group",
-    "product_calls",
-    "with_scale",
-]
-
 Group: TypeAlias = ProductChain | ConvolutionChain | MergedProducts
 GroupSchedule: TypeAlias = ChainSchedule | StripSchedule | MergedSchedule
 #: How a group (named by its operators) is carried out as one unit, and what that saves against its operators one by one, in

@@ -39,8 +39,6 @@ from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.steps import HostCall, itemsize
 from baco.compiler.network.views import View, dense
 
-__all__ = ["copy_call", "host_call"]
-
 Values = Mapping[str, IntegerTensor]
 
 

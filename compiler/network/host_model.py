@@ -15,8 +15,6 @@ from typing import Any
 from baco.compiler.host_core import MISS_CYCLES
 from baco.compiler.network.host_walks import HostWork
 
-__all__ = ["CONSTANTS_FILE", "host_cycles"]
-
 CONSTANTS_FILE = "host_constants.json"
 
 

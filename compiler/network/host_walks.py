@@ -9,17 +9,6 @@ from typing import TypeAlias
 
 from baco.compiler.host_core import LINE_BYTES, SETS, WAYS
 
-__all__ = [
-    "HostWork",
-    "OperandWalk",
-    "Words",
-    "WorkReader",
-    "counted",
-    "elementwise",
-    "line_misses",
-    "pooled",
-]
-
 
 @dataclass(frozen=True)
 class HostWork:

@@ -22,8 +22,6 @@ from baco.compiler.network.host_walks import (
     pooled,
 )
 
-__all__ = ["host_work"]
-
 #: Results that net_reduce advances together (host/rows.c).
 _TOTALS = 64
 #: Exponentials that net_softmax keeps of a row.

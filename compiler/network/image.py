@@ -9,8 +9,6 @@ import numpy as np
 
 from baco.compiler.network.memory_plan import ALIGN
 
-__all__ = ["constant_image"]
-
 
 def constant_image(
     constants: Mapping[str, np.ndarray], names: Iterable[str]

@@ -8,8 +8,6 @@ from functools import cache
 
 import numpy as np
 
-__all__ = ["int8_products"]
-
 Array = np.ndarray
 #: Sums of so many products of int8 numbers are below 2**24: every partial sum, in any order, is exact in float32.
 _EXACT_TERMS = 1 << 10

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from baco.compiler.network.calibrate import Ranges
 from baco.workloads.network import Network, Operator, Tensor
 
-__all__ = ["joins_outside"]
-
 #: Ranges of parts in one scale differ by no more: two of the seven bits that numbers have.
 _MOST_RATIO = 4.0
 

@@ -18,8 +18,6 @@ from baco.compiler.network.output_stage import OutputStage, RequantisedPart, sca
 from baco.compiler.network.steps import Argument
 from baco.compiler.network.views import View
 
-__all__ = ["LayerWriter"]
-
 #: A layer, whether its results go through a table, and how they are requantised beyond the layer's scale.
 _Wanted = tuple[Layer, bool, OutputStage | None]
 

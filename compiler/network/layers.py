@@ -15,16 +15,6 @@ from baco.compiler.network.nests import nest_of
 from baco.compiler.network.views import View
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "MatrixCalls",
-    "convolution_layer",
-    "is_image",
-    "matmul_layer",
-    "matrix_pitch",
-    "pixel_pitch",
-    "pooling_of",
-]
-
 
 def pixel_pitch(view: View) -> int | None:
     """Elements from pixel to pixel of an image view [N, H, W, C]; None if it has no single one.

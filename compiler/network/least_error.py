@@ -12,8 +12,6 @@ import numpy as np
 from baco.compiler.network.arithmetic import saturate8
 from baco.workloads.network import Network, Tensor
 
-__all__ = ["Magnitudes", "images_inside", "weights_end"]
-
 #: float32 numbers without their last 19 bits: sixteenths of octaves.
 _BIN_BITS = 19
 _BINS = 1 << (31 - _BIN_BITS)

@@ -18,8 +18,6 @@ from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import Step
 from baco.compiler.schedules.schedule import Schedule
 
-__all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "step_kind"]
-
 #: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.
 Scheduler = Callable[[Layer], tuple[Schedule, tuple[tuple[str, int], ...]]]
 

@@ -57,8 +57,6 @@ from baco.compiler.network.views import View, dense
 from baco.compiler.network.way_out import tables_behind, through
 from baco.compiler.row_functions import numerator_parts
 
-__all__ = ["lower_network"]
-
 
 def lower_network(
     network: QuantisedNetwork,

@@ -10,8 +10,6 @@ from baco.compiler.network.float_graph import output_tensors
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Parameter
 
-__all__ = ["check_network_memory"]
-
 #: Functions that read their tensors from memory and keep their parameters there, a byte an element.
 _FROM_MEMORY = ("conv", "conv_transpose", "matmul", "embedding")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALIGN", "Lifetime", "MemoryPlan", "plan_memory"]
-
 #: Values begin at multiples of this, bytes.
 ALIGN = 64
 

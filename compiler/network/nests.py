@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from baco.common.errors import InfeasibleError
 from baco.compiler.network.views import View
 
-__all__ = ["Nest", "nest_of"]
-
 #: MAX_RANK of host/host.h.
 MOST_LOOPS = 12
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Histogram", "divergence"]
-
 _BINS = 4096
 #: Share of the numbers that a percentile keeps.
 KEPT = 0.9999

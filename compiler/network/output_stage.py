@@ -21,16 +21,6 @@ from baco.compiler.network.views import View
 from baco.compiler.network.way_out import through
 from baco.compiler.schedules.schedule import DepthwiseSchedule, Schedule
 
-__all__ = [
-    "OutputStage",
-    "RequantisedPart",
-    "begin_output",
-    "end_output",
-    "requantised_behind",
-    "requantised_parts",
-    "scale_words",
-]
-
 #: Operators whose sums can be requantised.
 Product = Convolution | MatMul
 

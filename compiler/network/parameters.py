@@ -10,8 +10,6 @@ from baco.common.errors import InputError, Location
 from baco.compiler.network.arithmetic import distinct
 from baco.workloads.semantics import Parameter
 
-__all__ = ["ParameterShapes", "Parameters"]
-
 #: Elements of parameters that are kept in memory.
 _KEPT_BYTES = 512 << 20
 #: Elements of parameters whose values a sketch of a network takes as they are: masks, tables and factors matter, large

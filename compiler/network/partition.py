@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["best_partition"]
-
 
 def best_partition(
     needs: Sequence[Collection[int]], gains: Mapping[frozenset[int], float]

@@ -16,8 +16,6 @@ from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.memory_plan import MemoryPlan
 from baco.compiler.network.steps import ByteRange, ValueAddress
 
-__all__ = ["ACTIVATIONS", "CONSTANTS", "Placement", "place"]
-
 Array = np.ndarray[Any, Any]
 #: Buffers that are no values of the network.
 CONSTANTS, ACTIVATIONS = "constants", "activations"

@@ -22,8 +22,6 @@ from baco.compiler.styles import check_schedule, workspaces
 from baco.compiler.styles.fused.text import parse_group_schedule
 from baco.workloads.inputs.samples import SampleFile
 
-__all__ = ["Plan"]
-
 #: Of a plan's JSON.
 _FIELDS = {"network", "accelerator", "seed", "schedules", "groups", "data", "quantiser"}
 #: Between the names of a group's operators.

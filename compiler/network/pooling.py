@@ -12,8 +12,6 @@ from baco.compiler.network.layers import pixel_pitch
 from baco.compiler.styles.explicit.pool import emit_pool
 from baco.workloads.problem import Problem
 
-__all__ = ["emit_max_pool", "plan_max_pool"]
-
 
 def plan_max_pool(op: MaxPool, accelerator: Accelerator, *, non_negative: bool) -> Layer | None:
     """The pooling as a layer that computes nothing before it; None if the accelerator cannot do it exactly.

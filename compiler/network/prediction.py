@@ -35,16 +35,6 @@ from baco.compiler.styles.fused.merged import MergedProducts
 from baco.compiler.styles.fused.predict import UnitCost
 from baco.compiler.styles.fused.row_unit import RowFunctionName
 
-__all__ = [
-    "addition_cost",
-    "group_cost",
-    "host_energy_pj",
-    "predict_step",
-    "predict_steps",
-    "row_cost",
-    "unit_cost",
-]
-
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
 #: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways, as many

@@ -32,7 +32,6 @@ from baco.compiler.styles.fused.row_unit import table_rows
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["NetworkCode", "NetworkProgram", "compile_network", "network_code", "scheduler"]
 
 Array = np.ndarray[Any, Any]
 

@@ -40,8 +40,6 @@ from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 
-__all__ = ["names_outside", "quantise", "quantise_inputs", "real", "runnable", "sketch"]
-
 #: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "conv": tensor.convolution,

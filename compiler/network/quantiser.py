@@ -7,8 +7,6 @@ from typing import Literal, TypeAlias, get_args
 
 from baco.common.errors import InputError, did_you_mean
 
-__all__ = ["DEFAULT", "OBSERVERS", "Observer", "Quantiser", "Scales"]
-
 #: How scales are chosen: any float32, or powers of two only.
 Scales: TypeAlias = Literal["float", "power-of-two"]
 #: Where the scale of an activation ends (`baco.compiler.network.observers`).

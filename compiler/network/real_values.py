@@ -10,19 +10,6 @@ from baco.compiler.network.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = [
-    "channel_numbers",
-    "inverse_order",
-    "real",
-    "real_constant",
-    "real_function",
-    "real_image",
-    "real_line",
-    "real_name",
-    "real_pair",
-    "real_result",
-]
-
 Array = np.ndarray
 
 

@@ -21,8 +21,6 @@ from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.views import View
 from baco.compiler.row_functions import normalise, softmax
 
-__all__ = ["reference", "reference_runs", "run_operator"]
-
 Array = np.ndarray
 #: Elements of a view.
 Read = Callable[[View], Array]

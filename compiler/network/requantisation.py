@@ -21,8 +21,6 @@ from baco.compiler.network.selection import HostOperator
 from baco.compiler.network.steps import HostCall
 from baco.compiler.network.views import View
 
-__all__ = ["Requantise", "RowSums", "ScaledPair", "ScaledSoftmax", "WindowAverage", "encoded"]
-
 _FILE = "quantised.c"
 
 Array = np.ndarray

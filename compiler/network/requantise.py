@@ -8,8 +8,6 @@ from baco.compiler.network.calibrate import Ranges
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Semantics
 
-__all__ = ["settle_requantisations"]
-
 #: Numbers this far beyond the ends, as a part of the range, are what rounding leaves.
 _ROUNDING = 1 / 128
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["resample_axis"]
-
 
 def resample_axis(
     size: int, wanted: int, factor: float | None, attributes: dict[str, Any]

@@ -10,8 +10,6 @@ import numpy as np
 from baco.compiler.network.graph import MatMul, Rotation
 from baco.compiler.network.views import View
 
-__all__ = ["RotationProduct", "rotation_product"]
-
 
 @dataclass(frozen=True)
 class RotationProduct:

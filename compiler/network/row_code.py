@@ -34,18 +34,6 @@ from baco.compiler.styles.fused.row_unit import (
     table_rows,
 )
 
-__all__ = [
-    "RowCode",
-    "emit_rows",
-    "packed_parameters",
-    "plan_normalisation",
-    "plan_product",
-    "plan_softmax",
-    "plan_table",
-    "product_numbers",
-    "rows_used",
-]
-
 #: Fraction bits of the factor of a row.
 _FACTOR_FRACTION = 8
 #: Functions that need all of a row.

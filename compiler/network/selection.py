@@ -20,17 +20,6 @@ from baco.compiler.network.nests import common, nest_of
 from baco.compiler.network.steps import HostCall, itemsize
 from baco.compiler.network.views import View
 
-__all__ = [
-    "Conversion",
-    "HostOperator",
-    "MaxPositions",
-    "OneHot",
-    "Take",
-    "TermSum",
-    "TopK",
-    "Unpool",
-]
-
 _FILE = "selection.c"
 
 Array = np.ndarray

@@ -13,8 +13,6 @@ from baco.compiler.network.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 
-__all__ = ["argmax", "gather", "max_positions", "norm_pool", "one_hot", "take", "top", "unpool"]
-
 
 def _positions(b: IntegerBuilder, op: Operator, operand: Operand) -> View:
     """Indices as int32, computed or constant."""

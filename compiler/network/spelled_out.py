@@ -17,8 +17,6 @@ from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.views import Reshape
 
-__all__ = ["fold_spelled_out"]
-
 #: Largest number that is added to a variance lest it be zero.
 _LARGEST_EPS = 0.1
 

@@ -26,8 +26,6 @@ from baco.compiler.network.views import View, dense
 from baco.compiler.row_functions import OFFSET_FRACTION
 from baco.compiler.styles.fused.row_unit import packed_table
 
-__all__ = ["StepWriter", "turned_rows"]
-
 _Code = TypeVar("_Code")
 
 #: Bytes of the largest memory request; weights may grow by one part in so many to begin there.

@@ -12,18 +12,6 @@ from baco.accel.config import Accelerator
 from baco.compiler.network.graph import IntegerTensor
 from baco.compiler.network.views import View
 
-__all__ = [
-    "Argument",
-    "ByteRange",
-    "HostCall",
-    "Step",
-    "StepCost",
-    "ValueAddress",
-    "itemsize",
-    "pointer",
-    "region",
-]
-
 
 @dataclass(frozen=True)
 class ValueAddress:

@@ -23,8 +23,6 @@ from baco.compiler.network.graph import Convolution, MatMul, Normalisation, Quan
 from baco.compiler.network.steps import itemsize
 from baco.compiler.network.views import View, dense
 
-__all__ = ["Edge", "NetworkAnalysis", "SharedReads", "Subprogram"]
-
 #: Copies of a block of the array's side by its side of what comes from or goes to main memory meanwhile.
 _COPIES = 2
 

@@ -17,8 +17,6 @@ from baco.compiler.mapping.evaluation import contraction_sums
 from baco.compiler.mapping.rewriting import as_products, gathered, rising
 from baco.compiler.network.graph import Role
 
-__all__ = ["TensorProgram"]
-
 #: Of the tensor that sums of elements are products with.
 _ONES = "ones"
 #: Products of two int8 numbers in a sum of 31 bits.

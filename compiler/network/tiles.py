@@ -10,8 +10,6 @@ from baco.accel.config import MOVE_BYTES
 from baco.compiler.ir.emit import Emitter, Number, parts
 from baco.compiler.network.nests import Nest
 
-__all__ = ["TileWalk", "WriteTile"]
-
 #: Writes the code of a tile: its rows and columns, where it lies in every operand, and its number.
 WriteTile: TypeAlias = "Callable[[tuple[int, int], tuple[Number, ...], Number], None]"
 

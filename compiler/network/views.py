@@ -10,8 +10,6 @@ import numpy as np
 
 from baco.workloads.views import Step, apply_steps
 
-__all__ = ["JoinedView", "View", "dense"]
-
 
 @dataclass(frozen=True)
 class View:

@@ -9,8 +9,6 @@ from baco.compiler.network.graph import Addition, Convolution, IntegerOperator, 
 from baco.compiler.network.requantisation import Requantise
 from baco.compiler.network.views import View
 
-__all__ = ["tables_behind", "through"]
-
 #: Operators whose results can go through a table.
 Producer = Addition | Convolution | MatMul
 

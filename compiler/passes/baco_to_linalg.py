@@ -17,8 +17,6 @@ from xdsl.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPa
 from baco.compiler.blocks.to_linalg import kernel_to_linalg
 from baco.compiler.dialects.baco import GRID
 
-__all__ = ["BacoToLinalg"]
-
 
 @dataclass(frozen=True)
 class BacoToLinalg(ModulePass):

@@ -18,8 +18,6 @@ from xdsl.ir import Operation, Region, SSAValue
 from baco.accel.isa import KEEP_SCALE
 from baco.compiler.dialects.instgem import CommandOp, FenceOp
 
-__all__ = ["Effect", "Register", "Value", "defined_inside", "effect_of", "effects_inside"]
-
 #: Unit (ex, st, ld0, ld1, ld2) and name of the field.
 Register: TypeAlias = tuple[str, str]
 #: A known number, or the value that holds it.

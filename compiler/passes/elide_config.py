@@ -21,8 +21,6 @@ from baco.compiler.passes.config_state import (
     effects_inside,
 )
 
-__all__ = ["ElideConfig"]
-
 #: What the registers are known to hold.
 _State: TypeAlias = dict[Register, Value]
 

@@ -13,8 +13,6 @@ from xdsl.passes import ModulePass
 from baco.compiler.ir.known import runs_at_least_once
 from baco.compiler.passes.config_state import Effect, defined_inside, effect_of, effects_inside
 
-__all__ = ["HoistConfig"]
-
 
 @dataclass(frozen=True)
 class HoistConfig(ModulePass):

@@ -13,8 +13,6 @@ from xdsl.passes import ModulePass
 
 from baco.compiler.dialects.instgem import CommandOp, FenceOp
 
-__all__ = ["InstGemToLlvm"]
-
 _MASK64 = (1 << 64) - 1
 #: funct3 of a RoCC instruction: reads rs1 and rs2, and writes rd.
 _READS, _WRITES = 0x3, 0x7

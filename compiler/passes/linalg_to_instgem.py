@@ -15,8 +15,6 @@ from baco.compiler.blocks.attention import attention_to_instgem
 from baco.compiler.blocks.products import product_to_instgem
 from baco.compiler.blocks.to_instgem import function_to_instgem, is_structured
 
-__all__ = ["LinalgToInstGem", "lower_block_functions", "machine_of"]
-
 
 @dataclass(frozen=True)
 class LinalgToInstGem(ModulePass):

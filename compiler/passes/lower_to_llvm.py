@@ -17,8 +17,6 @@ from baco.common.errors import InputError
 from baco.compiler.dialects.instgem import RARELY
 from baco.compiler.ir.location import location_of
 
-__all__ = ["LowerToLlvm"]
-
 _POINTER = llvm.LLVMPointerType()
 #: Variables are few and small: this much of the stack is plenty, bytes.
 _MOST_STACK = 1 << 15

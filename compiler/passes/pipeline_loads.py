@@ -16,8 +16,6 @@ from baco.compiler.blocks.stages import choose_stages
 from baco.compiler.blocks.to_instgem import is_structured
 from baco.compiler.passes.linalg_to_instgem import machine_of
 
-__all__ = ["PipelineLoads"]
-
 
 @dataclass(frozen=True)
 class PipelineLoads(ModulePass):

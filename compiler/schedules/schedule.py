@@ -9,8 +9,6 @@ from baco.common.errors import InputError
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import format_mapping
 
-__all__ = ["DepthwiseSchedule", "ExplicitSchedule", "LoopConvSchedule", "LoopWsSchedule", "Schedule"]
-
 
 @dataclass(frozen=True)
 class ExplicitSchedule:

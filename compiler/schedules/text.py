@@ -21,14 +21,6 @@ from baco.compiler.schedules.schedule import (
 )
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = [
-    "layer_text",
-    "parse_layer",
-    "parse_schedule",
-    "schedule_text",
-    "style_of",
-]
-
 #: Tensors whose layout a text may name.
 _LAYOUTS = ("input", "weight", "output")
 _WS = re.compile(r"loop_ws (\d+),(\d+),(\d+) order ([ijk]{3})(?: keep (A?B?))?")

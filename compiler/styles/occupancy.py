@@ -13,8 +13,6 @@ from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import check_loop_ws, product_rows
 from baco.compiler.styles.packed import packed_preparation
 
-__all__ = ["HeldTensor", "LocalMemoryName", "lanes", "occupancy"]
-
 LocalMemoryName = Literal["scratchpad", "accumulator"]
 #: The macros have two slots, each in a half of the memories.
 _SLOTS = 2

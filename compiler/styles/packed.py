@@ -17,8 +17,6 @@ from baco.compiler.schedules.schedule import DepthwiseSchedule
 from baco.compiler.styles.explicit.code import Preparation, emit_explicit, explicit_workspaces, prepare
 from baco.compiler.styles.explicit.weights import EXPANDED, emit_expanded, expanded_bytes
 
-__all__ = ["emit_packed", "packed_layer", "packed_preparation", "packed_workspaces"]
-
 
 def packed_layer(layer: Layer, packed: int) -> Layer:
     """The layer whose groups are `packed` groups of the given one, with expanded weights.

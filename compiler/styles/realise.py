@@ -39,8 +39,6 @@ from baco.compiler.styles.macros.reuse import plan_reuse
 from baco.compiler.styles.packed import packed_layer
 from baco.workloads.problem import DIMS
 
-__all__ = ["flat_layer", "macro_form", "mapping_of", "packed_pixels", "realise"]
-
 #: Order at the inner levels: sums stay in the accumulator as long as they can, and K is outermost as in the macros.
 _INNER = "RSCPQNK"
 _PIXELS, _REDUCTION = "PQN", "RSC"

@@ -9,8 +9,6 @@ from baco.common.errors import InputError, Location, did_you_mean
 from baco.exploration.candidate import CostModelName
 from baco.exploration.space import DesignSpace
 
-__all__ = ["COST_MODELS", "check_cost_model", "default_cost_model"]
-
 #: Names, the default first.
 COST_MODELS: tuple[CostModelName, ...] = get_args(CostModelName)
 

@@ -20,8 +20,6 @@ from baco.exploration.cost.layer_costs import layer_words
 from baco.exploration.cost.predicted import RESOURCES, rows_by_machine
 from baco.exploration.cost.schedules import standing_mappings
 
-__all__ = ["HeldBytes", "LayerDetail", "layer_details", "schedule_details"]
-
 
 @dataclass(frozen=True)
 class HeldBytes:

@@ -23,8 +23,6 @@ from baco.exploration.space.constraints import Constraints
 from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 
-__all__ = ["ACCUMULATOR", "KEPT", "SCRATCHPAD", "SIDE", "Evaluation", "times"]
-
 #: Rows of what `Evaluation.measure` says of mappings: multiplications, words accessed at registers, accumulator and scratchpad; the side,
 #: accumulator words a column and scratchpad that they need; from the last on what the cost model keeps.
 _MACS, _A0, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, KEPT = range(8)

@@ -52,8 +52,6 @@ from baco.exploration.cost.predicted import most_packed
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.points import HardwarePoints
 
-__all__ = ["Fitting", "Prices", "least_edp"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.exploration.cost.limits import loaded_pixels, pooled_from
 from baco.workloads.problem import Problem
 
-__all__ = ["EXACT", "RATIO", "BlockTiles", "LayerWork", "column_counts", "counts", "few"]
-
 Floats = NDArray[np.float64]
 
 #: Numbers of blocks up to which each is looked at, and the ratio of those that share an interval beyond.

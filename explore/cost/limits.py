@@ -30,8 +30,6 @@ from baco.exploration.space.points import HardwarePoints
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
 
-__all__ = ["LeastCosts", "inputs_touched", "limits_of", "loaded_pixels", "pooled_from", "touched"]
-
 Floats = NDArray[np.float64]
 
 #: Relative tolerance with which the cost models round quotients up (`baco.compiler.latency.tiling`): limits may not

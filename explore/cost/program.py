@@ -15,8 +15,6 @@ from baco.exploration.candidate import LayerCost
 from baco.exploration.cost.schedules import schedule_costs
 from baco.workloads.problem import Problem
 
-__all__ = ["ProgramCost", "program_cost"]
-
 
 @dataclass(frozen=True)
 class ProgramCost:

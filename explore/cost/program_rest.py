@@ -27,16 +27,6 @@ from baco.exploration.space import DesignSpace
 from baco.exploration.space.reference_machine import reference_machine
 from baco.workloads.network import Network, Workload
 
-__all__ = [
-    "GroupsByNames",
-    "ProgramsBeside",
-    "lowered_with_groups",
-    "rest_by_settings",
-    "rest_costs",
-    "rest_in_space",
-    "rest_of_programs",
-]
-
 #: Groups of operators by the names of these.
 GroupsByNames = Mapping[tuple[str, ...], Group]
 

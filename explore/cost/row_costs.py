@@ -16,8 +16,6 @@ from baco.compiler.styles.explicit.code import buffered
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.mapping_rows import ARCH, MappingTable
 
-__all__ = ["predict_instruction"]
-
 #: What a row does not say of its accelerator.
 _BASE = "gemmini-default"
 _CHUNK = 4096

@@ -15,8 +15,6 @@ from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.predicted import by_instructions
 from baco.workloads.problem import Problem
 
-__all__ = ["schedule_costs", "standing_mappings"]
-
 
 def schedule_costs(
     layers: Sequence[Layer], schedules: Sequence[Schedule], accelerator: Accelerator, model: CostModelName

@@ -23,8 +23,6 @@ from baco.compiler.mapping.pipeline import run_pipeline
 from baco.compiler.mapping.templates import chained_products, tiled_product
 from baco.exploration.cost.evaluate import Error, write_table
 
-__all__ = ["TiledStatistics", "evaluate_tiled_rows"]
-
 _PRODUCT = ("M", "N", "K", "tile_M", "tile_N", "tile_K")
 _CHAIN = ("M", "N1", "K1", "tile_M", "tile_N1", "tile_K1", "N2", "K2", "tile_N2", "tile_K2")
 #: What chains move, in bits as the published table has it: between memory and buffer, buffer and registers, both ways.

@@ -16,8 +16,6 @@ import numpy as np
 from baco.accel.switched_energy import Toggles
 from baco.compiler.network.graph import Convolution, MatMul, QuantisedNetwork
 
-__all__ = ["network_toggles"]
-
 Array = np.ndarray[Any, Any]
 #: Blocks of a layer that are looked at, rows that pass each, and columns of it.
 _BLOCKS, _ROWS, _COLUMNS = 8, 48, 4

@@ -10,8 +10,6 @@ from baco.common.errors import InputError, did_you_mean
 from baco.exploration.executors.local import LocalExecutor
 from baco.exploration.executors.tasks import Executor
 
-__all__ = ["ENGINES", "HERE", "LOCAL", "ExecutorChoice"]
-
 ENGINES = ("local", "ray", "here")
 
 

@@ -31,8 +31,6 @@ from baco.exploration.executors.tasks import (
     carry_out,
 )
 
-__all__ = ["LocalExecutor"]
-
 
 @dataclass
 class _Worker:

@@ -40,8 +40,6 @@ from baco.exploration.executors.tasks import (
     carry_out,
 )
 
-__all__ = ["RayExecutor"]
-
 #: Short tasks are given out several at a time, so that a worker is busy this long: Ray needs some milliseconds for each call.
 _CHUNK_SECONDS, _LONGEST_CHUNK = 0.25, 256
 #: Bytes of memory that a cluster started here shares between its processes; what is larger goes through the disk.

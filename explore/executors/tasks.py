@@ -20,20 +20,6 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from baco.common.errors import BacoError
 from baco.common.provenance import versions
 
-__all__ = [
-    "Agenda",
-    "Call",
-    "Executor",
-    "Finished",
-    "Given",
-    "Need",
-    "Progress",
-    "Shelf",
-    "WorkItem",
-    "gather",
-    "this_worker",
-]
-
 #: What a machine must have to run a task: tools that build simulators and programs, a graphics card.
 Need = Literal["compiler", "gpu"]
 #: Seconds until somebody is asked again who works at a task of ours for another run.

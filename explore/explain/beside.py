@@ -22,8 +22,6 @@ from baco.exploration.space import DesignSpace
 from baco.workloads.inputs.load import load_again
 from baco.workloads.network import Network, Workload
 
-__all__ = ["BesideLayers"]
-
 
 class BesideLayers:
     """The rest of a study's programs on any accelerator.

@@ -46,7 +46,6 @@ from baco.workloads.network import Task, Workload
 if TYPE_CHECKING:
     from baco.exploration.search.tiling_finish import TilingFinish
 
-__all__ = ["Known", "Reference", "Remapped", "Remapper"]
 
 #: Mappings of tasks: places of these, and rows.
 Pool = tuple[Ints, Genomes]

@@ -12,8 +12,6 @@ from baco.exploration.explain.hardware_steps import SIZES, HardwareStep, hardwar
 from baco.exploration.explain.remap import Known, Reference, Remapped, Remapper
 from baco.exploration.objective import metric
 
-__all__ = ["Aside", "Neighbour", "NeighbourSearch", "Neighbours", "Tried", "cost_ratio", "tried"]
-
 #: Ratios of two costs, by name.
 Ratios = Mapping[str, float]
 #: What architects trade, beside the objective.

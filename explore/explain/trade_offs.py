@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from baco.common import portable
 
-__all__ = ["LEAST_GAIN", "TradeOff", "trade_offs"]
-
 #: What is gained must be so much of the best design's, at least.
 LEAST_GAIN = 0.1
 #: Designs that are enough, and the most that are named.

@@ -17,8 +17,6 @@ from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.measure.job import MeasurementJob
 from baco.sim.engines.base import CycleEngine
 
-__all__ = ["Alternative", "MachineAlternatives"]
-
 
 @dataclass(frozen=True)
 class Alternative:

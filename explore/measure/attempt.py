@@ -13,8 +13,6 @@ from baco.exploration.measure.measurement import Measurement
 from baco.sim.energy import counted_activity, measured_energy
 from baco.sim.job import Simulation, SimulationError
 
-__all__ = ["WrongResultError", "attempt", "check_exit", "counted"]
-
 
 class WrongResultError(Exception):
     """A program ended, but not as it should."""

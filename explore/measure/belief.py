@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from baco.common import portable
 from baco.common.portable import Floats
 
-__all__ = ["Belief", "PredictionSubject"]
-
-
 #: Standard deviations of the shared parts, in logarithms: of a style, a style on an accelerator, a style on a layer.
 _STYLE, _MACHINE, _LAYER = 0.06, 0.04, 0.06
 #: Error of a measurement itself; simulations repeat exactly, so this only keeps equations well-posed.

@@ -10,8 +10,6 @@ from baco.exploration.candidate import Candidate
 from baco.exploration.front import farthest
 from baco.exploration.objective import Objective, metric
 
-__all__ = ["MOST_LATENCY", "by_accelerator", "choose_candidates"]
-
 #: Members of the front that are predicted to take longer than this times the best are not chosen for the spread:
 #: smallest arrays would take hours to simulate, and nobody trades a tenth of the speed for the last square millimetre.
 MOST_LATENCY = 4.0

@@ -14,16 +14,6 @@ from baco.exploration.measure.measured_design import Design, DesignLayer, Design
 from baco.exploration.objective import Objective, metric_word
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "BaselineComparison",
-    "ModelError",
-    "best_measured",
-    "comparisons",
-    "energy_error",
-    "model_error",
-    "prediction_change",
-]
-
 
 @dataclass(frozen=True)
 class BaselineComparison:

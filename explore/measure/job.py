@@ -15,8 +15,6 @@ from baco.exploration.measure.store import measurement_key
 from baco.sim.engines.base import CycleEngine
 from baco.sim.job import Limits
 
-__all__ = ["MEASURING_NEEDS", "Measurable", "MeasurementJob"]
-
 #: Programs are compiled, and simulators built.
 MEASURING_NEEDS: tuple[Need, ...] = ("compiler",)
 

@@ -25,8 +25,6 @@ from baco.sim.job import Limits, MainMemory, Recording
 from baco.sim.trace import read_log
 from baco.sim.trace.writer import last_writer
 
-__all__ = ["first_difference", "measure_layer", "schedule_for"]
-
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 

@@ -38,8 +38,6 @@ from baco.exploration.objective import Objective
 from baco.exploration.rest import RestOfPrograms
 from baco.workloads.network import Task
 
-__all__ = ["FIRST", "MEASURED", "Allowed", "Expected", "Measure", "MeasuredSearch", "Prior", "Round"]
-
 #: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
 Allowed = Callable[[Accelerator, Sequence["Expected"]], bool]
 #: Measures jobs, in their order.

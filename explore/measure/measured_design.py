@@ -30,8 +30,6 @@ from baco.exploration.measure.store import measurement_key
 from baco.exploration.objective import Objective
 from baco.workloads.network import Task
 
-__all__ = ["Design", "DesignLayer", "DesignProgram", "DesignStatus", "Estimate", "Role", "candidate_identity"]
-
 #: `candidate`: found by a search; `baseline`: the reference machine with Gemmini's default tiling; `mappings`: the
 #: reference machine with mappings that were searched for it.
 Role = Literal["candidate", "baseline", "mappings"]

@@ -38,8 +38,6 @@ from baco.sim.engines.base import CycleEngine, engine_for
 from baco.sim.engines.timed import check_timed
 from baco.workloads.network import Task
 
-__all__ = ["MeasuredOutcome", "Watch", "learned_prior", "measure_study"]
-
 #: Accelerators that are looked at.
 _MACHINES = 3
 

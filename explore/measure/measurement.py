@@ -10,8 +10,6 @@ from pydantic import ConfigDict
 from baco.compiler.network.agreement import Agreement
 from baco.exploration._json import Amount, Count, from_json, reader, to_json
 
-__all__ = ["Measurement", "OperatorMeasurement", "Status"]
-
 Status = Literal["measured", "failed", "infeasible"]
 
 

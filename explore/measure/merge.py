@@ -12,8 +12,6 @@ from baco.exploration.front import nondominated
 from baco.exploration.measure.measured_design import Design, candidate_identity
 from baco.exploration.objective import Objective, metric
 
-__all__ = ["Merged", "merge"]
-
 
 @dataclass(frozen=True)
 class Merged:

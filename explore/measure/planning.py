@@ -46,15 +46,6 @@ from baco.workloads.inputs.load import load_again
 from baco.workloads.inputs.samples import SampleFile
 from baco.workloads.network import Task, Workload
 
-__all__ = [
-    "MOST_CYCLES",
-    "WholeNetworks",
-    "baseline_design",
-    "baseline_schedules",
-    "design_of_candidate",
-    "design_of_schedules",
-]
-
 #: Programs that are predicted to take longer are not simulated whole: at two million cycles a second, ten minutes.
 MOST_CYCLES = 1.2e9
 #: Of parameters that a network's source does not give, and of samples.

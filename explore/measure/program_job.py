@@ -31,8 +31,6 @@ from baco.workloads.expand import expand
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Network
 
-__all__ = ["ProgramJob", "compile_plan", "other_inputs"]
-
 #: Inputs that are run differ from those that ranges were taken from.
 _OTHER_SEED = 1
 Arrays = dict[str, np.ndarray[Any, Any]]

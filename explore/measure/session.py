@@ -43,19 +43,6 @@ from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_again
 from baco.workloads.network import Workload
 
-__all__ = [
-    "BASELINE_FOLDER",
-    "DEFAULT_SPREAD",
-    "STORE_NAME",
-    "StudyDesigns",
-    "ValidationOptions",
-    "ValidationOutcome",
-    "ValidationProgress",
-    "measured_designs",
-    "validate_designs",
-    "validate_file",
-]
-
 #: File of measurements beside a study, and folder of the search for mappings on the reference machine.
 STORE_NAME, BASELINE_FOLDER = "measurements.sqlite", "reference-mappings"
 #: Candidates along the front that are measured beside the best, unless the user says otherwise.

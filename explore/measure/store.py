@@ -24,8 +24,6 @@ from baco.exploration.measure.measurement import Measurement
 from baco.sim.engines.base import CycleEngine
 from baco.sim.job import MainMemory
 
-__all__ = ["MeasurementStore", "measurement_key", "source_hash"]
-
 _FORMAT = Format(
     name="the store of measurements",
     application_id=0x6261636D,  # "bacm" in ASCII

@@ -21,8 +21,6 @@ from baco.exploration.measure.program_job import compile_plan
 from baco.exploration.objective import Objective
 from baco.sim.energy import energy_source
 
-__all__ = ["write_best", "write_programs"]
-
 #: What was measured of the best design.
 _MEASURED = "measured.json"
 #: Names of programs.

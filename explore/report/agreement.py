@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from baco.compiler.network.agreement import Agreement
 from baco.exploration.measure.measured_design import Design
 
-__all__ = ["agreement_sentences"]
-
 
 def _agreements(designs: Sequence[Design]) -> dict[str, Agreement]:
     """By network: all designs compute the same."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from baco.exploration.objective import metric_label
 
-__all__ = ["MetricAxis", "metric_axis"]
-
 _PREFIXES = (
     (1e12, "T"),
     (1e9, "G"),

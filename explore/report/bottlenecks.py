@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from baco.exploration.breakdown import CostEntry, DesignCosts
 from baco.exploration.cost.detail import LayerDetail
 
-__all__ = ["Bottleneck", "bottlenecks", "limit_of"]
-
 
 @dataclass(frozen=True)
 class Bottleneck:

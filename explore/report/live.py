@@ -15,8 +15,6 @@ from baco.exploration.objective import Objective
 from baco.exploration.progress import Budget, Doing, Progress
 from baco.exploration.report.units import scientific, significant
 
-__all__ = ["PROGRESS_PAGE", "LivePage"]
-
 #: Name of the page in the folder of a study.
 PROGRESS_PAGE = "progress.html"
 #: Seconds between two versions, and after which a browser looks for the next one.

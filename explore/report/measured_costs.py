@@ -6,8 +6,6 @@ from baco.exploration.breakdown import CostEntry, DesignCosts, MeasuredPart, Whe
 from baco.exploration.candidate import Cost
 from baco.exploration.measure.measured_design import Design, DesignProgram
 
-__all__ = ["START_AND_END", "with_measurements"]
-
 #: What a program does before its first operator and behind its last.
 START_AND_END = "start and end of the program"
 

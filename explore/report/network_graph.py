@@ -13,8 +13,6 @@ from typing import Literal
 from baco.exploration.breakdown import CostEntry, DesignCosts
 from baco.workloads.network import Network, Operator
 
-__all__ = ["GraphNode", "network_units"]
-
 
 @dataclass
 class GraphNode:

@@ -8,8 +8,6 @@ from baco.exploration.front import knee
 from baco.exploration.objective import metric
 from baco.exploration.report.data import ReportData
 
-__all__ = ["front_indices", "knee_index", "tied_indices"]
-
 #: A model that is off by more in the mean orders no designs.
 _NO_FORECAST = 0.5
 

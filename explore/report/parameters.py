@@ -13,8 +13,6 @@ from baco.accel.config import PARAMETERS, Accelerator
 from baco.exploration.report.data import ReportData
 from baco.exploration.space.points import units_of
 
-__all__ = ["HardwareParameter", "Importance", "hardware_parameters", "parameter_importance"]
-
 #: Accelerators for each column of the additive model, at least.
 _ROWS_A_COLUMN = 3
 

@@ -36,8 +36,6 @@ from baco.exploration.report.why_block import explanation_block
 from baco.exploration.serialize import problem_to_json
 from baco.exploration.space.points import units_of
 
-__all__ = ["history", "packed_payload", "payload"]
-
 #: Most points of the convergence curve; more could not be told apart on a screen.
 _MAX_HISTORY = 1500
 #: Most rows (layer of a candidate) that the page carries, so that it stays small: about 50 bytes each.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["RESOURCES", "Resource"]
-
 
 class Resource(NamedTuple):
     """What a cost's terms are named after.

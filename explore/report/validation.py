@@ -17,8 +17,6 @@ from baco.exploration.report.data import ReportData, cost_block
 from baco.sim.energy import energy_source
 from baco.workloads.network import Task
 
-__all__ = ["energy_sources", "simulated_on", "stall_breakdown", "validation_block", "validation_sentences"]
-
 Record = dict[str, Any]
 
 #: Parts of the time from the first command to the last work, by counter: they overlap.

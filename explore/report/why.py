@@ -31,7 +31,6 @@ from baco.exploration.report.why_text import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AgainstBaseline", "Explanation", "Limit", "compared", "explanation", "limits"]
 
 #: Metrics that are compared beside the objective.
 _TRADED = ("latency", "energy", "area")

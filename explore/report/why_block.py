@@ -13,8 +13,6 @@ from baco.exploration.report.units import milliseconds
 from baco.exploration.report.why import AgainstBaseline, Explanation
 from baco.exploration.report.why_text import alternative_text, step_remark, step_words
 
-__all__ = ["explanation_block"]
-
 
 def explanation_block(one: Explanation | None) -> dict[str, Any] | None:
     """Plain JSON; None where there is nothing to explain."""

@@ -11,15 +11,6 @@ from baco.exploration.objective import metric_word
 from baco.exploration.report.units import share, significant
 from baco.exploration.space.constraints import UNITS
 
-__all__ = [
-    "against_words",
-    "alternative_text",
-    "best_steps",
-    "ratio_words",
-    "step_remark",
-    "step_words",
-]
-
 #: A ratio from here on is a factor and no percentage, and one as near to 1 as this is called the same.
 _FACTOR, _SAME = 2.0, 0.0005
 

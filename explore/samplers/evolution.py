@@ -38,8 +38,6 @@ from baco.exploration.space import load_space
 from baco.exploration.space.constraints import Constraints
 from baco.workloads.network import Task
 
-__all__ = ["POPULATION", "Begin", "EvolutionSampler", "Found", "LayerSearch", "best_measured"]
-
 #: Programs of a generation, and how many of the best go on unchanged.
 POPULATION, _KEPT = 48, 12
 #: Shares of children that two parents have, that are for other hardware, and of their settings that are any others.

@@ -19,8 +19,6 @@ from baco.compiler.mapping.structure import Choice, TreeStructure
 from baco.compiler.mapping.tree import Tile
 from baco.compiler.mapping.tree_cost import TreeCost, tree_cost
 
-__all__ = ["MonteCarloTree", "SizeSearch", "SizedTree", "all_sizes", "rated", "search_sizes"]
-
 #: Weight of how seldom a branch was taken.
 _CURIOSITY = 0.5
 

@@ -30,20 +30,6 @@ from baco.compiler.mapping.nest import Mapping, requirement, tile_words
 from baco.exploration.cost.genome import DRAM_ORDERS, INNER_ORDER
 from baco.workloads.problem import DIMS
 
-__all__ = [
-    "BATCH",
-    "BATCHES",
-    "METHODS",
-    "Direction",
-    "DirectionSampler",
-    "DirectionSearch",
-    "DirectionSpace",
-    "Method",
-    "QNetwork",
-    "analytical_cycles",
-    "search_directions",
-]
-
 #: `q`: the direction of greatest value; `p`: all of them; `random`: any, what `q` is worth without learning.
 Method = Literal["q", "p", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -31,8 +31,6 @@ from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.search.tilings import in_macro_form
 from baco.exploration.space import Choice
 
-__all__ = ["Answer", "Asked", "SampledSearch", "Sampler", "SamplerProblem", "judged_by"]
-
 #: Settings whose models are held.
 _MOST_KNOWN = 100
 #: Exponents of (energy, latency) by which the mappings of one layer are ranked where there are several, by objective; area does

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from baco.exploration.samplers.sampler import Sampler
     from baco.exploration.search.searcher import Searcher, SearchSetup
 
-__all__ = ["SEARCHERS", "adopt_sampler", "can_be_asked", "check_searcher", "groups_itself", "make_searcher"]
 
 #: name -> (module, class, one-line description). A new sampler is one file and one line here.
 SEARCHERS: dict[str, tuple[str, str, str]] = {

@@ -23,8 +23,6 @@ from baco.compiler.mapping.structure import Choice, TreeStructure
 from baco.compiler.mapping.tree_cost import tree_cost
 from baco.exploration.samplers.mcts import SizedTree, rated
 
-__all__ = ["descend_sizes"]
-
 #: Steps of a start, the length of the first, and of what the logarithm of the cycles counts against what does not fit.
 _STEPS, _STEP, _PENALTY = 24, 0.4, 8.0
 #: Of the optimiser (Adam).

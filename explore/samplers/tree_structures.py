@@ -15,8 +15,6 @@ from baco.compiler.mapping.text import format_tree
 from baco.exploration.samplers.mcts import SizedTree, SizeSearch, search_sizes
 from baco.exploration.samplers.tree_descent import descend_sizes
 
-__all__ = ["SEARCHED", "compare_trees", "search_trees", "trees_table"]
-
 #: Name of the row of the search.
 SEARCHED = "searched"
 #: Trees looked at for the sizes of each published dataflow, and of each structure that a search looks at.

@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias
 from baco.common import portable
 from baco.common.errors import InputError, did_you_mean
 
-__all__ = ["OBJECTIVES", "Objective", "Scheduler", "TuningTask", "gradient"]
-
 #: f1: time of all networks, one after the other. f2: the same, but no network needs to be faster than required. f3: mean
 #: speed-up over references. f4: f1, but what has stopped to get better counts no more.
 Objective: TypeAlias = Literal["f1", "f2", "f3", "f4"]

@@ -22,8 +22,6 @@ from baco.compiler.styles.realise import flat_layer, mapping_of
 from baco.exploration.candidate import Candidate, Cost, broken_bounds
 from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 
-__all__ = ["BlockSearch"]
-
 #: Designs of one batch, and batches drawn at random before neighbours are looked at.
 _AT_ONCE, _RANDOM = 24, 4
 #: The search ends where so many of the best designs have no better neighbour that was not looked at.

@@ -18,8 +18,6 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.selector import WEIGHINGS
 from baco.exploration.space.points import HardwarePoints
 
-__all__ = ["Judge", "PossibleGroup", "PossibleGroups", "group_name", "plain_name", "taken_groups"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

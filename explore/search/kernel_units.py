@@ -28,8 +28,6 @@ from baco.exploration.search.groups import largest_of_side
 from baco.exploration.space import DesignSpace
 from baco.workloads.network import Workload
 
-__all__ = ["with_unit"]
-
 
 @dataclass(frozen=True)
 class _Option:

@@ -10,8 +10,6 @@ import numpy as np
 from baco.common.portable import Bools, Floats, Ints
 from baco.exploration.space.points import HardwarePoints
 
-__all__ = ["Priced"]
-
 #: Energy and latency of some entries (a table of an archive's data) on hardware points, (H, n) each.
 Price = Callable[[Floats, HardwarePoints], tuple[Floats, Floats]]
 

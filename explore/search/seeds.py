@@ -23,8 +23,6 @@ from baco.exploration.search.tilings import in_macro_form
 if TYPE_CHECKING:
     from baco.exploration.cost.predicted import InstructionModel
 
-__all__ = ["plain_mappings"]
-
 
 def plain_mappings(
     bounds: Ints, sides: Ints, flows: Sequence[int], macros: InstructionModel | None

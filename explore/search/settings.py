@@ -26,8 +26,6 @@ from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 from baco.exploration.search.selector import Selector
 from baco.exploration.space import Choice
 
-__all__ = ["SettingsSearch"]
-
 #: Evaluations a task before the first descent, and how much more of them before each one after.
 _FIRST, _LATER = 60, 2.0
 #: What an objective must be better by, in its logarithm, to be worth a move.

@@ -10,8 +10,6 @@ from baco.accel.technology import technology
 from baco.exploration.space.design_space import DesignSpace
 from baco.exploration.space.reference_machine import reference_machine
 
-__all__ = ["in_technology"]
-
 #: Of the energy table: what silicon takes that does nothing, which a technology says or has none of.
 _IDLE = {"leakage_mw_per_mm2": 0.0, "clock_pj_per_mm2": 0.0}
 

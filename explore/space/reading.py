@@ -23,8 +23,6 @@ from baco.exploration.space.file import MAX_KIB, SEARCHED, SearchRange, SpaceFil
 from baco.exploration.space.in_technology import in_technology
 from baco.exploration.space.points import with_units
 
-__all__ = ["SPACES_FOLDER", "load_space", "read_space", "space_names", "space_of"]
-
 SPACES_FOLDER = Path(__file__).parents[1] / "spaces"
 _BANK_RULE = "gemmini rules want the rows of a bank to be a power of two and a multiple of dim"
 

@@ -10,8 +10,6 @@ from baco.exploration.space.constraints import Constraints
 from baco.exploration.space.design_space import DesignSpace
 from baco.exploration.space.points import with_units
 
-__all__ = ["reference_machine", "reference_space"]
-
 _PRESET = "gemmini-default"
 
 

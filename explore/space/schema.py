@@ -10,8 +10,6 @@ from baco.accel.config import Accelerator
 from baco.common.files import atomic_write
 from baco.exploration.space.file import SEARCHED, SpaceFile
 
-__all__ = ["SCHEMA_PATH", "space_json_schema"]
-
 SCHEMA_PATH = Path(__file__).parents[1] / "spaces" / "space.schema.json"
 
 

@@ -12,8 +12,6 @@ from baco.common.units import significant
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.constraints import UNITS
 
-__all__ = ["Shortfall", "check_feasible", "shortfall"]
-
 
 @dataclass(frozen=True)
 class Shortfall:

@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
-__all__ = ["Ended", "Stop", "StopRequest", "stop_on_signals"]
-
 #: How what `Stop` may end has ended.
 Ended = Literal["done", "time", "interrupted"]
 

@@ -21,17 +21,6 @@ from baco.exploration.objective import Objective, metric
 from baco.exploration.serialize import candidate_from_json, candidate_to_json
 from baco.workloads.network import Task
 
-__all__ = [
-    "COLUMNS",
-    "FRONT_LIMIT",
-    "NEAREST",
-    "KeptFront",
-    "candidate_of_row",
-    "candidate_row",
-    "front_points",
-    "thinned_front",
-]
-
 #: Most members a study keeps of its Pareto front.
 FRONT_LIMIT = 512
 #: Of the table of candidates, but for the checksum.

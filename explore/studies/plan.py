@@ -24,8 +24,6 @@ from baco.exploration.candidate import Candidate
 from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.objective import Objective
 
-__all__ = ["SearchedSchedules"]
-
 #: Of every way to write code, so many of the compiler's fastest schedules are looked at: the fastest is not always the one
 #: that moves least.
 _CHOICES = 4

@@ -26,17 +26,6 @@ from baco.workloads.network import Task, Workload
 if TYPE_CHECKING:
     from baco.exploration.cost.program_rest import ProgramsBeside
 
-__all__ = [
-    "already_there",
-    "describe_setup",
-    "made_now",
-    "opened_study",
-    "programs_beside",
-    "settled",
-    "studied_model",
-    "units_may_pay",
-]
-
 
 def describe_setup(
     workload: Workload,

@@ -14,8 +14,6 @@ from baco.compiler.network.quantise import names_outside
 from baco.workloads.inputs.samples import NetworkData, SampleFile, SampleSet, read_samples
 from baco.workloads.network import Workload
 
-__all__ = ["Samples", "WorkloadData", "check_samples", "keep_samples", "kept_samples"]
-
 #: Samples of the networks of a workload, in their order; what has no length is of one network.
 WorkloadData: TypeAlias = NetworkData | Sequence[NetworkData]
 #: Samples by the name of their network.

@@ -13,8 +13,6 @@ from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space.constraints import Constraints
 
-__all__ = ["tried_bounds", "with_bounds"]
-
 #: Samples of a trial, and trials, each with the bounds that the one before came up to.
 _SAMPLES, _TRIALS = 100, 3
 

@@ -7,8 +7,6 @@ import random
 from baco.accel.config import Accelerator, Features
 from baco.accel.verilog.generate import rtl_problems
 
-__all__ = ["random_accelerator"]
-
 #: Side of the array of the n-th configuration, round and round: small ones simulate faster and reach edges sooner.
 _DIMS = (4, 2, 8, 16, 4, 8, 32, 2, 16, 4)
 #: Mostly small memories: rows are used over and over, and streams see wrap-around and ends.

@@ -9,8 +9,6 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import IDENTITY_SCALE, Command, command_named, encode
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
 
-__all__ = ["Rows", "StreamBuilder"]
-
 ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29
 _REGIONS = 3
 REGION_BYTES = MEMORY_BYTES // _REGIONS

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from baco.accel.config import Accelerator
 
-__all__ = ["ConvolutionTile", "draw_tile"]
-
 _TRAINING = ("rotated", "weight_1203", "weight_0132", "output_1203", "input_3120", "dilated")
 _KINDS = ("plain", "plain", "pooled", "first_layer", "downsample", "depthwise", *_TRAINING)
 

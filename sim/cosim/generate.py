@@ -24,8 +24,6 @@ from baco.sim.cosim.builder import (
 )
 from baco.sim.cosim.stores import StoreGenerator
 
-__all__ = ["Generator"]
-
 _COMPUTE_PRELOADED = 4
 #: Products that put known values into both of an element's registers, and one more for what they left of the unknown.
 _PRODUCTS = 3

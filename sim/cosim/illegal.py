@@ -27,8 +27,6 @@ from baco.sim.cosim.builder import ACCUMULATE, ACCUMULATOR, READ_FULL, StreamBui
 from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
 
-__all__ = ["illegal_stream"]
-
 _WORD, _REGISTER = (1 << 32) - 1, (1 << 64) - 1
 #: Row number of a local address word, the bits that are ignored included.
 _ROW = (1 << 26) - 1

@@ -7,8 +7,6 @@ from baco.sim.cosim.builder import REGION_BYTES, SCALES
 from baco.sim.cosim.convolution import ConvolutionTile, draw_tile
 from baco.sim.cosim.generate import Generator
 
-__all__ = ["MacroGenerator"]
-
 #: b_spad_id, a_spad_id: default halves, one operand in a named half, both in different ones or the same.
 _SPAD_IDS = ((0, 0), (0, 0), (0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1), (2, 2), (2, 1), (1, 2))
 

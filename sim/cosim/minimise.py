@@ -9,8 +9,6 @@ from baco.accel.isa import Command, decode, encode, find_command_type
 from baco.sim.cosim.run import Simulator, StreamOutcome
 from baco.sim.cosim.stream import Group, Stream, describe
 
-__all__ = ["Divergence", "Minimised", "first_divergence", "minimise"]
-
 #: What a setting of memory and host is tried as: the plainest value.
 _PLAIN: dict[str, int | float] = {
     "gap": 0,

@@ -19,8 +19,6 @@ from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Stream
 from baco.sim.toolchain import toolchain
 
-__all__ = ["Simulator", "StreamOutcome", "in_place_stream", "powered_stream", "random_base", "random_stream"]
-
 #: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
 _STALL_CYCLES = 20_000
 #: Wall time that a stream may take on average, seconds, and what starting costs at most.

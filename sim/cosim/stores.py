@@ -14,9 +14,6 @@ from baco.sim.cosim.builder import (
     StreamBuilder,
 )
 
-__all__ = ["StoreGenerator"]
-
-
 #: float32 bits of what sums of products are scaled by.
 _SMALL = (0x3C23D70A, 0x3B03126F, 0xBA83126F, 0x39D1B717)
 

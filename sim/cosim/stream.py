@@ -11,19 +11,6 @@ from baco.accel.verilog.generate import ADDRESS_BITS
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.numbers import hexadecimal_number, real_number, whole_number
 
-__all__ = [
-    "BASE",
-    "MEMORY_BYTES",
-    "FlippedResult",
-    "Group",
-    "Item",
-    "Stream",
-    "describe",
-    "group_items",
-    "item_line",
-    "parse_stream",
-]
-
 #: Main memory of every stream, unless its setting `base` says that it begins elsewhere.
 BASE = 0x80000000
 MEMORY_BYTES = 96 << 10

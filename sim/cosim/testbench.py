@@ -14,8 +14,6 @@ from baco.sim.cosim.stream import BASE, MEMORY_BYTES, Item, item_line
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job
 
-__all__ = ["stimulus"]
-
 _ORDINARY, _MACROS = 60, 4
 
 

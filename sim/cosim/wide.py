@@ -13,8 +13,6 @@ from baco.sim.cosim.builder import ACCUMULATOR, LOADS, SCALES, LoadSettings
 from baco.sim.cosim.macros import MacroGenerator
 from baco.sim.cosim.stream import BASE, Stream
 
-__all__ = ["wide_stream"]
-
 #: Function codes that only write registers of an unroller, which everything writes again before a loop begins.
 _LOOP_WS, _LOOP_CONV = (10, 11, 12, 13), (16, 17, 18, 19, 20, 21)
 _EVENTS, _EXTERNAL = 45, 8

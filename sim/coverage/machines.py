@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from baco.accel.config import Accelerator, Features
 
-__all__ = ["COVERED"]
-
 #: Everything that goes together, in both dataflows.
 _WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,

@@ -11,8 +11,6 @@ from baco.common.text import markdown_table
 from baco.sim.coverage.points import KINDS, Counts, CoveragePoint, Kind
 from baco.sim.coverage.waivers import Waiver, source_line, waived_by
 
-__all__ = ["Coverage", "Share"]
-
 _WORDS: Mapping[Kind, str] = {
     "line": "lines",
     "branch": "branches",

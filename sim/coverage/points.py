@@ -18,8 +18,6 @@ from baco.accel.verilog.generate import verilog, verilog_origins
 from baco.common.errors import BacoError
 from baco.sim.build import built_lines
 
-__all__ = ["KINDS", "Counts", "CoveragePoint", "Kind", "expected_crosses", "read_counts"]
-
 Kind = Literal["line", "branch", "toggle", "cross"]
 KINDS: tuple[Kind, ...] = ("line", "branch", "toggle", "cross")
 _RECORD = re.compile(r"C '(.*)' (\d+)")

@@ -14,8 +14,6 @@ from baco.common.errors import InputError
 from baco.common.yaml import load_yaml, parse_model
 from baco.sim.coverage.points import CoveragePoint, Kind
 
-__all__ = ["Waiver", "load_waivers", "source_line", "useless_waivers", "waived_by"]
-
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 

@@ -24,8 +24,6 @@ from baco.sim.elf import ElfProgram
 from baco.sim.engines.native import load_program
 from baco.sim.job import Job, MainMemory, Simulation, SimulationError
 
-__all__ = ["Outcome", "Watcher", "find_simulator", "load_for", "result_of", "run_external", "unsaid"]
-
 #: More standard output than this is a program that prints for ever, bytes.
 OUTPUT_LIMIT_BYTES = 256 << 20
 #: What a result keeps of the console, characters; the callback gets all of it.

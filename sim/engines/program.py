@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from baco.compiler.codegen.buffer import Buffer
     from baco.compiler.codegen.program import Program
 
-__all__ = ["run_program"]
 
 Array = np.ndarray[Any, Any]
 #: Main memory grows in steps of this size where a program needs more than the default.

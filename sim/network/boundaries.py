@@ -19,8 +19,6 @@ from baco.compiler.network.program import NetworkProgram
 from baco.compiler.network.steps import ByteRange, ValueAddress, itemsize, region
 from baco.compiler.network.views import View
 
-__all__ = ["Boundary", "Mismatch", "boundaries", "compare"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -17,8 +17,6 @@ from baco.sim.network.table import COLUMNS, kind_of, table_rows
 from baco.sim.trace.chart import colours_of
 from baco.sim.trace.image import label_lanes, save_figure
 
-__all__ = ["draw_network_html", "draw_network_image"]
-
 #: Lanes from top to bottom: the operators themselves, the accelerator's units, what the host core does.
 _LANES = (
     "operator",

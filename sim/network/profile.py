@@ -11,8 +11,6 @@ from baco.compiler.network.lowered import step_kind
 from baco.compiler.network.program import NetworkProgram
 from baco.sim.job import Mark
 
-__all__ = ["OperatorProfile", "StepProfile", "group_by_operator", "profile_steps"]
-
 #: Short names of the counters that people ask for first.
 _BUSY = {
     "load": "accelerator_load_busy_cycles",

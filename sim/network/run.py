@@ -14,8 +14,6 @@ from baco.sim.job import Limits, MainMemory, Recording, Simulation, SimulationEr
 from baco.sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from baco.sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 
-__all__ = ["NetworkRun", "run_network"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -10,8 +10,6 @@ from baco.compiler.network.program import NetworkProgram
 from baco.sim.network.profile import Measured, OperatorProfile
 from baco.sim.network.run import NetworkRun
 
-__all__ = ["COLUMNS", "kind_errors", "run_to_dict", "table_rows"]
-
 #: Heads of the columns of `table_rows`; the busy ones and stalls are shares of the operator's cycles.
 COLUMNS = (
     *("operator", "cycles", "predicted", "error", "load", "execute", "store", "mesh"),

@@ -10,8 +10,6 @@ from functools import cached_property
 from baco.common.errors import InputError
 from baco.sim.trace.log import UNITS, Log, LogEntry
 
-__all__ = ["COLOURS", "Bar", "Chart", "busy_spans", "colours_of", "make_chart"]
-
 #: More lanes are no chart, and more bars take more than some seconds to lay out.
 _MOST_LANES, _MOST_BARS = 400, 300_000
 #: Colours that people with colour-blindness can tell apart (Okabe and Ito, 2008).

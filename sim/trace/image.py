@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_image", "label_lanes", "save_figure"]
 
 #: More bars than this are no picture any more.
 _MOST_BARS = 20_000

@@ -12,8 +12,6 @@ from baco.common.errors import InputError, Location
 from baco.common.numbers import WHOLE, whole_number
 from baco.common.table import read_table_text
 
-__all__ = ["UNITS", "Log", "LogEntry", "read_log"]
-
 UNITS = ("load", "execute", "store")
 _COLUMNS = "unit,id,funct,rs1,rs2,allocated,issued,done"
 _HEAD = re.compile(r"# baco command log 1, dim ([0-9]+)")

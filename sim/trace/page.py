@@ -12,8 +12,6 @@ from baco.common.text import html_text
 from baco.sim.trace.chart import Bar, Chart, busy_spans, colours_of, make_chart
 from baco.sim.trace.log import UNITS, Log
 
-__all__ = ["draw_html"]
-
 _ASSETS = Path(__file__).parent
 #: What a unit is called.
 _WORDS = {"load": "load", "execute": "array", "store": "store"}

@@ -15,8 +15,6 @@ from baco.common.files import atomic_write
 from baco.sim.trace.chart import Chart, busy_spans, make_chart
 from baco.sim.trace.log import UNITS, Log
 
-__all__ = ["write_perfetto"]
-
 #: Commands whose fields are written out; beyond, their names are all there is, so that viewers can open the file.
 _MOST_TEXTS = 100_000
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from baco.accel.isa import decode
 from baco.sim.trace.log import Log, LogEntry
 
-__all__ = ["last_writer"]
-
 _ACCUMULATOR, _READ_FULL = 1 << 31, 1 << 29
 
 

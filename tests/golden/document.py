@@ -13,8 +13,6 @@ from typing import Any
 import baco
 from baco.common.files import atomic_write, output_folder
 
-__all__ = ["PAGES", "pages"]
-
 #: File -> title, what it begins with, names in their order.
 PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "exploring": (

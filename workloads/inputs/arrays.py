@@ -15,8 +15,6 @@ from baco.common.errors import InputError, Location
 from baco.common.files import read_input
 from baco.workloads.tensor import MOST_RANK
 
-__all__ = ["load_array", "load_arrays"]
-
 Array = np.ndarray[Any, Any]
 
 #: What the arrays of an archive may take in memory.

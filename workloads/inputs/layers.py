@@ -13,8 +13,6 @@ from baco.workloads.options import LARGEST
 from baco.workloads.problem import Problem
 from baco.workloads.shapes import window_count
 
-__all__ = ["TableLayer", "layer_integer", "network_of_layers", "outputs_of_window"]
-
 
 @dataclass(frozen=True)
 class TableLayer:

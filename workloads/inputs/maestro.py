@@ -17,8 +17,6 @@ from baco.workloads.options import LARGEST
 from baco.workloads.problem import Problem
 from baco.workloads.shapes import transposed_phases
 
-__all__ = ["load_maestro"]
-
 _MOST_BYTES = 16 << 20
 #: Of a transposed convolution: it has as many problems as its square.
 _MOST_STRIDE = 32

@@ -19,8 +19,6 @@ from baco.workloads.network import Network
 from baco.workloads.options import LARGEST
 from baco.workloads.problem import Problem
 
-__all__ = ["is_published_csv", "is_timeloop", "load_published_csv", "load_timeloop"]
-
 # SCALE-Sim
 
 _TRAILING = re.compile(r"[ \t]*,[ \t,]*(?=\r?$)", re.MULTILINE)

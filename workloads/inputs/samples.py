@@ -21,8 +21,6 @@ from baco.workloads.expand import expand
 from baco.workloads.inputs.arrays import load_arrays
 from baco.workloads.network import Network
 
-__all__ = ["LABEL", "NetworkData", "SampleFile", "SampleSet", "read_samples"]
-
 Array = np.ndarray[Any, Any]
 #: Samples of a network: arrays by input, a .npz file of them or a folder of such files, or one after the other
 #: (`baco.workloads.inputs.samples.read_samples`).

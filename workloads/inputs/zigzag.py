@@ -12,8 +12,6 @@ from baco.workloads.inputs.layers import TableLayer, layer_integer, network_of_l
 from baco.workloads.network import Network
 from baco.workloads.problem import Problem
 
-__all__ = ["is_zigzag", "load_zigzag", "load_zigzag_python"]
-
 
 def is_zigzag(doc: YamlDoc) -> bool:
     """Whether a YAML document is a workload."""

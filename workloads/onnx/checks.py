@@ -10,8 +10,6 @@ import onnx
 from baco.common.errors import InputError, Location
 from baco.common.text import name_problem
 
-__all__ = ["check_names", "sort_nodes"]
-
 #: Operator sets that a model declares.
 _MOST_DOMAINS = 1000
 

@@ -10,8 +10,6 @@ import onnx
 
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = ["branch", "function_body", "loop", "scan"]
-
 #: Attributes of a loop that is being written out: how often it ran, and what its runs gave for every scan output.
 _ROUND, _SCANS = "baco.round", "baco.scans"
 

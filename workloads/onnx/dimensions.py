@@ -16,8 +16,6 @@ from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.numbers import whole_number
 from baco.workloads.options import LARGEST, split_options
 
-__all__ = ["fix_dimensions"]
-
 #: Names of dimensions that say nothing: what stands first under one is a batch.
 _UNNAMED = re.compile(r"(none|\?|-1|unk__\d+|dynamic_axes_\d+|(p2o\.)?DynamicDimension\.\d+)?", re.IGNORECASE)
 #: Names of batches.

@@ -10,8 +10,6 @@ import onnx
 
 from baco.workloads.onnx.external import is_external
 
-__all__ = ["STANDARD_DOMAINS", "evaluate_node"]
-
 STANDARD_DOMAINS = ("", "ai.onnx")
 #: Operators whose older forms the evaluator lacks, and newer ones compute the same.
 _COMPATIBLE = frozenset({"Cast", "DequantizeLinear", "QuantizeLinear"})

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-__all__ = ["NODES_VERSION", "Expansion", "Facts", "RefusedError"]
-
 #: Version of the standard operators that expansions write.
 NODES_VERSION = 23
 

@@ -26,8 +26,6 @@ from baco.workloads.onnx.expansion import Expansion, Facts, RefusedError
 from baco.workloads.onnx.reading import passed_over, schema_of
 from baco.workloads.onnx.sequences import SEQUENCES
 
-__all__ = ["EXPANSIONS", "FUNCTIONS", "expanded"]
-
 Rule: TypeAlias = Callable[[Expansion], None]
 When: TypeAlias = Callable[[Expansion], bool]
 

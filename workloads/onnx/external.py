@@ -13,8 +13,6 @@ import onnx
 
 from baco.common.errors import InputError
 
-__all__ = ["is_external", "read_external"]
-
 #: Bits of an element of types that numpy has no itemsize of.
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 

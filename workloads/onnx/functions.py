@@ -14,8 +14,6 @@ import onnx.inliner
 
 from baco.common.errors import InputError, Location
 
-__all__ = ["MOST_NODES", "check_size", "inline_functions"]
-
 #: Nodes of a graph with those of its branches and loop bodies, functions written out.
 MOST_NODES = 1 << 16
 #: What functions may add to a model, bytes, and how deep their calls may nest (the inliner goes no deeper).

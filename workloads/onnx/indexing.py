@@ -11,30 +11,6 @@ import onnx
 from baco.workloads.onnx.evaluate import evaluate_node
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = [
-    "compress",
-    "cumulative_sum",
-    "determinant",
-    "fourier",
-    "gather",
-    "gather_elements",
-    "gather_nd",
-    "linear",
-    "mirrored_pad",
-    "one_hot",
-    "regions",
-    "resize",
-    "reverse_sequence",
-    "sampled",
-    "scatter_elements",
-    "scatter_nd",
-    "selected",
-    "short_fourier",
-    "tensor_scatter",
-    "triangle",
-    "without_empty",
-]
-
 #: Slices side by side; more pieces are a product with a matrix of zeros and ones.
 _MOST_PIECES = 48
 #: Elements of such a matrix.

@@ -12,8 +12,6 @@ import onnx
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 
-__all__ = ["OnnxJudge"]
-
 #: Multiply-accumulates that ONNX's evaluator, which is plain numpy, is asked for: some seconds.
 _MOST_MACS = 2 * 10**9
 #: Operators that `onnx.reference` computes otherwise than ONNX defines them, below which operator set (LRN: sums over as many

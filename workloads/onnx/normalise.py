@@ -9,16 +9,6 @@ import numpy as np
 
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = [
-    "batch_normalisation",
-    "group_normalisation",
-    "layer_normalisation",
-    "local_response",
-    "lp_normalisation",
-    "mean_variance",
-    "product",
-]
-
 
 def _channels(e: Expansion, index: int, rank: int) -> str:
     """A vector of channels as it is broadcast over images."""

@@ -11,8 +11,6 @@ import numpy as np
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 from baco.workloads.onnx.indexing import along
 
-__all__ = ["activated", "cast_like", "clip", "dropout", "hardmax", "several", "softmax"]
-
 
 def several(e: Expansion, operator: str, mean: bool = False) -> None:
     """Max, Min, Sum and Mean of any number of operands: one after the other."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = ["einsum", "fused_matmul", "gemm"]
-
 
 def gemm(e: Expansion) -> None:
     """alpha * A' * B' + beta * C for a C that is not one of columns, and onnxruntime's FusedGemm."""

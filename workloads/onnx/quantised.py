@@ -14,8 +14,6 @@ from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.semantics import WHOLE
 from baco.workloads.semantics import Semantics
 
-__all__ = ["dequantize", "quantize", "whole_constant"]
-
 
 def _numbers(imp: OnnxNode, index: int, what: str) -> np.ndarray | None:
     """A scale or zero point; None, refused by name, where it is computed."""

@@ -8,8 +8,6 @@ import onnx
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 
-__all__ = ["RESHAPING", "keeps_whole_numbers"]
-
 #: Operators that leave a constant's elements in their order.
 RESHAPING = frozenset(("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"))
 

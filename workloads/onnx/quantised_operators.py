@@ -11,8 +11,6 @@ import onnx
 
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = ["CONTRIBUTED", "STANDARD"]
-
 Rule = Callable[[Expansion], None]
 
 

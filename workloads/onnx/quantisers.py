@@ -9,8 +9,6 @@ import numpy as np
 
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = ["bipolar", "quant", "trunc"]
-
 _ROUNDING = {"ROUND": "Round", "HALF_EVEN": "Round", "CEIL": "Ceil", "FLOOR": "Floor"}
 #: Whole numbers of a byte.
 _SIGNED, _UNSIGNED = (-128, 127), (0, 255)

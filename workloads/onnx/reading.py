@@ -16,8 +16,6 @@ import onnx.defs
 
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 
-__all__ = ["HARMLESS", "default_of", "passed_over", "schema_of"]
-
 #: The operator's inferred output shape says the same.
 _SHAPE = "the inferred shape of the output follows from it"
 _KNOWN = "what it gives is worked out beforehand, by ONNX's own evaluator"

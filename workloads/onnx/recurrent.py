@@ -10,8 +10,6 @@ import numpy as np
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 from baco.workloads.onnx.pointwise import activated
 
-__all__ = ["gru", "lstm", "rnn"]
-
 #: Steps and directions that are written out.
 _MOST_STEPS = 2048
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = ["SEQUENCES"]
-
 
 def _items(e: Expansion, index: int = 0) -> list[str]:
     """Names of the tensors in an input."""

@@ -13,15 +13,6 @@ import onnx
 from baco.workloads.onnx.evaluate import evaluate_node
 from baco.workloads.onnx.expansion import Expansion, RefusedError
 
-__all__ = [
-    "convolution",
-    "deformed_convolution",
-    "fused_convolution",
-    "pool",
-    "transposed_convolution",
-    "unpool",
-]
-
 #: Elements of the matrix of a deformed convolution.
 _MOST_ELEMENTS = 1 << 22
 #: Taps of a window whose slices are put side by side.

@@ -10,8 +10,6 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-__all__ = ["TorchJudge"]
-
 
 @dataclass(frozen=True, eq=False)
 class TorchJudge:

@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-__all__ = ["HARMLESS", "Arguments", "passed_over"]
-
 _SHAPE = "the shape of the result follows from it"
 _TRAINING = "only training uses it"
 _KERNELS = "it chooses among kernels that compute the same"

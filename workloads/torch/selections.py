@@ -11,8 +11,6 @@ from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.semantics import constant
 from baco.workloads.torch.node import TorchNode
 
-__all__ = ["adaptive_average", "index_select", "mirrored_pad", "roll"]
-
 #: Elements of a selection that are put side by side one by one.
 _MOST_PIECES = 64
 

@@ -15,8 +15,6 @@ from baco.workloads.tensor_builder import Trained
 from baco.workloads.torch.node import TorchNode
 from baco.workloads.views import Reshape
 
-__all__ = ["convolution", "pool"]
-
 #: Taps of a window whose slices are put side by side.
 _MOST_TAPS = 1024
 

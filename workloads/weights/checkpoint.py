@@ -18,8 +18,6 @@ from baco.workloads.network import Network, Operator
 from baco.workloads.semantics import Parameter, Semantics
 from baco.workloads.weights.safetensors import SafetensorsFile, StoredTensor
 
-__all__ = ["with_weights"]
-
 #: So many names of one kind of fault are listed.
 _LISTED = 3
 

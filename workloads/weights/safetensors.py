@@ -19,8 +19,6 @@ import numpy as np
 from baco.common.errors import InputError, Location
 from baco.common.files import check_place
 
-__all__ = ["SafetensorsFile", "StoredTensor"]
-
 #: The format's own limit.
 _LONGEST_HEADER = 100_000_000
 #: Type in the header -> how its elements lie in the file; bfloat16 is the upper half of a float32.

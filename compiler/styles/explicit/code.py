@@ -31,8 +31,6 @@ from baco.compiler.styles.explicit.pool import UNPOOLED, check_pool, emit_pool, 
 from baco.compiler.styles.explicit.results import PARTIAL_SUMS, Results, spill_bytes
 from baco.compiler.styles.explicit.weights import TRANSPOSED, emit_transposed
 
-__all__ = ["Preparation", "buffered", "emit_explicit", "explicit_workspaces", "prepare"]
-
 #: Loads of blocks, and moves of results, that are issued in a row between passes (measured on our RTL).
 LOADS_TOGETHER, RESULTS_TOGETHER = 2, 4
 

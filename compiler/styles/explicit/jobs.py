@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from baco.compiler.ir.emit import Cell, Condition, Emitter, Number
 
-__all__ = ["MoveJob", "Pace", "Turns"]
-
 #: Writes the moves of one step, from the job's parameters and loop numbers.
 Body = Callable[[Sequence[Number], Sequence[Number]], None]
 #: Upper ends of a job's loops, outermost first, from its parameters.

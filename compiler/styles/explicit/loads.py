@@ -10,8 +10,6 @@ from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan, ImageAxis
 
-__all__ = ["InputLoads", "WeightLoads"]
-
 
 class WeightLoads:
     """Brings the weights of a block, a chunk of `dim` rows and a few column blocks at a time.

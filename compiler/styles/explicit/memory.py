@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from baco.common.errors import InfeasibleError
 from baco.compiler.styles.explicit.plan import ExplicitPlan
 
-__all__ = ["LocalMemory", "TileCopies", "allocate"]
-
 
 @dataclass(frozen=True)
 class TileCopies:

@@ -15,8 +15,6 @@ from baco.compiler.styles.explicit.jobs import Pace
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan
 
-__all__ = ["MOVES_IN_A_ROW", "UNINTERRUPTED", "Passes"]
-
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
 UNINTERRUPTED = 8

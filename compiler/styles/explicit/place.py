@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from baco.compiler.ir.emit import Condition, Emitter, Number
 from baco.compiler.styles.explicit.plan import GROUP, REDUCTION, ExplicitPlan
 
-__all__ = ["Place"]
-
 
 @dataclass(frozen=True)
 class Place:

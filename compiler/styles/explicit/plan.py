@@ -21,17 +21,6 @@ from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.trip import Trip
 from baco.workloads.problem import DIMS
 
-__all__ = [
-    "GROUP",
-    "LOAD_BYTES",
-    "REDUCTION",
-    "RESULT",
-    "ExplicitPlan",
-    "ImageAxis",
-    "exact_products",
-    "make_plan",
-]
-
 #: Loop over the groups of a layer, outside all others.
 GROUP = "G"
 REDUCTION = ("R", "S", "C")

@@ -14,8 +14,6 @@ from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
 
-__all__ = ["UNPOOLED", "check_pool", "emit_pool", "pooled_tile", "pools_on_the_way"]
-
 #: Workspace of requantised results before pooling, `[N, Q, P]` pixels of all groups.
 UNPOOLED = "unpooled"
 #: Largest number of rows or columns that the store configuration holds.

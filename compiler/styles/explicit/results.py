@@ -12,8 +12,6 @@ from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
 from baco.compiler.styles.explicit.pool import pooled_tile
 
-__all__ = ["PARTIAL_SUMS", "Results", "spill_bytes"]
-
 #: Workspace of int32 partial sums, dense `[N, Q, P, K]` of one group.
 PARTIAL_SUMS = "partial_sums"
 _INT32 = 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer
 
-__all__ = ["EXPANDED", "TRANSPOSED", "emit_expanded", "emit_transposed", "expanded_bytes"]
-
 #: Workspace of weights stored as C rows of K elements, one group after the other.
 TRANSPOSED = "transposed_weights"
 #: Workspace of block-diagonal weights.

@@ -16,8 +16,6 @@ from baco.compiler.ir.emit import parts as divided
 from baco.compiler.styles.fused.strip_moves import Leaving, block_columns
 from baco.compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripMemory
 
-__all__ = ["Adding", "AdditionOperands"]
-
 
 @dataclass(frozen=True)
 class AdditionOperands:

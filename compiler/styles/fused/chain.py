@@ -11,17 +11,6 @@ from baco.accel.dataflows import DATAFLOWS
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer
 
-__all__ = [
-    "ChainMemory",
-    "ChainSchedule",
-    "ProductChain",
-    "Stored",
-    "chain_rows",
-    "multiplies_by",
-    "place_chain",
-    "stored",
-]
-
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
 

@@ -36,8 +36,6 @@ from baco.compiler.styles.fused.strips import (
     rows_by_round,
 )
 
-__all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
-
 #: Loads of pixels that are issued first of all: not so many that the reservation station is full.
 _EARLY = 6
 #: Arguments of functions that are passed in registers.

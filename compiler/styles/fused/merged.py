@@ -29,17 +29,6 @@ from baco.compiler.styles.macros.estimate import product_cycles
 from baco.compiler.styles.macros.loop_ws import LoopWs, Product, check_loop_ws, product_rows
 from baco.compiler.styles.macros.reuse import plan_reuse
 
-__all__ = [
-    "MergedProducts",
-    "MergedSchedule",
-    "choose_merged",
-    "emit_merged",
-    "merged_costs",
-    "merged_rows",
-    "merged_schedules",
-    "predict_merged",
-]
-
 #: Cycles from one product's runs to the next one's: nothing is unrolled while what stores do is set (measured on our RTL).
 _CHANGE = 60.0
 

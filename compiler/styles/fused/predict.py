@@ -14,8 +14,6 @@ from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain", "preferred"]
-
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
 #: core writes, of a step that it begins, and more of a step whose strips are higher than the array, and not all of the same rows.

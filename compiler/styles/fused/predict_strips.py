@@ -27,8 +27,6 @@ from baco.compiler.styles.fused.strips import (
     strip_memories,
 )
 
-__all__ = ["choose_strips", "predict_strips", "strip_schedules", "strip_unit_costs", "strip_work"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -28,8 +28,6 @@ from baco.compiler.styles.fused.chain import (
 from baco.compiler.styles.fused.right_operand import RightOperand
 from baco.compiler.styles.fused.row_unit import begin_softmax, end_function
 
-__all__ = ["ChainOperands", "emit_chain"]
-
 
 @dataclass(frozen=True)
 class ChainOperands:

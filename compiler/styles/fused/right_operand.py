@@ -8,8 +8,6 @@ from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.chain import Stored
 
-__all__ = ["RightOperand"]
-
 
 class RightOperand:
     """A right operand: where its blocks lie, and the loads that bring it."""

@@ -9,21 +9,6 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.compiler.ir.emit import Emitter, Number, parts
 
-__all__ = [
-    "FUNCTIONS",
-    "TABLE_BYTES",
-    "RowFunctionName",
-    "begin_softmax",
-    "begin_table",
-    "end_function",
-    "let_through",
-    "load_table",
-    "load_wide",
-    "packed_table",
-    "table_rows",
-    "table_words",
-]
-
 RowFunctionName = Literal["copy", "table", "softmax", "normalisation", "product"]
 
 #: Values of CONFIG_FUNCTION's field `function` (instruction set).

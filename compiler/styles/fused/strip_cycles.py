@@ -24,8 +24,6 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COSTS_FILE", "StripWork", "Turn", "strip_costs", "strip_cycles"]
-
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

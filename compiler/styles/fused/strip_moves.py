@@ -9,8 +9,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
 from baco.compiler.styles.fused.strips import MOST_ROWS
 
-__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear", "next_row"]
-
 #: Rows of a load of weights at most: few, since the first ones that are there are multiplied while others come.
 _WEIGHT_ROWS = 128
 

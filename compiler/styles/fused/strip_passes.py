@@ -11,8 +11,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.strip_placement import Image
 from baco.compiler.styles.fused.strip_plans import TurnPlan
 
-__all__ = ["PassedRows", "RowPasses"]
-
 
 class RowPasses:
     """What passes of all convolutions share.

@@ -13,20 +13,6 @@ from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
 from baco.compiler.styles.fused.strip_rooms import Intervals, Rooms
 
-__all__ = [
-    "Image",
-    "StripPlacement",
-    "StripPlacements",
-    "StripWeights",
-    "channels",
-    "is_depthwise",
-    "is_unrolled",
-    "least_rows",
-    "place_scratchpad",
-    "strip_image",
-    "wide_load",
-]
-
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Bytes a row that one load may bring, by Gemmini's C header.

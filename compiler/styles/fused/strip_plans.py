@@ -13,8 +13,6 @@ from baco.compiler.styles.fused.strip_moves import next_row
 from baco.compiler.styles.fused.strip_placement import Image
 from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, rows_by_round
 
-__all__ = ["Plans", "TurnPlan"]
-
 
 @dataclass(frozen=True)
 class TurnPlan:

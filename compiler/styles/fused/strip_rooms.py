@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Intervals", "Rooms"]
-
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: Rows of each scratchpad from and to (S,); of none where they are the same.

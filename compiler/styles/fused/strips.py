@@ -32,19 +32,6 @@ from baco.compiler.styles.fused.strip_placement import (
 )
 from baco.workloads.problem import Problem
 
-__all__ = [
-    "MOST_ROWS",
-    "ConvolutionChain",
-    "StripMemories",
-    "StripMemory",
-    "StripSchedule",
-    "place_strips",
-    "rounds_of",
-    "rows_by_round",
-    "rows_needed",
-    "strip_memories",
-]
-
 Integers = NDArray[np.int64]
 #: Blocks of channels whose sums are in the accumulator at most: one is made, one leaves, one begins.
 _MOST_COPIES = 4

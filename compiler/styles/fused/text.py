@@ -16,8 +16,6 @@ from baco.compiler.styles.fused.chain import ChainSchedule
 from baco.compiler.styles.fused.merged import MergedSchedule
 from baco.compiler.styles.fused.strips import StripSchedule
 
-__all__ = ["parse_group_schedule"]
-
 _CHAIN = re.compile(
     r"chain ([1-9]\d{0,8})x([1-9]\d{0,8}) weights of a (group|tile) copies ([12]),([12]),([12])"
 )

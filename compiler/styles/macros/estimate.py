@@ -27,15 +27,6 @@ from baco.compiler.styles.macros.first_run import with_first_run
 from baco.compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import Product, check_loop_ws
 
-__all__ = [
-    "conv_cycles",
-    "expansion_cycles",
-    "macro_choice_cycles",
-    "macro_cycles",
-    "macro_numbers",
-    "product_cycles",
-]
-
 Numbers = NDArray[np.float64]
 #: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element, cache
 #: misses apart: measured on 9 to 81 KiB of expanded weights.

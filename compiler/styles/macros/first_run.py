@@ -21,8 +21,6 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.styles.macros.cycles import ConvLayer, ConvTile
 from baco.compiler.styles.macros.runs import MacroCycles
 
-__all__ = ["with_first_run"]
-
 #: Share of the time of loads of weights, after those of the first blocks of channels, in which LOOP_CONV_WS computes; and cycles
 #: from the first command to the first load and from the last pass to the end. Both from 706 programs of the published operators
 #: on the RTL (`baco bench defaults`), 157 of them by LOOP_CONV_WS, whose mean error falls from 7.3% to 3.2%.

@@ -16,8 +16,6 @@ from baco.compiler.layers.operands import Operands
 from baco.compiler.schedules.schedule import LoopConvSchedule
 from baco.compiler.styles.macros.loop_conv_check import AXES, ConvPlan, plan_loop_conv
 
-__all__ = ["emit_loop_conv"]
-
 
 def emit_loop_conv(
     e: Emitter, layer: Layer, schedule: LoopConvSchedule, accelerator: Accelerator, operands: Operands

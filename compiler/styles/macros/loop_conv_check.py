@@ -14,8 +14,6 @@ from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.loop_ws import check_epilogue, check_halves
 from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
 
-__all__ = ["AXES", "ConvPlan", "plan_loop_conv"]
-
 #: Axes of a tile in the order of `LoopConvSchedule.tile`; the last three are summed over.
 AXES = "nqpksrc"
 

@@ -19,18 +19,6 @@ from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
 
-__all__ = [
-    "PARTIAL_SUMS",
-    "LoopWs",
-    "Product",
-    "as_product",
-    "check_loop_ws",
-    "emit_loop_ws",
-    "loop_ws_workspaces",
-    "product_rows",
-    "sums_wait",
-]
-
 #: Name of the workspace of int32 partial sums, dense `[rows, columns]` of one group.
 PARTIAL_SUMS = "partial_sums"
 

@@ -18,8 +18,6 @@ from baco.compiler.styles.macros.runs import (
     tiles_loaded,
 )
 
-__all__ = ["ProductLayer", "ProductTile", "product_macro"]
-
 
 @dataclass(frozen=True)
 class ProductLayer:

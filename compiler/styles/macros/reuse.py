@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.schedules.trip import Trip
 
-__all__ = ["Reuse", "plan_reuse"]
-
 
 @dataclass(frozen=True)
 class Reuse:

@@ -13,20 +13,6 @@ from importlib import resources
 from baco.compiler.analysis.arrays import Arrays, Values
 from baco.compiler.analysis.traffic import MachineRates, Moved, held_cycles, load_rows
 
-__all__ = [
-    "CONSTANTS",
-    "MacroConstants",
-    "MacroCycles",
-    "MacroWork",
-    "bias_loaded",
-    "block_cycles",
-    "overlapped",
-    "parts",
-    "shortest_pass",
-    "sign",
-    "tiles_loaded",
-]
-
 
 @dataclass(frozen=True)
 class MacroConstants:

@@ -15,8 +15,6 @@ from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["Base", "BasePrediction", "instruction_base"]
-
 
 @dataclass(frozen=True)
 class BasePrediction:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from baco.exploration.cost.learned.protocol import Arrays, Floats
 
-__all__ = ["Booster", "BoostingOptions"]
-
 
 @dataclass(frozen=True)
 class BoostingOptions:

@@ -25,17 +25,6 @@ from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.exploration.cost.reference import access_counts
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = [
-    "FLAT",
-    "STYLES",
-    "CommandStream",
-    "as_run",
-    "described",
-    "logarithms",
-    "places",
-    "program_features",
-]
-
 #: Code styles, as measurements name them.
 STYLES = ("explicit", "packed", "loop_ws", "loop_conv")
 

@@ -20,8 +20,6 @@ from baco.exploration.cost.learned.protocol import (
 )
 from baco.exploration.cost.learned.trees import TreeResidual
 
-__all__ = ["RESIDUALS", "SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
-
 #: The residuals that the product predicts with, by name: only what wins.
 RESIDUALS: dict[str, Callable[[], Residual]] = {"trees": TreeResidual}
 #: Weights that come with the product.

@@ -11,8 +11,6 @@ import numpy as np
 from baco.common import portable
 from baco.exploration.cost.learned.protocol import Floats
 
-__all__ = ["MeasurementChoice", "expected_improvement", "select"]
-
 #: Where the tails of the normal distribution begin, and terms of either form.
 _TAIL, _TERMS = 2.5, 60
 

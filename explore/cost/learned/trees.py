@@ -14,8 +14,6 @@ from baco.common import portable
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
 from baco.exploration.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
-__all__ = ["TREES", "TreeResidual", "shrunk"]
-
 #: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
 _LOG_NORMAL_GAP = (0.5772156649015329 + portable.log(2)) / 2
 _LEAST_DEVIATION = 5e-3

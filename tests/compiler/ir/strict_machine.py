@@ -11,8 +11,6 @@ from tests.compiler.ir.ir_machine import Machine
 from tests.gemmini.config import GemminiConfig
 from tests.gemmini.machine import LoadState, NumpyGemmini, Place, bits
 
-__all__ = ["StrictGemmini", "StrictMachine"]
-
 
 class StrictGemmini(NumpyGemmini):
     """Also asserts what only timing would show on hardware.

@@ -10,8 +10,6 @@ from baco.compiler.mapping.expression import Expression, variable
 from baco.compiler.mapping.slices import place
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 
-__all__ = ["draw_fused"]
-
 
 def _product(number: int, rows: str, depth: str, columns: str) -> Contraction:
     m, k, n = variable(rows), variable(depth), variable(columns)

@@ -7,8 +7,6 @@ import random
 from baco.compiler.mapping.nest import Mapping
 from baco.workloads.problem import DIMS, Problem
 
-__all__ = ["draw_macro_mapping"]
-
 
 def draw_macro_mapping(r: random.Random, problem: Problem, dim: int) -> Mapping:
     """Any tiles and any order of the loops over them that sums inside the others."""

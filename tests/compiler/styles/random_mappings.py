@@ -20,8 +20,6 @@ from baco.workloads.problem import DIMS, Problem
 from tests.compiler.styles.layer_programs import Case
 from tests.explore.genome_helpers import random_rows
 
-__all__ = ["draw_case", "draw_explorer_case", "draw_layer", "draw_mapping"]
-
 
 def draw_layer(r: random.Random, largest: int = 10) -> Layer:
     """A small layer: a product, convolution or depthwise one, with any epilogue and layouts with gaps."""
