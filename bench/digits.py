@@ -15,9 +15,8 @@ import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
+from baco.common.errors import BacoError, InputError
 from baco.compiler.network.accuracy import measure_accuracy
 from baco.compiler.network.quantise import names_outside, quantise
 from baco.compiler.network.quantiser import OBSERVERS, Quantiser
@@ -29,7 +28,15 @@ _CLASSES = 10
 
 
 def write_digits(folder: Path, epochs: int = _EPOCHS) -> tuple[Path, Path]:
-    """Train, and write the model and its data; their paths."""
+    """Train, and write the model and its data; their paths. Raises InputError without scikit-learn, which the digits come with."""
+    try:
+        from sklearn.datasets import load_digits
+        from sklearn.model_selection import train_test_split
+    except ImportError:
+        raise InputError(
+            "the digits come with scikit-learn, which is not installed",
+            hint="install it: pip install '.[bench]'",
+        ) from None
     images, labels = load_digits(return_X_y=True)
     images = (images.reshape(-1, 1, 8, 8) / 16).astype(np.float32)
     parts = train_test_split(images, labels, test_size=_TEST, random_state=_SEED, stratify=labels)
@@ -124,5 +131,15 @@ def digits_table(model: Path, data: Path) -> str:
     return "\n".join(rows) + "\n"
 
 
+def main(arguments: list[str]) -> int:
+    """Train and print; 2 and one message where that cannot be."""
+    try:
+        sys.stdout.write(digits_table(*write_digits(Path(*arguments[:1] or ["."]))))
+    except BacoError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == "__main__":
-    sys.stdout.write(digits_table(*write_digits(Path(*sys.argv[1:2] or ["."]))))
+    sys.exit(main(sys.argv[1:]))
