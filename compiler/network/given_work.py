@@ -48,19 +48,8 @@ def _row_sums(function: str, words: Words) -> HostWork:
     return HostWork(function, counted(rows=rows, elements=rows * extent), lines)
 
 
-def _scaled_softmax(function: str, words: Words) -> HostWork:
-    extents, strides = words.walk(2)
-    extent, *steps = words.take(3)
-    rows = math.prod(extents)
-    loops = [
-        OperandWalk(words.places[place], (*extents, extent), (*strides[n], steps[n]))
-        for n, place in enumerate((0, 2))
-    ]
-    return HostWork(function, counted(rows=rows, elements=rows * extent), line_misses(loops))
-
-
-def _real_elements(operands: Sequence[int], sizes: Sequence[int], kinds: Sequence[str] = ()) -> WorkReader:
-    """Functions of host/floating.c element by element.
+def _by_element(operands: Sequence[int], sizes: Sequence[int], kinds: Sequence[str] = ()) -> WorkReader:
+    """Functions whose time is one of rows and of elements, each operand walked over alike.
 
     Args:
         operands: which of the call's places the walk goes over.
@@ -85,18 +74,6 @@ def _real_elements(operands: Sequence[int], sizes: Sequence[int], kinds: Sequenc
         return HostWork(function + kind, counted(rows=rows, elements=rows * extent), line_misses(loops))
 
     return read
-
-
-def _real_rows(function: str, words: Words) -> HostWork:
-    extents, strides = words.walk(2)
-    extent, *steps, kind = words.take(4)
-    rows = math.prod(extents)
-    loops = [
-        OperandWalk(words.places[n], (*extents, extent), tuple(4 * one for one in (*strides[n], steps[n])), 4)
-        for n in range(2)
-    ]
-    amounts = counted(rows=rows, elements=rows * extent)
-    return HostWork(f"{function} {ROWS[kind]}", amounts, line_misses(loops))
 
 
 def _real_products(function: str, words: Words) -> HostWork:
@@ -143,14 +120,14 @@ GIVEN: dict[str, WorkReader] = {
     "net_requantise": _requantise,
     "net_row_sums": _row_sums,
     "net_scaled_pair": elementwise((0, 1, 3)),
-    "net_scaled_softmax": _scaled_softmax,
-    "net_float_decode": _real_elements((0, 2), (1, 4)),
-    "net_float_encode": _real_elements((0, 1), (4, 1)),
-    "net_float_unary": _real_elements((0, 1), (4, 4), tuple(UNARY)),
-    "net_float_binary": _real_elements((0, 1, 2), (4, 4, 4)),
-    "net_float_select": _real_elements((0, 1, 2, 3), (4, 4, 4, 4)),
-    "net_float_scale": _real_elements((0, 1, 2, 3, 4), (4, 4, 4, 4, 4)),
-    "net_float_rows": _real_rows,
+    "net_scaled_softmax": _by_element((0, 2), (1, 1)),
+    "net_float_decode": _by_element((0, 2), (1, 4)),
+    "net_float_encode": _by_element((0, 1), (4, 1)),
+    "net_float_unary": _by_element((0, 1), (4, 4), tuple(UNARY)),
+    "net_float_binary": _by_element((0, 1, 2), (4, 4, 4)),
+    "net_float_select": _by_element((0, 1, 2, 3), (4, 4, 4, 4)),
+    "net_float_scale": _by_element((0, 1, 2, 3, 4), (4, 4, 4, 4, 4)),
+    "net_float_rows": _by_element((0, 1), (4, 4), ROWS),
     "net_float_products": _real_products,
     "net_float_convolve": _real_convolution,
     "net_float_window": _real_images,
