@@ -129,7 +129,7 @@ class CommandOp(IRDLOperation):
         position = parser.pos
         # a command without fields may be followed by another operation, whose name is no field
         while given or _FIELD.match(parser.lexer.input.content, position):
-            name = parser.parse_identifier("expected the name of a field")
+            name = parser.expect(parser.parse_optional_identifier, "expected the name of a field")
             if name not in names:
                 hint = did_you_mean(name, names) if names else "it has none"
                 parser.raise_error(f"{cls.KIND.name} has no field '{name}'; {hint}", position, parser.pos)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.context import Context
@@ -56,7 +56,7 @@ class IrParser(Parser):
             op.location = FileLineColLoc(self.file, IntAttr(line), IntAttr(column))
         return op
 
-    def parse_optional_region(self, arguments: Iterable[Parser.Argument] | None = None) -> Region | None:
+    def parse_optional_region(self, arguments: Sequence[Parser.Argument] | None = None) -> Region | None:
         """As the parser's."""
         region = super().parse_optional_region(arguments)
         if region is not None and len(region.blocks) > MOST_BLOCKS:
