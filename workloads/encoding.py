@@ -50,3 +50,43 @@ class Encoding:
         """Real numbers, float32."""
         difference = np.asarray(whole, np.int64) - self.zero
         return np.asarray(difference.astype(np.float32) * np.float32(self.scale))
+
+
+def check_scales(
+    scale: np.ndarray,
+    zero: np.ndarray,
+    limits: tuple[int, int],
+    called: str,
+    axis: int = 0,
+    shape: tuple[int, ...] | None = None,
+) -> int:
+    """The axis that scales and zero points lie along, counted from the first dimension.
+
+    Args:
+        scale, zero: one number each, or one for every index along the axis.
+        limits: least and largest whole number.
+        called: the type of the whole numbers.
+        axis: a dimension; below 0 from the last.
+        shape: of the tensor; None where it is not known.
+
+    Raises ValueError, saying what is wrong, for a scale that is 0, negative or no number, a zero point beyond the limits, an axis
+    that the tensor does not have, and for other numbers of scales than there are channels.
+    """
+    wrong = scale[~(np.isfinite(scale) & (scale > 0))].reshape(-1)
+    if wrong.size:
+        raise ValueError(f"its scale is {wrong[0]:g}, but must be a positive number")
+    low, high = limits
+    beyond = zero[(zero < low) | (zero > high)].reshape(-1)
+    if beyond.size:
+        raise ValueError(f"its zero point {beyond[0]} is out of the range of {called}, {low} to {high}")
+    if zero.size not in (1, scale.size):
+        raise ValueError(f"it has {scale.size} scales, but {zero.size} zero points")
+    if scale.size == 1 or shape is None:
+        return axis
+    if scale.ndim != 1:
+        raise ValueError(f"its scales must be one number or a vector, not {scale.shape}")
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"its axis {axis} is none of a tensor of {len(shape)} dimensions")
+    if scale.size != shape[axis]:
+        raise ValueError(f"it has {scale.size} scales, but its axis {axis} is {shape[axis]} long")
+    return axis % len(shape)

@@ -154,7 +154,8 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     window = ConvolutionGeometry.of(op, padding)
     output = result_of(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     convolve(b, op.name, op, e, source, given, bias, window, stored_image(output))
-    add_late_bias(b, op, np.float32(b.scale(source)) * given.scale, bias)
+    if e.last.name in b.real:
+        add_late_bias(b, op, np.float32(b.scale(source)) * given.scale, bias)
 
 
 def add_late_bias(b: IntegerBuilder, op: Operator, unit: np.ndarray, bias: Operand) -> None:

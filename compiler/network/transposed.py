@@ -84,7 +84,7 @@ def _lower(b: IntegerBuilder, op: Operator, semantics: Semantics) -> None:
     for rows, columns in product(*axes):
         if rows.count and columns.count:
             _emit_phase(b, op, convolution, source, (rows, columns), stride, image, groups)
-    if as_given:
+    if as_given and e.last.name in b.real:
         given_operators.add_late_bias(b, op, np.float32(b.scale(source)) * given.scale, bias)
     clip(b, e, raw, final)
 

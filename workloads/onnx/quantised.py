@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from baco.workloads.encoding import Encoding
+from baco.workloads.encoding import Encoding, check_scales
 from baco.workloads.onnx.fold import WholeConstant
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.semantics import WHOLE
@@ -57,27 +57,14 @@ def _pair(
     if scale is None or zero is None:
         return None
     scale, zero = scale.astype(np.float32), zero.astype(np.int64)
-    wrong = scale[~(np.isfinite(scale) & (scale > 0))].reshape(-1)
-    if wrong.size:
-        raise imp.error(f"its scale is {wrong[0]:g}, but must be a positive number")
-    low, high = limits(kind)
-    beyond = zero[(zero < low) | (zero > high)].reshape(-1)
-    if beyond.size:
-        name = onnx.TensorProto.DataType.Name(kind).lower()
-        raise imp.error(f"its zero point {beyond[0]} is out of the range of {name}, {low} to {high}")
     if block:
         imp.refuse("scales of blocks are not supported")
         return None
-    if zero.size not in (1, scale.size):
-        raise imp.error(f"it has {scale.size} scales, but {zero.size} zero points")
-    if scale.size > 1 and shape is not None:
-        if scale.ndim != 1:
-            raise imp.error(f"its scales must be one number or a vector, not {scale.shape}")
-        if not -len(shape) <= axis < len(shape):
-            raise imp.error(f"its axis {axis} is none of a tensor of {len(shape)} dimensions")
-        if scale.size != shape[axis]:
-            raise imp.error(f"it has {scale.size} scales, but its axis {axis} is {shape[axis]} long")
-        axis %= len(shape)
+    name = onnx.TensorProto.DataType.Name(kind).lower()
+    try:
+        axis = check_scales(scale, zero, limits(kind), name, axis, shape)
+    except ValueError as error:
+        raise imp.error(str(error)) from None
     return scale, zero, axis
 
 

@@ -21,12 +21,13 @@ from baco.workloads.torch.judge import TorchJudge
 from baco.workloads.torch.load import export, export_module, quiet
 from baco.workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
 from baco.workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
+from baco.workloads.torch.quantised import keep_whole_numbers
 
 
 def load_torch(path: str, function: str | None = None) -> Network:
     """The network of the model that `function` in the Python file `path` returns with example inputs.
 
-    The function returns (torch.nn.Module, example_inputs); the inputs are a tensor, a tuple of positional or
+    The function returns (torch.nn.Module, example_inputs), or what `torch.export.export` made of them; the inputs are a tensor, a tuple of positional or
     a dict of keyword arguments, and their shapes are those of the network. Weights may be random or on the
     meta device. Operators that cannot be costed are listed in `Network.unsupported`.
 
@@ -67,6 +68,7 @@ def _network(program: ExportedProgram, source: str, name: str) -> Network:
             dtype = node.meta["val"].dtype
             if not (dtype.is_floating_point or dtype.is_complex):
                 types[names[-1]] = str(dtype).removeprefix("torch.")
+                imp.given.add(node)
         elif spec.kind is not InputKind.USER_INPUT or not shapes:
             trained = spec.kind is InputKind.PARAMETER
             stored = _tensor_of(program, spec.target)
@@ -213,7 +215,10 @@ def _call(imp: TorchNode, node: Node) -> None:
     if handler is shape_only and node_shapes(node):
         imp.constants[node] = FixedTensor(node_shapes(node)[0], (), imp.evaluation_of_shape(node))
         return
-    if imp.fold() or (not node.users and not node_shapes(node)):
+    if imp.fold():
+        keep_whole_numbers(imp)
+        return
+    if not node.users and not node_shapes(node):
         return
     try:
         if any(source not in imp.values and source not in imp.constants for source in node.all_input_nodes):

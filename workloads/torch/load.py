@@ -21,12 +21,12 @@ from torch.utils import _pytree as pytree
 from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import read_input_text
 
-_RETURNS = "it must return (torch.nn.Module, example_inputs)"
+_RETURNS = "it must return (torch.nn.Module, example_inputs), or what torch.export gave"
 _INPUTS = "give a tensor, a tuple of positional or a dict of keyword arguments"
 
 
 def export(path: str, function: str | None) -> ExportedProgram:
-    """Call `function` of the file and export the model that it returns, in evaluation mode.
+    """Call `function` of the file and export the model that it returns, in evaluation mode, unless that is exported already.
 
     Raises InputError naming the file and line of whatever fails in it.
     """
@@ -49,6 +49,8 @@ def export(path: str, function: str | None) -> ExportedProgram:
             result = getattr(module, function)()
         except (Exception, SystemExit) as error:
             raise _user_error(path, error, f"'{function}' failed", line) from None
+        if isinstance(result, ExportedProgram):
+            return result
         model, inputs = _unpack(path, line, function, result)
         try:
             return _trace(model, *inputs)
@@ -86,8 +88,10 @@ def export_module(model: torch.nn.Module, inputs: object) -> ExportedProgram:
 def _trace(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
     if any(p.is_meta for p in model.parameters()):
         args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs))
+    # What was exported before, as a quantiser gives it, has no other mode, and refuses to be asked.
+    model = model if isinstance(model, torch.fx.GraphModule) else model.eval()
     with torch.no_grad():
-        return torch.export.export(model.eval(), args, kwargs)
+        return torch.export.export(model, args, kwargs)
 
 
 def _functions(path: str, text: str) -> list[str]:

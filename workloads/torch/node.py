@@ -13,8 +13,9 @@ from torch.fx import Node
 
 from baco.common.errors import InputError, Location
 from baco.workloads.builder import GraphBuilder
+from baco.workloads.encoding import Encoding
 from baco.workloads.network import Tensor, Unsupported, UnsupportedNodeError
-from baco.workloads.semantics import Fill, Parameter
+from baco.workloads.semantics import Fill, Parameter, Semantics, WholeNumbers
 from baco.workloads.torch.reading import Arguments, passed_over
 from baco.workloads.views import Unknown, unrecorded
 
@@ -39,12 +40,30 @@ class FixedTensor:
         roots: the stored tensors it was made from.
         load: gives its elements; None from there if they have no values (the meta device).
         name: of a stored tensor.
+        whole: the whole numbers that its elements stand for, where the model quantises it.
     """
 
     shape: tuple[int, ...]
     roots: tuple[Root, ...] = ()
     load: Load | None = None
     name: str = ""
+    whole: WholeNumbers | None = None
+
+
+@dataclass(frozen=True)
+class ScaledNumbers:
+    """Whole numbers q of an activation whose real ones are (q - zero) * scale, both computed while the model runs.
+
+    Attributes:
+        whole: q, as real numbers.
+        scale, zero: tensors of one element.
+        limits: of q.
+    """
+
+    whole: Tensor
+    scale: Tensor
+    zero: Tensor
+    limits: tuple[int, int]
 
 
 def node_shapes(node: Node) -> list[tuple[int, ...]]:
@@ -78,8 +97,14 @@ class TorchNode:
         self.node: Node
         self.args = Arguments()
         self.name = ""
-        #: Scale, zero point and limits of whole numbers that the model itself quantises; here they stay real ones.
-        self.encodings: dict[Node, tuple[Any, ...]] = {}
+        #: Of whole numbers that the model itself quantises; here they stay real ones.
+        self.encodings: dict[Node, Encoding] = {}
+        #: Whole numbers whose scale is computed, and what is dequantised from them.
+        self.scaled: dict[Node, ScaledNumbers] = {}
+        #: Inputs of the model that hold whole numbers.
+        self.given: set[Node] = set()
+        #: Whether the node at hand takes the whole numbers among its inputs for what they are.
+        self.takes_whole = False
         self._refused: list[str] = []
         self._first = 0
         self._claimed: set[str] = set()
@@ -89,6 +114,7 @@ class TorchNode:
         self.node = node
         self.name = self.builder.unique(_name(node))
         self.args = Arguments()
+        self.takes_whole = False
         self._first = self.builder.count
         self._refused = []
         if isinstance(node.target, torch._ops.OpOverload):
@@ -156,7 +182,7 @@ class TorchNode:
                 value = value.to(torch.float32)
             return np.asarray(value.detach().cpu().numpy())
 
-        return Parameter(found.name or str(node.name), found.shape, load, fill, fan_in)
+        return Parameter(found.name or str(node.name), found.shape, load, fill, fan_in, whole=found.whole)
 
     def refuse(self, reason: str) -> None:
         """Whoever runs the network is told that the node cannot be; it can be explored."""
@@ -167,9 +193,8 @@ class TorchNode:
         runs = self.builder.runs_since(self._first)
         missed = passed_over(self.node, operator, self.args) if runs else []
         missed += self._refused
-        if not operator.startswith("dequantize") and any(
-            n in self.encodings for n in self.node.all_input_nodes
-        ):
+        sources = [n for n in self.node.all_input_nodes if n in self.encodings or n in self.scaled]
+        if sources and not self.takes_whole:
             missed.append("whole numbers of a quantisation as an input are not supported")
         x = self.values.get(self.node)
         if missed and x is not None and not unrecorded(x.steps):
@@ -181,9 +206,13 @@ class TorchNode:
         label = f"output '{node.name}'"
         if node in self.values:
             x = self.values[node]
-            if node not in self.encodings:
+            if node in self.encodings:
+                meaning = Semantics("encode", (x,), {"encoding": self.encodings[node]})
+                name = self.builder.unique(node.name)
+                return self.builder.op("requantize", (x,), x.shape, name=name, semantics=meaning)
+            if node not in self.scaled:
                 return x
-            reason = "whole numbers of a quantisation as an output are not supported"
+            reason = "whole numbers whose scale is computed as an output are not supported"
             return x.viewed(x.shape, Unknown(reason, label))
         shape = node_shapes(node)[0]
         if node in self.constants and 0 not in shape:

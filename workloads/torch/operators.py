@@ -13,9 +13,10 @@ from baco.workloads.builder import causal_mask
 from baco.workloads.einsum import contraction
 from baco.workloads.network import Tensor, UnsupportedNodeError
 from baco.workloads.semantics import Parameter, Semantics, constant
+from baco.workloads.torch import quantised
 from baco.workloads.torch.node import FixedTensor, Handler, TorchNode
 from baco.workloads.torch.selections import adaptive_average, index_select, mirrored_pad, roll
-from baco.workloads.torch.semantics import ENCODING, cast, meaning, operand_of
+from baco.workloads.torch.semantics import cast, meaning, operand_of
 from baco.workloads.torch.views import view_steps
 from baco.workloads.torch.windows import convolution, pool
 from baco.workloads.views import Expand, Reshape, Transpose, Unknown
@@ -40,6 +41,10 @@ def _matmul(imp: TorchNode, left: str, right: str, bias: str | None = None, swap
     b = _swap(b) if swap else b
     alpha, beta = (float(imp.args.get(name, 1)) for name in ("alpha", "beta"))
     added = imp.parameter(imp.args[bias], "shift") if bias is not None and constant_bias else None
+    scaled = imp.scaled.get(imp.args[left])
+    if scaled is not None:
+        quantised.product(imp, scaled, b, weights, added)
+        return
     if added is not None and beta != 1:
         a = a.viewed(a.shape, Unknown("a product whose bias is multiplied")) if isinstance(a, Tensor) else a
     y = imp.builder.matmul(a, b, imp.name, weights, alpha, added)
@@ -213,17 +218,6 @@ def _cast(imp: TorchNode) -> None:
         imp.emit(imp.builder.op("elementwise", (imp.tensors()[0],), imp.shape(), 0, imp.name, semantics))
 
 
-def _dequantize(imp: TorchNode) -> None:
-    """Behind the quantisation of the same scale and zero point: nothing happens to the real number."""
-    imp.args.get("out_dtype")
-    known = imp.encodings.get(imp.node.all_input_nodes[0])
-    if known is None or known != tuple(float(imp.args[key]) for key in ENCODING):
-        imp.refuse(
-            "scale and zero point of whole numbers that no quantisation before it made are not supported"
-        )
-    _first(imp)
-
-
 def view(imp: TorchNode) -> None:
     """Another shape, or parts, of the first activation."""
     x = imp.tensors()[0]
@@ -231,6 +225,9 @@ def view(imp: TorchNode) -> None:
     target = imp.node.target
     name = target._schema.name.split("::")[-1] if isinstance(target, torch._ops.OpOverload) else ""
     parts = [x.viewed(part, *steps) for part, steps in view_steps(imp, name)]
+    encoding = imp.encodings.get(imp.node.all_input_nodes[0])
+    if encoding is not None:
+        imp.takes_whole, imp.encodings[imp.node] = True, encoding
     imp.emit(parts[0] if parts and parts[0].shape == shape else imp.builder.view(x, shape))
     if len(parts) > 1:
         imp.parts[imp.node] = parts
@@ -302,8 +299,12 @@ HANDLERS: dict[str, Handler] = {
     "to": _cast,
     "_to_copy": _cast,
     "type_as": _cast,
-    "dequantize_per_tensor": _dequantize,
-    "dequantize_per_channel": _dequantize,
+    "quantize_per_tensor": quantised.quantize,
+    "quantize_per_channel": quantised.quantize,
+    "dequantize_per_tensor": quantised.dequantize,
+    "dequantize_per_channel": quantised.dequantize,
+    "choose_qparams": quantised.choose,
+    "choose_qparams_symmetric": quantised.choose,
     "_unsafe_view": view,
     "pixel_shuffle": view,
     "pixel_unshuffle": view,
@@ -321,7 +322,6 @@ def _register(kind: str, *names: str) -> None:
 
 _register("relu", "relu")
 _register("relu6", "relu6")
-_register("requantize", "quantize_per_tensor", "quantize_per_channel")
 _register("softmax", "softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax")
 _register("gelu", "gelu")
 _register("silu", "silu")

@@ -65,7 +65,12 @@ for _name in ("nearest_exact1d", "nearest_exact2d"):
     HARMLESS[f"_upsample_{_name}"] = {"output_size": _SHAPE}
 
 #: Operators whose results are whole numbers whatever they read.
-_WHOLE_RESULTS = frozenset(("argmax", "argmin", "_to_copy", "to", "type_as", "long", "int"))
+_WHOLE_RESULTS = frozenset(
+    (
+        *("argmax", "argmin", "_to_copy", "to", "type_as", "long", "int"),
+        *("quantize_per_tensor", "quantize_per_channel", "choose_qparams", "choose_qparams_symmetric"),
+    )
+)
 
 
 class Arguments(dict[str, Any]):

@@ -21,9 +21,6 @@ from baco.workloads.views import Reshape
 
 Rule = Callable[[TorchNode], Semantics | None]
 
-#: Arguments that say what whole numbers stand for.
-ENCODING = ("scale", "zero_point", "quant_min", "quant_max")
-
 
 def meaning(imp: TorchNode) -> Semantics | None:
     """The semantics of the node, None if they are not known."""
@@ -109,14 +106,6 @@ def _binary(imp: TorchNode, name: str, swapped: bool = False, second: str = "oth
         name = {"floor": "floor_divide", "trunc": "truncated_divide"}[mode]
     pair = operand_of(imp, imp.args["self"]), operand_of(imp, imp.args[second])
     return Semantics("binary", pair[::-1] if swapped else pair, {"name": name})
-
-
-def _quantize(imp: TorchNode) -> Semantics:
-    """A quantiser leaves the ReLU in front of it to the smallest whole number, so that its limits count."""
-    scale, zero, least, most = (float(imp.args[key]) for key in ENCODING)
-    numbers = {"low": (least - zero) * scale, "high": (most - zero) * scale}
-    imp.encodings[imp.node] = scale, zero, least, most
-    return Semantics("unary", (_x(imp),), {"name": "clip", "numbers": numbers, "requantises": True})
 
 
 def cast(imp: TorchNode) -> Semantics | None:
@@ -340,7 +329,6 @@ RULES: dict[str, Rule] = {
     "logical_and": partial(_binary, name="and"),
     "logical_or": partial(_binary, name="or"),
     "logical_xor": partial(_binary, name="xor"),
-    "quantize_per_tensor": _quantize,
     "masked_fill": _where,
     "where": _choice,
     "batch_norm": _batchnorm,
