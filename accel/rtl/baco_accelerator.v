@@ -109,9 +109,10 @@ module baco_accelerator #(
   wire [1:0] conv_loops, ws_loops;
   assign event_loops = {conv_loops, ws_loops};
 
-  wire [6:0] ws_funct, station_funct;
-  wire [63:0] ws_rs1, station_rs1, station_rs2;
-  wire own_valid, reject;                            // a command of a LOOP_WS leaves; the station rejects one
+  wire [6:0] station_funct;
+  wire [63:0] station_rs1, station_rs2;
+  wire [2:0] ws_own;                                 // a command of a LOOP_WS leaves: 0 a load, 1 execution, 2 a store
+  wire reject;                                       // the station rejects a command
   wire ld_done, st_done, ex_done, ex_written, ex_dropped;
   wire [4:0] freed = {st_done, ex_dropped, ex_written, ex_done, ld_done};
 
@@ -123,7 +124,7 @@ module baco_accelerator #(
   wire [4:0] conv_rd;
   wire [63:0] conv_rs1, conv_rs2;
   wire [3:0] conv_error;
-  wire [2:0] conv_loop;
+  wire [2:0] conv_loop, conv_class;
   wire conv_preloaded, conv_ex_set, conv_ex_ws, conv_st_set, conv_st_plain;
   wire [1:0] conv_ex_transposes;
   wire [15:0] conv_ex_stride_a, conv_ex_stride_c;
@@ -145,7 +146,7 @@ module baco_accelerator #(
       .clock(clock), .reset(reset), .in_valid(raw_valid), .in_ready(raw_ready), .in_funct(raw[COMMAND-1 -: 7]),
       .in_rs1(raw[127:64]), .in_rs2(raw[63:0]), .in_rd(raw[129 +: 5]), .in_xd(raw[128]),
       .out_valid(conv_valid), .out_ready(conv_ready), .out_funct(conv_funct), .out_rs1(conv_rs1), .out_rs2(conv_rs2),
-      .out_rd(conv_rd), .out_xd(conv_xd), .out_error(conv_error), .out_loop(conv_loop), .out_trial(conv_trial),
+      .out_rd(conv_rd), .out_xd(conv_xd), .out_error(conv_error), .out_loop(conv_loop), .out_trial(conv_trial), .out_class(conv_class),
       .ld_space(conv_space[0]), .ex_space(conv_space[1]), .st_space(conv_space[2]),
       .preloaded(conv_preloaded && conv_loops == 2'd0), .ex_set(conv_ex_set), .ex_ws(conv_ex_ws),
       .ex_transposes(conv_ex_transposes), .ex_stride_a(conv_ex_stride_a), .ex_stride_c(conv_ex_stride_c),
@@ -158,8 +159,8 @@ module baco_accelerator #(
       .in_data({conv_trial, conv_loop, conv_error, conv_funct, conv_rd, conv_xd, conv_rs1, conv_rs2}),
       .out_valid(middle_valid), .out_ready(middle_ready), .out_data(middle));
   baco_credits #(.LOADS(LOAD_ENTRIES), .EXECUTES(EX_ENTRIES), .STORES(STORE_ENTRIES)) conv_credits (
-      .clock(clock), .reset(reset), .sent_valid({own_valid, conv_valid && conv_ready}), .sent_funct({ws_funct, conv_funct}),
-      .sent_kind({ws_rs1[1:0], conv_rs1[1:0]}), .done(freed), .dropped(reject), .dropped_funct(station_funct),
+      .clock(clock), .reset(reset), .passes(raw_valid && raw_ready && !conv_busy), .passes_funct(raw[COMMAND-1 -: 7]),
+      .passes_kind(raw[65:64]), .own(conv_ready ? conv_class : 3'd0), .behind(ws_own), .done(freed), .dropped(reject), .dropped_funct(station_funct),
       .dropped_kind(station_rs1[1:0]), .space(conv_space));
   wire _unused_conv = &{1'b0, _unused_conv_configuration};
 `else
@@ -169,7 +170,7 @@ module baco_accelerator #(
   assign conv_busy = 1'b0;
   assign conv_loops = 2'd0;
   assign conv_space = 3'd0;
-  wire _unused_conv = &{1'b0, conv_space, own_valid};
+  wire _unused_conv = &{1'b0, conv_space, ws_own};
 `endif
 
   wire door_valid, door_ready;
@@ -177,9 +178,10 @@ module baco_accelerator #(
 `ifdef BACO_LOOP_WS
   wire ws_valid, ws_ready, ws_xd;
   wire [3:0] ws_error;
-  wire [2:0] ws_loop;
+  wire [2:0] ws_loop, ws_class;
   wire [4:0] ws_rd;
-  wire [63:0] ws_rs2;
+  wire [6:0] ws_funct;
+  wire [63:0] ws_rs1, ws_rs2;
   wire ws_preloaded, ws_ex_set, ws_ex_ws, ws_st_set, ws_st_plain;
   wire [2:0] ws_ld_set, ws_ld_plain, ws_ld_shrink;
   wire [15:0] ws_ex_stride_a, ws_ex_stride_c;
@@ -201,19 +203,19 @@ module baco_accelerator #(
       .in_rs1(middle[127:64]), .in_rs2(middle[63:0]), .in_rd(middle[129 +: 5]), .in_xd(middle[128]),
       .in_error(middle[COMMAND +: 4]), .in_loop(middle[COMMAND+4 +: 3]),
       .out_valid(ws_valid), .out_ready(ws_ready), .out_funct(ws_funct), .out_rs1(ws_rs1), .out_rs2(ws_rs2),
-      .out_rd(ws_rd), .out_xd(ws_xd), .out_error(ws_error), .out_loop(ws_loop),
+      .out_rd(ws_rd), .out_xd(ws_xd), .out_error(ws_error), .out_loop(ws_loop), .out_class(ws_class),
       .ld_space(ws_space[0]), .ex_space(ws_space[1]), .st_space(ws_space[2]),
       .preloaded(ws_preloaded && ws_loops == 2'd0), .ld_set(ws_ld_set), .ld_plain(ws_ld_plain), .ld_shrink(ws_ld_shrink),
       .ex_set(ws_ex_set), .ex_ws(ws_ex_ws), .ex_stride_a(ws_ex_stride_a), .ex_stride_c(ws_ex_stride_c), .st_set(ws_st_set),
       .st_plain(ws_st_plain), .loops(ws_loops), .busy(loop_busy));
-  assign own_valid = ws_valid && ws_ready && loop_busy;
+  assign ws_own = ws_valid && ws_ready && loop_busy ? ws_class : 3'd0;
   baco_fifo #(.WIDTH(PASSED), .DEPTH(2)) behind_ws (
       .clock(clock), .reset(reset), .in_valid(ws_valid), .in_ready(ws_ready),
       .in_data({!loop_busy && middle[PASSED-1], ws_loop, ws_error, ws_funct, ws_rd, ws_xd, ws_rs1, ws_rs2}),
       .out_valid(door_valid), .out_ready(door_ready), .out_data(door));
   baco_credits #(.LOADS(LOAD_ENTRIES), .EXECUTES(EX_ENTRIES), .STORES(STORE_ENTRIES)) ws_credits (
-      .clock(clock), .reset(reset), .sent_valid({1'b0, ws_valid && ws_ready}), .sent_funct({7'd0, ws_funct}),
-      .sent_kind({2'd0, ws_rs1[1:0]}), .done(freed), .dropped(reject), .dropped_funct(station_funct),
+      .clock(clock), .reset(reset), .passes(middle_valid && middle_ready && !loop_busy),
+      .passes_funct(middle[COMMAND-1 -: 7]), .passes_kind(middle[65:64]), .own(ws_own), .behind(3'd0), .done(freed), .dropped(reject), .dropped_funct(station_funct),
       .dropped_kind(station_rs1[1:0]), .space(ws_space));
   wire _unused_ws = &{1'b0, _unused_ws_configuration};
 `else
@@ -222,11 +224,9 @@ module baco_accelerator #(
   assign door = middle;
   assign loop_busy = 1'b0;
   assign ws_loops = 2'd0;
-  assign own_valid = 1'b0;
-  assign ws_funct = 7'd0;
-  assign ws_rs1 = 64'd0;
+  assign ws_own = 3'd0;
   assign ws_space = 3'd0;
-  wire _unused_ws = &{1'b0, ws_space, ws_funct, ws_rs1, own_valid};
+  wire _unused_ws = &{1'b0, ws_space, ws_own};
 `endif
   wire [6:0] door_funct = door[COMMAND-1 -: 7];
   wire [4:0] door_rd = door[129 +: 5];

@@ -9,9 +9,11 @@ module baco_credits #(
 ) (
     input wire clock,
     input wire reset,
-    input wire [1:0] sent_valid,                  // two commands are sent in this cycle
-    input wire [13:0] sent_funct,
-    input wire [3:0] sent_kind,                   // lowest bits of their rs1: what a CONFIG is of
+    input wire passes,                            // a command of others passes in this cycle
+    input wire [6:0] passes_funct,
+    input wire [1:0] passes_kind,                 // lowest bits of its rs1: what a CONFIG is of
+    input wire [2:0] own,                         // a command of an unroller leaves: 0 a load, 1 execution, 2 a store
+    input wire [2:0] behind,                      // ... of the unroller behind it
     input wire [4:0] done,                        // 0 load, 1..3 execution, 4 store
     input wire dropped,                           // a command is rejected
     input wire [6:0] dropped_funct,
@@ -34,8 +36,7 @@ module baco_credits #(
     endcase
   endfunction
 
-  wire [2:0] sent0 = sent_valid[0] ? class_of(sent_funct[6:0], sent_kind[1:0]) : 3'd0;
-  wire [2:0] sent1 = sent_valid[1] ? class_of(sent_funct[13:7], sent_kind[3:2]) : 3'd0;
+  wire [2:0] sent = own | (passes ? class_of(passes_funct, passes_kind) : 3'd0);
   wire [2:0] back = dropped ? class_of(dropped_funct, dropped_kind) : 3'd0;
   wire [2:0] freed0 = {done[4], done[1], done[0]};
   wire [2:0] freed1 = {1'b0, done[2], 1'b0};
@@ -45,7 +46,7 @@ module baco_credits #(
   always @(posedge clock) begin
     for (n = 0; n < 3; n = n + 1)
       left[n] <= left[n] + $signed({7'd0, back[n]}) + $signed({7'd0, freed0[n]}) + $signed({7'd0, freed1[n]})
-          + $signed({7'd0, freed2[n]}) - $signed({7'd0, sent0[n]}) - $signed({7'd0, sent1[n]});
+          + $signed({7'd0, freed2[n]}) - $signed({7'd0, sent[n]}) - $signed({7'd0, behind[n]});
     if (reset) begin
       left[0] <= LOADS_VALUE[7:0];
       left[1] <= EXECUTES_VALUE[7:0];

@@ -41,6 +41,7 @@ module baco_loop_conv #(
     output wire [3:0] out_error,    // what the command is to be rejected for
     output wire [2:0] out_loop,     // bit 2: it comes out of a loop; bit 1 set, bit 0 its slot
     output wire out_trial,          // ... which may turn out to be illegal
+    output wire [2:0] out_class,    // a command of this unroller's is: bit 0 a load, 1 execution, 2 a store; none: none of them
     input wire ld_space,            // the reservation station can take a load, execute or store command
     input wire ex_space,
     input wire st_space,
@@ -168,9 +169,16 @@ module baco_loop_conv #(
       .st_by_row(st_by_row),
 `endif
       .st_plain(st_plain));
-  wire judged = loaded & (&begun) & all_ready;
-  wire refuse = judged & error != `BACO_ERROR_NONE;
+  reg judged;                       // the verdict is there
+  reg [3:0] verdict;
+  reg illegal;
+  wire refuse = judged & illegal;
   wire refused;                     // the run command leaves
+  always @(posedge clock) begin
+    judged <= loaded & (&begun) & all_ready & !(judged & !illegal | refused) & !reset;
+    verdict <= error;
+    illegal <= error != `BACO_ERROR_NONE;
+  end
 
   always @(posedge clock) begin
     if (reset) begin
@@ -187,7 +195,7 @@ module baco_loop_conv #(
       begun <= 5'd0;
     end else if (loaded) begin
       begun <= begun | {begin_store, begin_execute, begin_input, begin_weights, begin_bias};
-      if (judged & !refuse | refused) loaded <= 1'b0;
+      if (judged & !illegal | refused) loaded <= 1'b0;
       if (begin_bias) bias_tag <= tag;
       if (begin_weights) weights_tag <= tag;
       if (begin_input) input_tag <= tag;
@@ -319,9 +327,10 @@ module baco_loop_conv #(
   wire loads_tag = ld_bias ? bias_tag : ld_weights ? weights_tag : input_tag;
   wire out_tag = go_store ? store_tag : go_execute ? execute_tag : loads_tag;
   wire go = go_store | go_execute | go_load;
+  assign out_class = {go_store, go_execute, go_load};
   assign out_loop = go ? {2'b11, out_tag} : 3'd0;
   assign out_trial = go & loaded & out_tag == tag;
-  assign out_error = refuse ? error : `BACO_ERROR_NONE;
+  assign out_error = refuse ? verdict : `BACO_ERROR_NONE;
   assign loops[0] = (loaded & !tag) | (bias_active & !bias_tag) | (weights_active & !weights_tag)
                     | (input_active & !input_tag) | (execute_active & !execute_tag) | (store_active & !store_tag);
   assign loops[1] = (loaded & tag) | (bias_active & bias_tag) | (weights_active & weights_tag)

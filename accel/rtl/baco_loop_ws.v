@@ -50,6 +50,7 @@ module baco_loop_ws #(
     output wire out_xd,
     output wire [3:0] out_error,   // what the command is to be rejected for
     output wire [2:0] out_loop,    // bit 2: it comes out of a loop, of this unroller in the slot of bit 0
+    output wire [2:0] out_class,   // a command of this unroller's is: bit 0 a load, 1 execution, 2 a store
     input wire ld_space,           // a load can be taken in this cycle
     input wire ex_space,           // a PRELOAD or COMPUTE can be taken
     input wire st_space,           // a store can be taken
@@ -217,22 +218,27 @@ module baco_loop_ws #(
   wire ex_go;
   wire st_go;
 
-  // ---- Phases. Each works on its `*_slot`: the one it is busy with or, when idle, the next in line.
+  // ---- Phases. Each works on the slot of its `*_owner`; when it is through, it begins with its `*_slot`, the next in line.
   reg a_owner;
   reg b_owner;
   reg d_owner;
   reg ex_owner;
   reg st_owner;
   wire a_active;
+  wire a_valid;
   wire b_active;
+  wire b_valid;
   wire d_active;
+  wire d_valid;
   wire ex_active;
+  wire ex_valid;
   wire st_active;
-  wire a_slot = a_active ? a_owner : a_done[head] ? tail : head;
-  wire b_slot = b_active ? b_owner : b_done[head] ? tail : head;
-  wire d_slot = d_active ? d_owner : d_done[head] ? tail : head;
-  wire ex_slot = ex_active ? ex_owner : ex_done[head] ? tail : head;
-  wire st_slot = st_active ? st_owner : st_done[head] ? tail : head;
+  wire st_valid;
+  wire a_slot = a_done[head] ? tail : head;
+  wire b_slot = b_done[head] ? tail : head;
+  wire d_slot = d_done[head] ? tail : head;
+  wire ex_slot = ex_done[head] ? tail : head;
+  wire st_slot = st_done[head] ? tail : head;
   wire a_start = !a_active && running[a_slot] && !a_done[a_slot] && (a_slot == head || tail_a);
   wire b_start = !b_active && running[b_slot] && !b_done[b_slot] && (b_slot == head || tail_b);
   wire d_start = !d_active && running[d_slot] && !d_done[d_slot] && (d_slot == head || tail_d);
@@ -242,67 +248,67 @@ module baco_loop_ws #(
   wire a_last;
   wire [15:0] a_row;
   wire [15:0] a_col;
-  wire [15:0] a_col_end;
+  wire [15:0] a_col_last;
   wire [15:0] a_first_row;
   wire [31:0] a_offset;
   wire [ROW_BITS-1:0] a_place;
   wire [15:0] a_size_rows;
   wire [15:0] a_size_cols;
-  wire a_resadd = resadd[a_slot];
-  wire a_t = a_transpose[a_slot];
-  wire [15:0] a_inner = a_resadd ? max_j[a_slot] : max_k[a_slot];
-  wire [LOG_DIM-1:0] a_inner_pad = a_resadd ? pad_j[a_slot] : pad_k[a_slot];
+  wire a_resadd = resadd[a_owner];
+  wire a_t = a_transpose[a_owner];
+  wire [15:0] a_inner = a_resadd ? max_j[a_owner] : max_k[a_owner];
+  wire [LOG_DIM-1:0] a_inner_pad = a_resadd ? pad_j[a_owner] : pad_k[a_owner];
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_a (
       .clock(clock), .reset(reset), .start(a_start), .next(a_go),
-      .base(a_resadd ? (a_slot ? ACC_HALF : {ROW_BITS{1'b0}}) : a_load[a_slot]),
-      .rows(a_t ? a_inner : max_i[a_slot]), .cols(a_t ? max_i[a_slot] : a_inner),
+      .base(resadd[a_slot] ? (a_slot ? ACC_HALF : {ROW_BITS{1'b0}}) : a_load[a_slot]),
+      .rows(a_t ? a_inner : max_i[a_owner]), .cols(a_t ? max_i[a_owner] : a_inner),
       .step(NB_WORD[6:0]), .whole(!a_t), .group(7'd1),
-      .row_bytes(a_stride[a_slot] << LOG_DIM), .step_bytes(NB_BYTES),
-      .row_pad(a_t ? a_inner_pad : pad_i[a_slot]), .col_pad(a_t ? pad_i[a_slot] : a_inner_pad),
-      .active(a_active), .last(a_last), .row(a_row), .col(a_col), .col_end(a_col_end), .first_row(a_first_row),
-      .offset(a_offset), .place(a_place), .size_rows(a_size_rows), .size_cols(a_size_cols));
+      .row_bytes(a_stride[a_owner] << LOG_DIM), .step_bytes(NB_BYTES),
+      .row_pad(a_t ? a_inner_pad : pad_i[a_owner]), .col_pad(a_t ? pad_i[a_owner] : a_inner_pad),
+      .active(a_active), .valid(a_valid), .last(a_last), .row(a_row), .col(a_col), .col_last(a_col_last),
+      .first_row(a_first_row), .offset(a_offset), .place(a_place), .size_rows(a_size_rows), .size_cols(a_size_cols));
 
   wire b_last;
   wire [15:0] b_row;
   wire [15:0] b_col;
-  wire [15:0] b_col_end;
+  wire [15:0] b_col_last;
   wire [15:0] b_first_row;
   wire [31:0] b_offset;
   wire [ROW_BITS-1:0] b_place;
   wire [15:0] b_size_rows;
   wire [15:0] b_size_cols;
-  wire b_resadd = resadd[b_slot];
-  wire b_t = b_transpose[b_slot];
-  wire [15:0] b_inner = b_resadd ? max_i[b_slot] : max_k[b_slot];
-  wire [LOG_DIM-1:0] b_inner_pad = b_resadd ? pad_i[b_slot] : pad_k[b_slot];
+  wire b_resadd = resadd[b_owner];
+  wire b_t = b_transpose[b_owner];
+  wire [15:0] b_inner = b_resadd ? max_i[b_owner] : max_k[b_owner];
+  wire [LOG_DIM-1:0] b_inner_pad = b_resadd ? pad_i[b_owner] : pad_k[b_owner];
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_b (
       .clock(clock), .reset(reset), .start(b_start), .next(b_go),
-      .base(b_resadd ? (b_slot ? ACC_HALF : {ROW_BITS{1'b0}}) : b_load[b_slot]),
-      .rows(b_t ? max_j[b_slot] : b_inner), .cols(b_t ? b_inner : max_j[b_slot]),
+      .base(resadd[b_slot] ? (b_slot ? ACC_HALF : {ROW_BITS{1'b0}}) : b_load[b_slot]),
+      .rows(b_t ? max_j[b_owner] : b_inner), .cols(b_t ? b_inner : max_j[b_owner]),
       .step(NB_WORD[6:0]), .whole(!b_t), .group(NB_WORD[6:0]),
-      .row_bytes(b_stride[b_slot] << LOG_DIM), .step_bytes(NB_BYTES),
-      .row_pad(b_t ? pad_j[b_slot] : b_inner_pad), .col_pad(b_t ? b_inner_pad : pad_j[b_slot]),
-      .active(b_active), .last(b_last), .row(b_row), .col(b_col), .col_end(b_col_end), .first_row(b_first_row),
-      .offset(b_offset), .place(b_place), .size_rows(b_size_rows), .size_cols(b_size_cols));
+      .row_bytes(b_stride[b_owner] << LOG_DIM), .step_bytes(NB_BYTES),
+      .row_pad(b_t ? pad_j[b_owner] : b_inner_pad), .col_pad(b_t ? b_inner_pad : pad_j[b_owner]),
+      .active(b_active), .valid(b_valid), .last(b_last), .row(b_row), .col(b_col), .col_last(b_col_last),
+      .first_row(b_first_row), .offset(b_offset), .place(b_place), .size_rows(b_size_rows), .size_cols(b_size_cols));
 
   wire d_last;
   wire [15:0] d_row;
   wire [15:0] d_col;
-  wire [15:0] d_col_end;
+  wire [15:0] d_col_last;
   wire [15:0] d_first_row;
   wire [31:0] d_offset;
   wire [ROW_BITS-1:0] d_place;
   wire [15:0] d_size_rows;
   wire [15:0] d_size_cols;
-  wire d_low = low_d[d_slot];
+  wire d_low = low_d[d_owner];
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_d (
       .clock(clock), .reset(reset), .start(d_start), .next(d_go),
-      .base(d_half[d_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[d_slot]), .cols(max_j[d_slot]),
+      .base(d_half[d_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[d_owner]), .cols(max_j[d_owner]),
       .step(d_low ? NB_WORD[6:0] : NB_ACC_WORD[6:0]), .whole(1'b1), .group(7'd1),
-      .row_bytes(d_low ? d_stride[d_slot] << LOG_DIM : d_stride[d_slot] << (LOG_DIM + 2)),
-      .step_bytes(d_low ? NB_BYTES : NB_ACC_BYTES), .row_pad(pad_i[d_slot]), .col_pad(pad_j[d_slot]),
-      .active(d_active), .last(d_last), .row(d_row), .col(d_col), .col_end(d_col_end), .first_row(d_first_row),
-      .offset(d_offset), .place(d_place), .size_rows(d_size_rows), .size_cols(d_size_cols));
+      .row_bytes(d_low ? d_stride[d_owner] << LOG_DIM : d_stride[d_owner] << (LOG_DIM + 2)),
+      .step_bytes(d_low ? NB_BYTES : NB_ACC_BYTES), .row_pad(pad_i[d_owner]), .col_pad(pad_j[d_owner]),
+      .active(d_active), .valid(d_valid), .last(d_last), .row(d_row), .col(d_col), .col_last(d_col_last),
+      .first_row(d_first_row), .offset(d_offset), .place(d_place), .size_rows(d_size_rows), .size_cols(d_size_cols));
 
   wire ex_last;
   wire [15:0] ex_i;
@@ -315,32 +321,33 @@ module baco_loop_ws #(
   wire [63:0] ex_rs2;
   baco_loop_ws_execute #(.DIM(DIM), .ROW_BITS(ROW_BITS), .GROUP(NB)) u_execute (
       .clock(clock), .reset(reset), .start(ex_start), .next(ex_go),
-      .max_i(max_i[ex_slot]), .max_j(max_j[ex_slot]), .max_k(max_k[ex_slot]),
-      .pad_i(pad_i[ex_slot]), .pad_j(pad_j[ex_slot]), .pad_k(pad_k[ex_slot]),
-      .a_transpose(a_transpose[ex_slot]), .b_transpose(b_transpose[ex_slot]), .accumulate(accumulate[ex_slot]),
+      .max_i(max_i[ex_owner]), .max_j(max_j[ex_owner]), .max_k(max_k[ex_owner]),
+      .pad_i(pad_i[ex_owner]), .pad_j(pad_j[ex_owner]), .pad_k(pad_k[ex_owner]),
+      .a_transpose(a_transpose[ex_owner]), .b_transpose(b_transpose[ex_owner]), .accumulate(accumulate[ex_owner]),
       .a_base(a_use[ex_slot]), .b_base(b_use[ex_slot]),
       .c_base(ex_half[ex_slot] ? ACC_HALF : {ROW_BITS{1'b0}}),
-      .active(ex_active), .last(ex_last), .i(ex_i), .j(ex_j), .k(ex_k), .first_j(ex_first_j), .last_k(ex_last_k),
-      .funct(ex_funct), .rs1(ex_rs1), .rs2(ex_rs2));
+      .active(ex_active), .valid(ex_valid), .last(ex_last), .i(ex_i), .j(ex_j), .k(ex_k), .first_j(ex_first_j),
+      .last_k(ex_last_k), .funct(ex_funct), .rs1(ex_rs1), .rs2(ex_rs2));
 
   wire st_last;
   wire st_normalises;
   wire [15:0] st_row;
   wire [15:0] st_col;
-  wire [15:0] st_col_end;
+  wire [15:0] st_col_last;
   wire [6:0] st_funct;
   wire [63:0] st_rs1;
   wire [63:0] st_rs2;
   baco_loop_ws_store #(.DIM(DIM), .ROW_BITS(ROW_BITS), .BLOCKS(NB)) u_store (
       .clock(clock), .reset(reset), .start(st_start), .next(st_go), .base(st_half[st_slot] ? ACC_HALF : {ROW_BITS{1'b0}}),
-      .rows(max_i[st_slot]), .cols(max_j[st_slot]), .row_pad(pad_i[st_slot]), .col_pad(pad_j[st_slot]),
-      .stride(c_stride[st_slot]), .address(c_address[st_slot]), .spad_address(c_spad[st_slot]), .full(full_c[st_slot]),
-      .spad(spad_only[st_slot]),
+      .rows(max_i[st_owner]), .cols(max_j[st_owner]), .row_pad(pad_i[st_owner]), .col_pad(pad_j[st_owner]),
+      .stride(c_stride[st_owner]), .address(c_address[st_owner]), .spad_address(c_spad[st_owner]), .full(full_c[st_owner]),
+      .spad(spad_only[st_owner]),
 `ifdef BACO_NORMALIZATIONS
-      .layer_norm(layer_norm[st_slot]), .softmax(softmax[st_slot]),
+      .layer_norm(layer_norm[st_owner]), .softmax(softmax[st_owner]),
+      .start_normalises(layer_norm[st_slot] || softmax[st_slot]),
 `endif
-      .active(st_active), .last(st_last), .normalises(st_normalises), .row(st_row), .col(st_col), .col_end(st_col_end),
-      .funct(st_funct), .rs1(st_rs1), .rs2(st_rs2));
+      .active(st_active), .valid(st_valid), .last(st_last), .normalises(st_normalises), .row(st_row), .col(st_col),
+      .col_last(st_col_last), .funct(st_funct), .rs1(st_rs1), .rs2(st_rs2));
 
   // ---- Inside a loop: what has gone out already?
   // Position of the next load of A and B in the loops over k, i and over groups, k, j.
@@ -351,24 +358,23 @@ module baco_loop_ws #(
   wire [15:0] b_j = b_t ? b_row : b_col;
 
   // The product at (ex_first_j, ex_k, ex_j, ex_i) has its operands.
-  wire ex_has_a = a_done[ex_owner] || (a_active && a_owner == ex_owner
+  wire ex_has_a = a_done[ex_owner] || (a_valid && a_owner == ex_owner
                   && (a_k > ex_k || (a_k == ex_k && a_i > ex_i)));
-  wire ex_has_b = b_done[ex_owner] || (b_active && b_owner == ex_owner
+  wire ex_has_b = b_done[ex_owner] || (b_valid && b_owner == ex_owner
                   && (b_group > ex_first_j || (b_group == ex_first_j
                   && (b_k > ex_k || (b_k == ex_k && b_j > ex_j)))));
-  wire ex_has_d = d_done[ex_owner] || (d_active && d_owner == ex_owner
+  wire ex_has_d = d_done[ex_owner] || (d_valid && d_owner == ex_owner
                   && (d_col > ex_j || (d_col == ex_j && d_row > ex_i)));
 
-  // The store of columns st_col up to st_col_end in row st_row has its results.
-  wire [15:0] st_col_last = st_col_end - 16'd1;
-  wire st_has_product = ex_active && ex_owner == st_owner
+  // The store of columns st_col to st_col_last in row st_row has its results.
+  wire st_has_product = ex_valid && ex_owner == st_owner
                      && (ex_first_j > st_col_last
                       || (ex_last_k && (ex_j > st_col_last || (ex_j == st_col_last && ex_i > st_row))));
   // ... its sums, where loads go column by column. Wider loads than stores (full_c) are of NB columns.
   wire a_past = a_col > st_col || ({1'b0, a_col} + NB_WORD[16:0] > {1'b0, st_col} && a_row > st_row);
   wire b_past = b_col > st_col || ({1'b0, b_col} + NB_WORD[16:0] > {1'b0, st_col} && b_row > st_row);
-  wire st_has_a = a_done[st_owner] || (a_active && a_owner == st_owner && !a_t && a_past);
-  wire st_has_b = b_done[st_owner] || (b_active && b_owner == st_owner && !b_t && b_past);
+  wire st_has_a = a_done[st_owner] || (a_valid && a_owner == st_owner && !a_t && a_past);
+  wire st_has_b = b_done[st_owner] || (b_valid && b_owner == st_owner && !b_t && b_past);
   wire st_has_all = d_done[st_owner] && ex_done[st_owner];
   // ... what goes to the scratchpad may land on A and B of its own loop, which nothing need have read.
   wire st_has_inputs = resadd[st_owner] ? st_has_a && st_has_b
@@ -379,34 +385,35 @@ module baco_loop_ws #(
               : st_has_all ? st_has_inputs : st_has_product && !spad_only[st_owner];
 
   // In an addition B goes on top of A.
-  wire b_has = !b_resadd || a_done[b_owner] || (a_active && a_owner == b_owner && !a_t && !b_t
+  wire b_has = !b_resadd || a_done[b_owner] || (a_valid && a_owner == b_owner && !a_t && !b_t
                && (a_col > b_col || (a_col == b_col && a_row > b_row)));
 
   // ---- The next load: of the older loop; of the same loop, what products need first. A product at (group, k, j,
   // i) needs D for k = 0 only and B for i = 0 only, and all of A is needed in group 0.
-  wire b_ready = b_active && b_has;
+  wire b_ready = b_valid && b_has;
   wire b_before_a = a_owner != b_owner ? b_owner == head
                   : b_resadd ? 1'b1
                   : b_group == 16'd0 && (b_k < a_k || (b_k == a_k && b_j == 16'd0));
-  wire pick_b = b_ready && (!a_active || b_before_a);
+  wire pick_b = b_ready && (!a_valid || b_before_a);
   wire d_before_a = a_owner != d_owner ? d_owner == head
                   : d_col < NB_WORD[15:0] && (a_k != 16'd0 || (d_col == 16'd0 && d_row <= a_i));
   wire d_before_b = b_owner != d_owner ? d_owner == head
                   : b_group > d_col
                     || ({1'b0, d_col} < {1'b0, b_group} + NB_WORD[16:0] && (b_k != 16'd0 || b_j > d_col));
-  wire pick_d = d_active && (pick_b ? d_before_b : !a_active || d_before_a);
+  wire pick_d = d_valid && (pick_b ? d_before_b : !a_valid || d_before_a);
   wire pick_a = !pick_d && !pick_b;
-  wire [63:0] ld_address = pick_d ? d_address[d_owner] : pick_b ? b_address[b_owner] : a_address[a_owner];
-  wire [31:0] ld_offset = pick_d ? d_offset : pick_b ? b_offset : a_offset;
+  wire [63:0] a_from = a_address[a_owner] + {32'd0, a_offset};
+  wire [63:0] b_from = b_address[b_owner] + {32'd0, b_offset};
+  wire [63:0] d_from = d_address[d_owner] + {32'd0, d_offset};
   wire [2:0] ld_flags = pick_d ? 3'b100 : pick_b ? {b_resadd, b_resadd, 1'b0} : {a_resadd, 2'b00};
   wire [ROW_BITS-1:0] ld_place = pick_d ? d_place : pick_b ? b_place : a_place;
   wire [15:0] ld_rows = pick_d ? d_size_rows : pick_b ? b_size_rows : a_size_rows;
   wire [15:0] ld_cols = pick_d ? d_size_cols : pick_b ? b_size_cols : a_size_cols;
 
   // ---- The next command
-  wire st_ready = st_active && st_has && st_space;
-  wire ex_ready = ex_active && ex_has_a && ex_has_b && ex_has_d && ex_space;
-  wire ld_ready = (a_active || b_ready || d_active) && ld_space;
+  wire st_ready = st_valid && st_has && st_space;
+  wire ex_ready = ex_valid && ex_has_a && ex_has_b && ex_has_d && ex_space;
+  wire ld_ready = (a_valid || b_ready || d_valid) && ld_space;
   assign st_go = st_ready && out_ready;
   assign ex_go = ex_ready && !st_ready && out_ready;
   wire ld_go = ld_ready && !st_ready && !ex_ready && out_ready;
@@ -414,7 +421,7 @@ module baco_loop_ws #(
   assign b_go = ld_go && pick_b && !pick_d;
   assign d_go = ld_go && pick_d;
 
-  wire [63:0] ld_rs1 = ld_address + {32'd0, ld_offset};
+  wire [63:0] ld_rs1 = pick_d ? d_from : pick_b ? b_from : a_from;
   wire [63:0] ld_rs2 = {ld_rows, ld_cols, ld_flags, {29-ROW_BITS{1'b0}}, ld_place};
 
   assign out_valid = pending ? st_ready || ex_ready || ld_ready : in_valid && !is_loop && !unclear;
@@ -428,8 +435,9 @@ module baco_loop_ws #(
   assign out_xd = !pending && in_xd;
   assign out_error = pending ? `BACO_ERROR_NONE : ours && !in_xd ? error : in_error;
   wire out_slot = st_ready ? st_owner : ex_ready ? ex_owner : pick_d ? d_owner : pick_b ? b_owner : a_owner;
+  assign out_class = {st_ready, ex_ready && !st_ready, !ex_ready && !st_ready};
   assign out_loop = pending ? {2'b10, out_slot} : in_loop;
-  wire _unused = &{1'b0, a_col_end, a_first_row, b_col_end, d_col_end, d_first_row};
+  wire _unused = &{1'b0, a_col_last, a_first_row, b_col_last, d_col_last, d_first_row};
 
   // ---- State
   always @(posedge clock) begin

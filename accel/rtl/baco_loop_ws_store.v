@@ -22,13 +22,15 @@ module baco_loop_ws_store #(
 `ifdef BACO_NORMALIZATIONS
     input wire layer_norm,                 // rows are normalised
     input wire softmax,
+    input wire start_normalises,           // with `start`: so does the loop that begins
 `endif
-    output wire active,                    // the outputs below name a command
+    output wire active,                    // from the start until the last command has gone out
+    output wire valid,                     // the outputs below name a command
     output wire last,                      // it is the last one
     output wire normalises,                // results are rows that are normalised: the next three say nothing
     output wire [15:0] row,                // of blocks
     output wire [15:0] col,                // first column of blocks
-    output wire [15:0] col_end,            // the column behind it
+    output wire [15:0] col_last,           // the last one
     output wire [6:0] funct,
     output wire [63:0] rs1,
     output wire [63:0] rs2
@@ -41,7 +43,12 @@ module baco_loop_ws_store #(
   localparam [6:0] MVOUT = 7'd3;
   localparam [6:0] MVOUT_SPAD = 7'd23;
 
-  wire walks, walk_last;
+`ifdef BACO_NORMALIZATIONS
+  wire start_normal = start_normalises;
+`else
+  wire start_normal = 1'b0;
+`endif
+  wire walks, walk_valid, walk_last;
   wire [15:0] first_row, size_rows, size_cols;
   wire [31:0] offset;
   wire [ROW_BITS-1:0] place;
@@ -49,12 +56,12 @@ module baco_loop_ws_store #(
   wire [63:0] piece_rs2 = {size_rows, size_cols, 1'b1, 1'b0, full, {29-ROW_BITS{1'b0}}, place};
   wire [6:0] piece_funct = spad ? MVOUT_SPAD : MVOUT;
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_walk (
-      .clock(clock), .reset(reset), .start(start && !normalises), .next(next), .base(base), .rows(rows), .cols(cols),
+      .clock(clock), .reset(reset), .start(start && !start_normal), .next(next), .base(base), .rows(rows), .cols(cols),
       .step(full || spad ? 7'd1 : BLOCKS_WORD[6:0]), .whole(1'b1), .group(7'd1),
       .row_bytes(full ? stride << (LOG_DIM + 2) : stride << LOG_DIM),
       .step_bytes(full ? BLOCK_BYTES_ACC : spad ? BLOCK_BYTES : PIECE_BYTES),
-      .row_pad(row_pad), .col_pad(col_pad), .active(walks), .last(walk_last), .row(row), .col(col), .col_end(col_end),
-      .first_row(first_row), .offset(offset), .place(place), .size_rows(size_rows), .size_cols(size_cols));
+      .row_pad(row_pad), .col_pad(col_pad), .active(walks), .valid(walk_valid), .last(walk_last), .row(row), .col(col),
+      .col_last(col_last), .first_row(first_row), .offset(offset), .place(place), .size_rows(size_rows), .size_cols(size_cols));
 
 `ifdef BACO_NORMALIZATIONS
   localparam [6:0] CONFIG = 7'd0;
@@ -65,13 +72,14 @@ module baco_loop_ws_store #(
   wire [ROW_BITS-1:0] norm_place;
   wire [15:0] norm_cols;
   baco_loop_ws_normalise #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_normalise (
-      .clock(clock), .reset(reset), .start(start && normalises), .next(next), .softmax(softmax), .base(base),
+      .clock(clock), .reset(reset), .start(start && start_normal), .next(next), .softmax(softmax), .base(base),
       .rows(rows), .cols(cols), .step(BLOCKS_WORD[6:0]), .stride(stride), .step_bytes(PIECE_BYTES),
       .row_pad(row_pad), .col_pad(col_pad), .active(norm_active), .last(norm_last), .configures(norm_configures),
       .slot(norm_slot), .command(norm_command), .offset(norm_offset), .place(norm_place), .size_cols(norm_cols));
   wire [28:0] norm_local = {{29-ROW_BITS{1'b0}}, norm_place};
   wire [63:0] slot_rs1 = {46'd0, 1'b1, 8'd0, norm_slot, 8'd3};  // CONFIG_NORM of the slot alone
   assign active = walks || norm_active;
+  assign valid = walk_valid || norm_active;
   assign last = norm_active ? norm_last : walk_last;
   assign funct = !norm_active ? piece_funct : norm_configures ? CONFIG : MVOUT;
   assign rs1 = !norm_active ? piece_rs1 : norm_configures ? slot_rs1 : address + {32'd0, norm_offset};
@@ -80,6 +88,7 @@ module baco_loop_ws_store #(
 `else
   assign normalises = 1'b0;
   assign active = walks;
+  assign valid = walk_valid;
   assign last = walk_last;
   assign funct = piece_funct;
   assign rs1 = piece_rs1;

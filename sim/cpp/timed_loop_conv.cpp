@@ -134,8 +134,9 @@ void TimedLoopConv::begin(uint64_t cycle) {
 void TimedLoopConv::tick(uint64_t cycle, bool gone) {
   begin(cycle);
   const bool loaded = second_ && loads_done(waits_);
-  const bool over = loaded_ && cycle >= started_ + kAllKnown &&
-                    std::all_of(begun_.begin(), begun_.end(), [](bool one) { return one; });
+  const bool over = judged_;
+  judged_ = loaded_ && !over && cycle >= started_ + kAllKnown &&
+            std::all_of(begun_.begin(), begun_.end(), [](bool one) { return one; });
   // execution: counters, what waits for its loads, the command
   Machine& execute = machines_[kExecute];
   if (execute.active) {

@@ -71,6 +71,7 @@ class TimedLoopConv {
   std::array<uint64_t, 6> rs1_{}, rs2_{};
 
   bool loaded_ = false, tag_ = true, next_half_ = false, half_ = false;
+  bool judged_ = false;  // the verdict on it is there
   uint64_t started_ = 0;
   std::array<bool, kPhases> begun_{}, begins_{};
   Tile tile_;

@@ -331,7 +331,7 @@ void TimedLoopWs::tick(bool gone) {
   std::array<bool, kPhases> starts{};
   for (size_t p = 0; p < kPhases; ++p) {
     Machine& machine = machines_[p];
-    if (machine.active) continue;
+    if (machine.active || machine.starts) continue;
     const unsigned slot = slots_[head_].done[p] ? 1 - head_ : head_;
     if (!may_start(static_cast<Phase>(p), slot)) continue;
     starts[p] = true;
@@ -347,11 +347,14 @@ void TimedLoopWs::tick(bool gone) {
       slot.done[chosen_] = true;
     }
   }
-  for (size_t p = 0; p < kPhases; ++p)
-    if (starts[p]) {
-      machines_[p].active = true;
-      machines_[p].at = 0;
+  for (size_t p = 0; p < kPhases; ++p) {
+    Machine& machine = machines_[p];
+    if (machine.starts) {
+      machine.active = true;
+      machine.at = 0;
     }
+    machine.starts = starts[p];
+  }
   if (over) {
     older.running = false;
     head_ = 1 - head_;

@@ -52,7 +52,8 @@ class TimedLoopWs {
     std::array<bool, kPhases> done{};
   };
   struct Machine {  // of a phase
-    bool active = false;
+    bool active = false;  // it has a command
+    bool starts = false;  // ... in the next cycle: it works out the first one
     unsigned owner = 0;
     size_t at = 0;
   };
