@@ -23,6 +23,15 @@ class Encoding:
     high: int
 
     @property
+    def units(self) -> tuple[float, int]:
+        """What a whole number stands for, whatever the limits: scale and zero point."""
+        return self.scale, self.zero
+
+    def limited(self, low: int, high: int) -> Encoding:
+        """The same within these limits too."""
+        return Encoding(self.scale, self.zero, max(low, self.low), min(high, self.high))
+
+    @property
     def fits_bytes(self) -> bool:
         """Whether the whole numbers, less `shift`, are int8."""
         return self.low - self.shift >= -128 and self.high - self.shift <= 127

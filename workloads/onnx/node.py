@@ -65,8 +65,13 @@ class OnnxNode:
         self.given: set[str] = set()
         self._refused: list[str] = []
         self._first, self.version = 0, 1
-        self._consumed = {name for node in model.graph.node for name in node.input}
-        self._consumed |= {value.name for value in model.graph.output}
+        #: Nodes that read a value, None for the model's outputs.
+        self.readers: dict[str, list[onnx.NodeProto | None]] = {}
+        for reader in model.graph.node:
+            for read in dict.fromkeys(reader.input):
+                self.readers.setdefault(read, []).append(reader)
+        for value in model.graph.output:
+            self.readers.setdefault(value.name, []).append(None)
 
     def enter(self, index: int, node: onnx.NodeProto) -> None:
         """Move to a node."""
@@ -99,12 +104,12 @@ class OnnxNode:
             tensor = self._attributes["value"].t
             shape = tensor_shape(self.model.path, self.name, tensor.dims)
             value = stored_value(tensor)
-        elif sources and node.op_type in ("Identity", "Cast", "DequantizeLinear", "QuantizeLinear"):
+        elif sources and node.op_type in ("Identity", "Cast", "DequantizeLinear", "QuantizeLinear", "Clip"):
             shape = self.constants[sources[0]].shape
             if node.op_type in ("Identity", "Cast"):
                 value = self.constants[sources[0]].value
         roots = tuple(dict.fromkeys(root for name in sources for root in self.constants[name].roots))
-        if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
+        if node.op_type in ("DequantizeLinear", "QuantizeLinear", "Clip"):
             roots = self.constants[sources[0]].roots if sources else ()
         elif node.op_type in ("Shape", "Size"):
             roots = ()
@@ -173,7 +178,7 @@ class OnnxNode:
                 x = self.values[name]
                 reason = f"{self._operator()}: {', '.join(missed)}"
                 self.values[name] = x.viewed(x.shape, Unknown(reason, label))
-            elif name in self._consumed and name not in self.values and name not in self.constants:
+            elif name in self.readers and name not in self.values and name not in self.constants:
                 self.values[name] = self._stranger(
                     name, f"{self._operator()}: its output {index} ('{name}') is not supported", label
                 )
@@ -182,7 +187,7 @@ class OnnxNode:
         """Whole numbers of a QuantizeLinear among the inputs, unless the node takes them for what they are."""
         node = self.node
         known = [self.encodings[name] for name in node.input if name in self.encodings]
-        if not known or node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+        if not known or node.op_type in ("QuantizeLinear", "DequantizeLinear", "Clip"):
             return []
         nearest = node.op_type in ("Resize", "Upsample") and self.text("mode", "nearest") == "nearest"
         keeps = nearest or node.op_type in _KEEP_ELEMENTS

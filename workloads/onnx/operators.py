@@ -10,7 +10,7 @@ import onnx
 from baco.workloads.network import UnsupportedNodeError
 from baco.workloads.onnx.fold import RANDOM
 from baco.workloads.onnx.node import Handler, OnnxNode
-from baco.workloads.onnx.quantised import dequantize, quantize
+from baco.workloads.onnx.quantised import clip, dequantize, quantize
 from baco.workloads.onnx.semantics import PLAIN_OPERATORS, cast, meaning, skip_norm
 from baco.workloads.onnx.tensor_operators import (
     attention,
@@ -52,6 +52,9 @@ def _binary(imp: OnnxNode, kind: str) -> None:
 
 
 def _clip(imp: OnnxNode) -> None:
+    if imp.node.input[0] in imp.encodings:
+        clip(imp)
+        return
     low = imp.value(1) if imp.has(1) else None
     least = float(low.reshape(-1)[0]) if low is not None and low.size else imp.number("min", -math.inf)
     kind = "relu6" if least == 0 else "elementwise"

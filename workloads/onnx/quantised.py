@@ -85,6 +85,8 @@ def quantize(imp: OnnxNode) -> None:
     x = imp.tensor(0)
     kind = imp.kind(2) or imp.integer("output_dtype", 0) or onnx.TensorProto.UINT8
     encoding = _encoding(imp, kind, x.shape)
+    if encoding is not None:
+        encoding = _clipped(imp, encoding)
     if encoding is None:
         imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name))
         return
@@ -98,6 +100,39 @@ def quantize(imp: OnnxNode) -> None:
     imp.encodings[imp.node.output[0]] = encoding
 
 
+def _clipped(imp: OnnxNode, encoding: Encoding) -> Encoding:
+    """The encoding of the node's whole numbers between the limits that all that reads them sets."""
+    limits = set()
+    for reader in imp.readers.get(imp.node.output[0], ()):
+        if reader is None or reader.op_type != "Clip":
+            return encoding
+        ends = [imp.constants.get(name) for name in reader.input[1:3]]
+        if len(ends) < 2 or any(end is None or end.value is None for end in ends):
+            return encoding
+        limits.add(tuple(int(end.value.reshape(-1)[0]) for end in ends if end and end.value is not None))
+    return encoding.limited(*limits.pop()) if len(limits) == 1 else encoding
+
+
+def clip(imp: OnnxNode) -> None:
+    """Whole numbers between two limits, as quantisers of fewer bits than a type has write it."""
+    x, known = imp.tensor(0), imp.encodings[imp.node.input[0]]
+    ends = [
+        imp.value(index) if imp.has(index) else np.array(end)
+        for index, end in ((1, known.low), (2, known.high))
+    ]
+    if ends[0] is None or ends[1] is None:
+        imp.refuse("limits of whole numbers that are computed are not supported")
+        imp.emit(x)
+        return
+    encoding = known.limited(*(int(end.reshape(-1)[0]) for end in ends if end is not None))
+    imp.encodings[imp.node.output[0]] = encoding
+    if encoding == known or not encoding.fits_bytes:
+        imp.emit(x)
+        return
+    semantics = Semantics("quantise", (x,), {"encoding": encoding})
+    imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=semantics))
+
+
 def dequantize(imp: OnnxNode) -> None:
     """DequantizeLinear of what a QuantizeLinear of the same scale and zero point made, which is that real number already, or of
     whole numbers that are an input of the model."""
@@ -106,7 +141,7 @@ def dequantize(imp: OnnxNode) -> None:
     encoding = _encoding(imp, imp.kind(0), x.shape)
     name = imp.node.input[0]
     known = imp.encodings.get(name)
-    if encoding is None or known == encoding:
+    if encoding is None or (known is not None and known.units == encoding.units):
         imp.emit(x)
         return
     if known is None and name in imp.given and encoding.fits_bytes:

@@ -49,12 +49,11 @@ def _as_pair(e: Expansion, low: float, high: float) -> bool:
     kind = np.int8 if kinds[0] == _SIGNED else np.uint8
     line = () if not wide else (-1,)
     pair = e.constant(scale.reshape(line), np.float32), e.constant(zero.reshape(line), kind)
-    x = e.input(0)
-    if (low, high) != kinds[0]:
-        ends = ((limit - zero) * scale for limit in (low, high))
-        least, most = (e.constant(np.asarray(end, np.float32)) for end in ends)
-        x = e.add("Min", e.add("Max", x, least), most)
-    e.finish("DequantizeLinear", e.add("QuantizeLinear", x, *pair, axis=axis), *pair, axis=axis)
+    limits = [e.constant(kind(limit), kind) for limit in (low, high)] if (low, high) != kinds[0] else []
+    whole = e.add("QuantizeLinear", e.input(0), *pair, axis=axis)
+    if limits:
+        whole = e.add("Clip", whole, *limits)
+    e.finish("DequantizeLinear", whole, *pair, axis=axis)
     return True
 
 
