@@ -138,6 +138,11 @@ class _Checked(type(BaseModel)):  # type: ignore[misc]
             raise _field_error(error) from None
 
 
+def memory_rows(kib: int, row_bits: int) -> int:
+    """Whole rows of so many bits in a memory (ISA specification 3.1)."""
+    return kib * 8192 // row_bits
+
+
 class Accelerator(BaseModel, metaclass=_Checked):
     """One hardware configuration (design vocabulary: *accelerator*).
 
@@ -392,12 +397,12 @@ class Accelerator(BaseModel, metaclass=_Checked):
     @property
     def scratchpad_rows(self) -> int:
         """Whole scratchpad rows of `dim` input elements (ISA specification 3.1)."""
-        return self.scratchpad_kib * 8192 // (self.dim * self.input_bits)
+        return memory_rows(self.scratchpad_kib, self.dim * self.input_bits)
 
     @property
     def accumulator_rows(self) -> int:
         """Whole accumulator rows of `dim` elements, that is, entries of each column (ISA 3.1)."""
-        return self.accumulator_kib * 8192 // (self.dim * self.accumulator_bits)
+        return memory_rows(self.accumulator_kib, self.dim * self.accumulator_bits)
 
     @property
     def area_mm2(self) -> float:

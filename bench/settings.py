@@ -19,7 +19,7 @@ from baco.accel.presets import load_accelerator
 from baco.bench.harness.experiment import Say, each, plain, silent, table
 from baco.common.errors import BacoError
 from baco.common.files import atomic_write
-from baco.compiler.choice.choose import Style, choices
+from baco.compiler.choice.choose import AllowedStyles, choices
 from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
@@ -63,7 +63,7 @@ class SettingCycles:
     """Cycles of one layer in one code style with one value of one setting."""
 
     layer: str
-    style: Style
+    style: AllowedStyles
     setting: str
     value: float
     predicted: float
@@ -73,7 +73,7 @@ class SettingCycles:
 def measured(settings: Iterable[str] = SETTINGS, say: Say = silent) -> list[SettingCycles]:
     """Cycles of all layers with all values of the settings. Raises BacoError for an output that is wrong."""
     base, found = machine(), []
-    plans: list[tuple[str, Style, Layer, Schedule]] = []
+    plans: list[tuple[str, AllowedStyles, Layer, Schedule]] = []
     for name, layer in layers().items():
         for style in ("macro", "explicit"):
             plans.append((name, style, layer, choices(layer, base, style=style)[0].schedule))  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from baco.common.errors import BacoError
 from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import schedule_text
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore, measurement_key
@@ -36,7 +35,7 @@ def measuring(accelerator: Accelerator, kept: MeasurementStore, engine: CycleEng
         if found.status == "infeasible":
             return None
         if found.cycles is None:
-            raise BacoError(f"{layer.problem} by '{schedule_text(schedule)}': {found.reason}")
+            raise BacoError(f"{layer.problem} by '{schedule.text}': {found.reason}")
         return found
 
     return measure

@@ -21,7 +21,8 @@ from baco.common.numbers import whole_number
 from baco.common.scratch import scratch_folder
 from baco.common.table import read_rows, read_table_text
 from baco.compiler.latency import predict_layers
-from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.compiler.layers.text import parse_layer
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.executors.tasks import Call, gather
 from baco.sim.engines.base import run_job

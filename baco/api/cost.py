@@ -244,8 +244,8 @@ def _layer_cost(
     layer: Layer, machine: Accelerator, mapping: MappingSource | None, model: CostModelName
 ) -> tuple[LayerCost, str]:
     """Of one run, and the text of how it is carried out."""
-    from baco.compiler.schedules.text import schedule_text
-    from baco.compiler.styles import check_schedule
+
+    from baco.compiler.styles.registry import plan_layer
     from baco.exploration.cost.layer_costs import layer_costs
     from baco.exploration.cost.schedules import schedule_costs
 
@@ -255,8 +255,8 @@ def _layer_cost(
         _check_fits(one, layer, machine)
         return layer_costs([layer.problem], [one], machine)[0], one.text
     schedule = _schedule(layer, machine, mapping)
-    check_schedule(layer, schedule, machine)
-    return schedule_costs([layer], [schedule], machine, model)[0], schedule_text(schedule)
+    plan_layer(layer, schedule, machine)
+    return schedule_costs([layer], [schedule], machine, model)[0], schedule.text
 
 
 def _is_schedule(mapping: MappingSource) -> bool:
@@ -266,8 +266,7 @@ def _is_schedule(mapping: MappingSource) -> bool:
 def _schedule(layer: Layer, machine: Accelerator, mapping: MappingSource | None) -> Schedule:
     """How a layer is carried out. Raises InputError for a mapping of another layer."""
     from baco.compiler.mapping.grammar import BUFFERS
-    from baco.compiler.schedules.text import parse_schedule
-    from baco.compiler.styles.realise import realise
+    from baco.compiler.styles.registry import parse_schedule, realise
 
     if mapping is None:
         return schedule_for(layer, machine)

@@ -131,7 +131,7 @@ def schedule_for(
     Raises InputError for options that contradict each other, InfeasibleError when no schedule can be found, or main memory
     does not hold the layer.
     """
-    from baco.compiler.choice.choose import Style, choose
+    from baco.compiler.choice.choose import AllowedStyles, choose
     from baco.compiler.codegen.layer_program import check_layer_memory
 
     if style not in STYLES:
@@ -152,7 +152,7 @@ def schedule_for(
             raise InputError("a mapping is carried out in the explicit style", hint="leave --style out")
         # the text says nothing of copies
         return ExplicitSchedule(buffered(layer, parse_mapping(mapping), accelerator))
-    chosen: Style = "explicit" if style == "explicit" else "macro" if style == "macro" else "auto"
+    chosen: AllowedStyles = "explicit" if style == "explicit" else "macro" if style == "macro" else "auto"
     return choose(layer, accelerator, style=chosen)
 
 

@@ -73,7 +73,7 @@ def layer_unit(
     from baco.compiler.codegen.layer_program import layer_buffers, layer_module
     from baco.compiler.latency import schedule_cycles
     from baco.compiler.layers.reference import draw_tensors, layer_result
-    from baco.compiler.styles import requirement
+    from baco.compiler.styles.registry import plan_layer
 
     tensors = draw_tensors(layer, seed)
     expected = layer_result(layer, tensors) if compare else None
@@ -86,7 +86,7 @@ def layer_unit(
         module,
         "layer",
         buffers,
-        requirement(layer, schedule, accelerator),
+        plan_layer(layer, schedule, accelerator).requirement,
         schedule,
         schedule_cycles(layer, schedule, accelerator),
         layer.problem.macs,

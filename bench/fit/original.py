@@ -32,11 +32,12 @@ from baco.compiler.latency.batch import HardwareBatch, LayerBatch
 from baco.compiler.latency.commands import count_commands
 from baco.compiler.latency.model import Constants, constants, explicit_latency
 from baco.compiler.latency.tiling import Rounding, make_tiling
+from baco.compiler.layers.text import parse_layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
-from baco.compiler.schedules.text import parse_layer, parse_schedule
 from baco.compiler.styles.macros.cycles import MacroConstants
 from baco.compiler.styles.macros.runs import CONSTANTS
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
 
 #: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.

@@ -30,10 +30,10 @@ from baco.bench.sets.dataset import read_dataset
 from baco.bench.timing import TimedProgram, bench_timing
 from baco.common.errors import InputError, Location
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.text import parse_layer
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import ROW_DIM, Mapping
 from baco.compiler.mapping.text import parse_mapping_text
-from baco.compiler.schedules.text import parse_layer
 from baco.exploration.cost.learned.analytical import BasePrediction, instruction_base
 from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.learned_model import Corrected, LearnedModel

@@ -23,7 +23,6 @@ from baco.compiler.choice.choose import choices
 from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import schedule_text
 from baco.exploration.measure.measurement import Measurement
 from baco.sim.engines.base import CycleEngine
 
@@ -146,12 +145,12 @@ def _measure(
     layer = Layer(shape.problem)
 
     def cycles(of: Schedule, found: Measurement) -> ProgramCycles:
-        return ProgramCycles(schedule_text(of), schedule_cycles(layer, of, accelerator), found.cycles)
+        return ProgramCycles(of.text, schedule_cycles(layer, of, accelerator), found.cycles)
 
     paths = [cycles(*one) for one in default_paths(layer, accelerator, measure)]
     choice = measure(layer, schedule)
     if choice is None:
-        raise InfeasibleError(f"{shape.problem} by '{schedule_text(schedule)}' cannot be carried out")
+        raise InfeasibleError(f"{shape.problem} by '{schedule.text}' cannot be carried out")
     if not paths:
         return None
     best = min(paths, key=lambda one: one.measured)

@@ -39,7 +39,6 @@ from baco.compiler.choice.choose import choices
 from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import schedule_text
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.samplers.evolution import Begin, Found, LayerSearch, best_measured
 from baco.exploration.samplers.tuning_tasks import Scheduler, TuningTask
@@ -199,7 +198,7 @@ def _case(shape: Shape, accelerator: Accelerator, budget: int) -> tuple[Operator
         _chosen(layer, accelerator).doubted,
         top[0].doubted,
         seconds,
-        schedule_text(top[0].schedule),
+        top[0].schedule.text,
     )
     return case, top
 
@@ -263,7 +262,7 @@ def _measure(case: OperatorCase, layer: Layer, top: Sequence[Found], accelerator
     known: dict[str, float | None] = {}
 
     def cycles(of: Layer, schedule: Schedule) -> float | None:
-        text = schedule_text(schedule)
+        text = schedule.text
         if text not in known:
             found = measure_layer(of, schedule, accelerator)
             if found.status not in ("measured", "infeasible"):
@@ -284,7 +283,7 @@ def _measure(case: OperatorCase, layer: Layer, top: Sequence[Found], accelerator
         "choice": cycles(layer, choice.schedule),
         "searched": cycles(top[0].layer, top[0].schedule),
         "measured": best[1],
-        "schedule": schedule_text(best[0].schedule),
+        "schedule": best[0].schedule.text,
         "programs": len(known),
     }
 

@@ -25,8 +25,7 @@ from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
-from baco.compiler.schedules.text import style_of
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.protocol import Floats
 from baco.exploration.samplers.evolution import LayerSearch
@@ -81,7 +80,7 @@ def sampled(shapes: Sequence[int], each: int, seed: int) -> tuple[Floats, Floats
         search = LayerSearch(Layer(known[place].problem), accelerator, begin="sampling")
         mappings = search.drawn(each, seed + number)
         layers = [search.flat] * len(mappings)
-        styles = [style_of(realise(search.flat, one, accelerator)) for one in mappings]
+        styles = [realise(search.flat, one, accelerator).style for one in mappings]
         features, _ = described(layers, mappings, [accelerator] * len(mappings), styles)
         rows.append(features.flat[:, : features.names.index("predicted")])
         predicted = predict_layers(layers, mappings, accelerator)

@@ -24,10 +24,11 @@ from baco.common.portable import Floats
 from baco.common.table import csv_text, read_rows, read_table_text
 from baco.common.yaml import load_yaml, parse_model
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.text import layer_text, parse_layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import mapping_text, parse_mapping_text
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.measure.measurement import Measurement
 from baco.sim.energy import ENERGY_TERMS
 from baco.workloads.problem import Problem

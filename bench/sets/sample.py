@@ -20,9 +20,8 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping
 from baco.compiler.mapping.text import mapping_text, parse_mapping_text
 from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
-from baco.compiler.styles import workspaces
 from baco.compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import plan_layer, realise
 from baco.workloads.problem import DIMS
 
 #: What a layer may wait for most: the array, loads, stores, or the host that issues commands.
@@ -92,7 +91,7 @@ def legal_schedule(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> 
     """The schedule of a mapping if the accelerator holds it, else None."""
     try:
         schedule = realise(layer, mapping, accelerator)
-        workspaces(layer, schedule, accelerator)
+        plan_layer(layer, schedule, accelerator)
     except (InfeasibleError, InputError):
         return None
     return schedule

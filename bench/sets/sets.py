@@ -22,7 +22,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import mapping_text, parse_mapping_text
 from baco.compiler.schedules.schedule import ExplicitSchedule, Schedule
-from baco.compiler.schedules.text import schedule_text
 from baco.compiler.styles.packed import packed_layer
 from baco.workloads.problem import Problem
 
@@ -214,7 +213,7 @@ def _schedules(
         if not drawn:
             continue
         cycles, mapping, schedule = min(drawn, key=lambda one: one[0])
-        text = schedule_text(schedule)
+        text = schedule.text
         if low <= cycles <= high and text not in seen:
             seen.add(text)
             found.append((layer, mapping, schedule, what))

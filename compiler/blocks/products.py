@@ -76,22 +76,20 @@ def product_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func.
 
 def product_schedule(product: TiledProduct, accelerator: Accelerator) -> Schedule:
     """How the product is carried out, in tiles of whole blocks. Raises InfeasibleError where no such tile fits."""
-    from baco.compiler.choice.choose import Style, choose
+    from baco.compiler.choice.choose import AllowedStyles, choose
 
     # macros sum over the array's whole side
-    style: Style = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
+    style: AllowedStyles = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
     return choose(product.layer, accelerator, style=style, blocks=product.blocks)
 
 
 def emit_product(function: func.FuncOp, product: TiledProduct, accelerator: Accelerator) -> func.FuncOp:
     """The code of a product in place of the function that it was found in. Raises InfeasibleError where none is made of
     whole blocks."""
-    from baco.compiler.styles import emit_layer, requirement, workspaces
+    from baco.compiler.styles.registry import plan_layer
 
-    layer = product.layer
-    schedule = product_schedule(product, accelerator)
-    rows = requirement(layer, schedule, accelerator)
-    rooms = workspaces(layer, schedule, accelerator)
+    plan = plan_layer(product.layer, product_schedule(product, accelerator), accelerator)
+    rows, rooms = plan.requirement, plan.workspaces
     names = [one.name_hint or f"arg{one.index}" for one in function.body.block.args]
     e = Emitter(function.sym_name.data, [*names, "workspace"] if rooms else names)
     starts, size = {}, 0
@@ -109,7 +107,7 @@ def emit_product(function: func.FuncOp, product: TiledProduct, accelerator: Acce
         0 if product.bias is None else address(product.bias),
         workspaces=starts,
     )
-    emit_layer(e, layer, schedule, accelerator, operands)
+    plan.emit(e, operands)
     e.fence()
     lowered = e.finish().body.block.first_op
     assert isinstance(lowered, func.FuncOp)

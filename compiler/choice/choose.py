@@ -26,7 +26,7 @@ from baco.compiler.schedules.schedule import (
     LoopWsSchedule,
     Schedule,
 )
-from baco.compiler.styles.explicit.code import explicit_workspaces
+from baco.compiler.styles.explicit.code import explicit_code
 from baco.compiler.styles.macros.cycles import MacroCycles
 from baco.compiler.styles.macros.estimate import (
     conv_cycles,
@@ -35,9 +35,10 @@ from baco.compiler.styles.macros.estimate import (
     product_cycles,
 )
 from baco.compiler.styles.macros.loop_conv_check import AXES, downsamples, plan_loop_conv
+from baco.compiler.styles.macros.loop_conv_style import packed_pixels
 from baco.compiler.styles.macros.loop_ws import check_loop_ws
-from baco.compiler.styles.packed import packed_layer, packed_workspaces
-from baco.compiler.styles.realise import packed_pixels
+from baco.compiler.styles.packed import packed_layer
+from baco.compiler.styles.registry import plan_layer
 
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
@@ -55,7 +56,7 @@ _AHEAD_CYCLES, _AHEAD, _AHEAD_EXPLICIT = 20.0, 0.01, 0.05
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
-Style = Literal["auto", "explicit", "macro"]
+AllowedStyles = Literal["auto", "explicit", "macro"]
 
 
 #: Rows, columns and depth of a product's blocks, in elements.
@@ -72,7 +73,7 @@ class ScheduleChoice:
 
 
 def choose(
-    layer: Layer, accelerator: Accelerator, *, style: Style = "auto", blocks: Blocks | None = None
+    layer: Layer, accelerator: Accelerator, *, style: AllowedStyles = "auto", blocks: Blocks | None = None
 ) -> Schedule:
     """The schedule with the least estimated cycles. Raises InfeasibleError when no style asked for can do the layer."""
     found = choices(layer, accelerator, style=style, blocks=blocks)
@@ -92,7 +93,7 @@ def choices(
     layer: Layer,
     accelerator: Accelerator,
     best: int = 1,
-    style: Style = "auto",
+    style: AllowedStyles = "auto",
     blocks: Blocks | None = None,
 ) -> list[ScheduleChoice]:
     """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
@@ -130,7 +131,7 @@ def _ahead(one: ScheduleChoice, default: ScheduleChoice) -> bool:
 
 
 def _is_explicit(one: ScheduleChoice) -> bool:
-    return isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule)
+    return not one.schedule.by_macros
 
 
 def _doubted(one: ScheduleChoice) -> float:
@@ -144,7 +145,7 @@ def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
     checks: list[Callable[[], object]] = [
         lambda: check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator),
         lambda: _smallest(layer, accelerator),
-        *(partial(explicit_workspaces, layer, mapping, accelerator) for mapping in mappings),
+        *(partial(explicit_code, layer, mapping, accelerator) for mapping in mappings),
     ]
     for check in checks:
         try:
@@ -174,7 +175,7 @@ def _explicit(
     found = []
     for cycles, mapping in explicit_mappings(layer, accelerator, blocks):
         try:
-            explicit_workspaces(layer, mapping, accelerator)
+            explicit_code(layer, mapping, accelerator)
         except InfeasibleError:
             continue
         found.append(ScheduleChoice(ExplicitSchedule(mapping), cycles))
@@ -199,7 +200,7 @@ def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleC
         for cycles, mapping in explicit_mappings(inner, accelerator):
             schedule = DepthwiseSchedule(mapping, packed)
             try:
-                packed_workspaces(layer, schedule, accelerator)
+                plan_layer(layer, schedule, accelerator)
             except InfeasibleError:
                 continue
             found.append(ScheduleChoice(schedule, cycles + expansion))

@@ -15,7 +15,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
 from baco.compiler.main_memory import check_memory
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.styles import emit_layer, workspaces
+from baco.compiler.styles.registry import plan_layer
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -63,7 +63,7 @@ def layer_buffers(
     dense = layer.output_extent == layer.pixels_stored * layer.problem.K * layer.problem.groups
     start = None if dense else np.zeros(layer.output_extent, out)
     buffers.append(Buffer("output", (layer.output_extent,), str(out), "output", start, expected))
-    for name, size in workspaces(layer, schedule, accelerator):
+    for name, size in plan_layer(layer, schedule, accelerator).workspaces:
         buffers.append(Buffer(name, (size,), "uint8", "workspace"))
     return tuple(buffers)
 
@@ -86,7 +86,7 @@ def layer_module(
         residual=addresses.get("residual", 0),
         workspaces=extra,
     )
-    emit_layer(e, layer, schedule, accelerator, operands)
+    plan_layer(layer, schedule, accelerator).emit(e, operands)
     e.fence()
     return e.finish()
 

@@ -1,6 +1,6 @@
 """Cycles of mappings that loop macros carry out: the formulas of `baco.compiler.styles.macros.cycles` over tensors.
 
-What a mapping says becomes the tile of a macro as `baco.compiler.styles.realise` makes it: products are LOOP_WS with whole
+What a mapping says becomes the tile of a macro as `baco.compiler.styles.registry.realise` makes it: products are LOOP_WS with whole
 blocks of the array's side, all else is LOOP_CONV_WS.
 """
 
@@ -217,7 +217,7 @@ def _convolution(
 def _pooled(
     a: TensorArrays, layers: LayerBatch, unpooled: Tensor, trips: Tensor, extent: Tensor, stored: Tensor
 ) -> Tensor:
-    """Stored results of a tile along one axis (`baco.compiler.styles.realise`)."""
+    """Stored results of a tile along one axis (`baco.compiler.styles.registry.realise`)."""
     even = a.up(stored / trips)
     inside = (a.down((unpooled - layers.pool_size) / layers.pool_stride.clamp_min(1.0)) + 1.0).clamp_min(1.0)
     inside = torch.minimum(inside, stored)
@@ -252,7 +252,7 @@ def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch) -> Tensor:
-    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`baco.compiler.styles.realise`).
+    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`baco.compiler.styles.registry.realise`).
 
     Meant for whole numbers. Limits of the macros' fields and features other than the macros themselves are not looked
     at, nor strides or dilations that differ.

@@ -40,7 +40,7 @@ from baco.compiler.schedules.schedule import (
 )
 from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.packed import packed_layer
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 
 __all__ = [
     "TERMS",

@@ -111,7 +111,7 @@ def _declare(module: ModuleOp, steps: Iterable[Step]) -> None:
 
 def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleOp:
     from baco.compiler.layers.operands import Operands
-    from baco.compiler.styles import emit_layer
+    from baco.compiler.styles.registry import plan_layer
 
     bias = ["bias"] if code.layer.bias else []
     spaces = [space for space, _ in code.workspaces]
@@ -132,7 +132,7 @@ def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleO
     if code.output is not None:
         problem = code.layer.problem
         begin_output(e, code.output, problem.groups * problem.K, rest[-1 - len(scale)] if scales else 0)
-    emit_layer(e, code.layer, code.schedule, accelerator, operands)
+    plan_layer(code.layer, code.schedule, accelerator).emit(e, operands)
     if code.output is not None:
         end_output(e)
     if table:

@@ -19,7 +19,7 @@ from baco.compiler.network.graph import Convolution, MatMul, QuantisedNetwork
 from baco.compiler.network.requantisation import Requantise
 from baco.compiler.network.views import View
 from baco.compiler.network.way_out import through
-from baco.compiler.schedules.schedule import DepthwiseSchedule, Schedule
+from baco.compiler.schedules.schedule import Schedule
 
 #: Operators whose sums can be requantised.
 Product = Convolution | MatMul
@@ -61,7 +61,7 @@ class RequantisedPart:
         groups = layer.problem.groups
         if not self.stage.by_column:
             return True
-        return schedule.packed >= groups if isinstance(schedule, DepthwiseSchedule) else groups == 1
+        return schedule.groups_at_once >= groups
 
 
 def requantised_behind(network: QuantisedNetwork) -> dict[str, Requantise]:

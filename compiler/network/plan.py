@@ -12,14 +12,14 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError, Location
 from baco.common.files import read_input_text
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.text import layer_text, parse_layer
 from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, fits_kind, group_rows
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
-from baco.compiler.styles import check_schedule, workspaces
 from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.compiler.styles.registry import parse_schedule, plan_layer
 from baco.workloads.inputs.samples import SampleFile
 
 #: Of a plan's JSON.
@@ -39,7 +39,7 @@ class Plan:
         network: as `baco.workloads.inputs.load.load_network` takes it.
         accelerator: that the program is for.
         seed: of parameters that the source of the network does not give, and of the sample that ranges are taken from.
-        schedules: texts of schedules by texts of layers (`baco.compiler.schedules.text`).
+        schedules: texts of schedules by texts of layers (`Schedule.text`, `baco.compiler.layers.text`).
         groups: likewise of operators that run as one unit (`baco.compiler.styles.fused.text`), by their names with ` > ` between.
         data: samples that ranges are taken from, the first of which is what the program's inputs hold; None for random ones.
         quantiser: how scales are chosen.
@@ -69,7 +69,7 @@ class Plan:
             network,
             accelerator,
             seed,
-            {layer_text(one.layer): schedule_text(one.schedule) for one in codes},
+            {layer_text(one.layer): one.schedule.text for one in codes},
             {_NEXT.join(names): str(lowered.groups[name].schedule) for names, name in lowered.units.items()},
             data,
             quantiser,
@@ -82,8 +82,7 @@ class Plan:
         if text is None:
             raise InfeasibleError(f"the plan has no schedule for {layer.problem}")
         schedule = parse_schedule(text)
-        check_schedule(layer, schedule, self.accelerator)
-        return schedule, tuple(workspaces(layer, schedule, self.accelerator))
+        return schedule, plan_layer(layer, schedule, self.accelerator).workspaces
 
     def group(
         self, names: tuple[str, ...], group: Group, between: RowCode | None

@@ -115,11 +115,11 @@ def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
     from baco.compiler.choice.choose import choose
     from baco.compiler.choice.gemmini import gemmini_schedule
-    from baco.compiler.styles import workspaces
+    from baco.compiler.styles.registry import plan_layer
 
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
         chosen = gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator)
-        return chosen, tuple(workspaces(layer, chosen, accelerator))
+        return chosen, plan_layer(layer, chosen, accelerator).workspaces
 
     return schedule
 
@@ -258,11 +258,11 @@ def _nbytes(value: IntegerTensor) -> int:
 
 
 def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str, int]:
-    """Least hardware of the same kind that the code runs on; see `baco.compiler.styles.requirement`."""
-    from baco.compiler.styles import requirement
+    """Least hardware of the same kind that the code runs on; see `baco.compiler.schedules.style.LayerPlan`."""
+    from baco.compiler.styles.registry import plan_layer
 
     found = {"dim": accelerator.dim, "scratchpad_rows": 0, "accumulator_rows": 0}
-    needs = [requirement(one.layer, one.schedule, accelerator) for one in lowered.layers.values()]
+    needs = [plan_layer(one.layer, one.schedule, accelerator).requirement for one in lowered.layers.values()]
     for addition in lowered.additions.values():
         scratchpad, accumulator = addition_rows(addition, accelerator)
         needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})

@@ -13,8 +13,10 @@ from baco.common.errors import InfeasibleError
 from baco.compiler.ir.emit import Emitter
 from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
+from baco.compiler.mapping.nest import Mapping, packed_groups
 from baco.compiler.schedules.schedule import DepthwiseSchedule
-from baco.compiler.styles.explicit.code import Preparation, emit_explicit, explicit_workspaces, prepare
+from baco.compiler.schedules.style import LayerPlan, Style
+from baco.compiler.styles.explicit.code import explicit_code
 from baco.compiler.styles.explicit.weights import EXPANDED, emit_expanded, expanded_bytes
 
 
@@ -54,34 +56,43 @@ def _last(layer: Layer, packed: int) -> dict[str, int]:
     return {"C": rest * p.C, "K": rest * p.K} if rest else {}
 
 
-def packed_preparation(layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator) -> Preparation:
-    """How the packed layer is carried out. Raises as `baco.compiler.styles.explicit.code.prepare`."""
-    inner = packed_layer(layer, schedule.packed)
-    return prepare(inner, schedule.mapping, accelerator, last=_last(layer, schedule.packed))
+class PackedStyle(Style[DepthwiseSchedule]):
+    """Several groups of a grouped convolution at once: where lanes of the array beyond the channels of one group serve its
+    neighbours (`baco.compiler.mapping.nest.packed_groups`)."""
 
+    schedule = DepthwiseSchedule
 
-def packed_workspaces(
-    layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator
-) -> tuple[tuple[str, int], ...]:
-    """Name and bytes of what the code needs in main memory beside the layer's tensors."""
-    inner = packed_layer(layer, schedule.packed)
-    last = _last(layer, schedule.packed)
-    expanded = expanded_bytes(layer, schedule.packed)
-    return ((EXPANDED, expanded), *explicit_workspaces(inner, schedule.mapping, accelerator, last=last))
+    def recognise(self, layer: Layer, mapping: Mapping, accelerator: Accelerator) -> DepthwiseSchedule | None:
+        """Whether the accelerator has room for the packs is for `plan` to say."""
+        packed = packed_groups(mapping, layer.problem)
+        if packed == 1:
+            return None
+        try:
+            packed_layer(layer, packed)
+        except InfeasibleError:
+            return None
+        return DepthwiseSchedule(mapping, packed)
 
+    def plan(self, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator) -> LayerPlan:
+        packed = schedule.packed
+        packs = explicit_code(
+            packed_layer(layer, packed), schedule.mapping, accelerator, last=_last(layer, packed)
+        )
 
-def emit_packed(
-    e: Emitter, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator, operands: Operands
-) -> None:
-    """Write the program of a layer, its weights expanded by the host first. Raises as `baco.compiler.styles.explicit.code`."""
-    inner = packed_layer(layer, schedule.packed)
-    expanded = operands.workspaces[EXPANDED]
-    emit_expanded(e, layer, schedule.packed, operands.weight, expanded)
-    emit_explicit(
-        e,
-        inner,
-        schedule.mapping,
-        accelerator,
-        replace(operands, weight=expanded),
-        last=_last(layer, schedule.packed),
-    )
+        def emit(e: Emitter, operands: Operands) -> None:
+            expanded = operands.workspaces[EXPANDED]
+            emit_expanded(e, layer, packed, operands.weight, expanded)
+            packs.emit(e, replace(operands, weight=expanded))
+
+        workspaces = ((EXPANDED, expanded_bytes(layer, packed)), *packs.workspaces)
+        return replace(packs, workspaces=workspaces, emit=emit)
+
+    def mapping(self, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator) -> Mapping:
+        if packed_groups(schedule.mapping, layer.problem) != schedule.packed:
+            raise InfeasibleError(f"no mapping says that {schedule.packed} groups run at once in {schedule}")
+        return schedule.mapping
+
+    def counted(
+        self, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator
+    ) -> tuple[Layer, Mapping]:
+        return packed_layer(layer, schedule.packed), schedule.mapping

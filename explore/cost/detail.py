@@ -13,8 +13,8 @@ from baco.compiler.latency.prediction import MOVED
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping, tile_words
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.styles.occupancy import HeldTensor, lanes, occupancy
-from baco.compiler.styles.realise import realise
+from baco.compiler.schedules.style import HeldTensor
+from baco.compiler.styles.registry import counted_mapping, plan_layer, realise
 from baco.exploration.candidate import CostModelName, LayerCost
 from baco.exploration.cost.layer_costs import layer_words
 from baco.exploration.cost.predicted import RESOURCES, rows_by_machine
@@ -135,8 +135,7 @@ def _details(
             LayerDetail(
                 words[place],
                 tuple(found[place].moved.flatten().tolist()),
-                _held(layer, schedule, accelerator),
-                lanes(layer, schedule, accelerator),
+                *_held(layer, schedule, accelerator),
                 # the fitted terms for overlap may charge a little for what is idle longer; more is never slower
                 tuple(min(cycles, float(one[place].cycles)) for one in twice),
             )
@@ -150,8 +149,10 @@ def _halved(cost: LayerCost) -> tuple[float, ...]:
     return tuple(max(*(t / (1 + (i == n)) for i, t in enumerate(terms)), 0.0) for n in range(len(terms)))
 
 
-def _held(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tuple[HeldBytes, ...]:
-    """Of code; nothing where it cannot be compiled."""
+def _held(
+    layer: Layer, schedule: Schedule, accelerator: Accelerator
+) -> tuple[tuple[HeldBytes, ...], tuple[int, int]]:
+    """What code holds, and the lanes it uses; nothing, and those of the mapping, where it cannot be compiled."""
     widths = {"scratchpad": accelerator.input_bits, "accumulator": accelerator.accumulator_bits}
 
     def in_bytes(one: HeldTensor) -> HeldBytes:
@@ -159,9 +160,11 @@ def _held(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tuple[H
         return HeldBytes(one.memory, one.tensor, one.rows * row, one.copies)
 
     try:
-        return tuple(in_bytes(one) for one in occupancy(layer, schedule, accelerator))
+        plan = plan_layer(layer, schedule, accelerator)
     except InfeasibleError:
-        return ()
+        _, mapping = counted_mapping(layer, schedule, accelerator)
+        return (), (mapping.rows, mapping.columns)
+    return tuple(in_bytes(one) for one in plan.held), plan.lanes
 
 
 def _reference_held(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> tuple[HeldBytes, ...]:

@@ -8,7 +8,7 @@ fixed: loops that the stationary operand can sit through run at level 0, and red
 What a tile held once waits for, only the instruction-aware model says; to the reference model moving is free, so that its
 searches and proofs hold all that changes twice.
 
-Macro form is what a loop macro of the accelerator can carry out (`baco.compiler.styles.realise`): no loops at level 2, the
+Macro form is what a loop macro of the accelerator can carry out (`baco.compiler.styles.registry.realise`): no loops at level 2, the
 loops that sum innermost at DRAM, and two copies of every tile whether it changes or not, since the macros always work
 in halves of the memories. What a macro's tile takes of them depends on the array's side, so a flow names it: flow 2 + n
 is macro form on an array of side 2^(n + 1). Further dataflows have the numbers behind these.

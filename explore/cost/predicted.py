@@ -27,8 +27,6 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import (
-    DepthwiseSchedule,
-    ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
@@ -37,7 +35,7 @@ from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import as_product, check_loop_ws
 from baco.compiler.styles.packed import packed_layer
-from baco.compiler.styles.realise import macro_form, realise
+from baco.compiler.styles.registry import macro_form, realise
 from baco.exploration.candidate import CodeStyle, CostModelName, LayerCost
 from baco.exploration.cost.genome import (
     C_AXIS,
@@ -257,7 +255,7 @@ class InstructionModel:
 
     def macro_shape(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
         """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
-        has macro form (`baco.compiler.styles.realise.macro_form`) and all of whose tiles have two copies."""
+        has macro form (`baco.compiler.styles.registry.macro_form`) and all of whose tiles have two copies."""
         bounds = self.problems.bounds[task]
         t1 = genomes[:, T1]
         twice = is_macro_flow(genomes[:, FLOW])
@@ -385,11 +383,9 @@ def by_instructions(
     found = []
     for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
-        style: CodeStyle = "macro"
-        if isinstance(schedule, ExplicitSchedule):
-            style = "explicit"
-        elif isinstance(schedule, DepthwiseSchedule):
-            style = "packed"
+        style: CodeStyle = (
+            "macro" if schedule.by_macros else "packed" if schedule.style == "packed" else "explicit"
+        )
         moved = float(own.bytes)
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
         busy["memory"] = moved / channel_bytes_per_cycle(accelerator)

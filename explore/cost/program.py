@@ -10,7 +10,7 @@ from baco.accel.config import Accelerator
 from baco.accel.switched_energy import SwitchedEnergy, Toggles
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.prediction import predict_step
-from baco.compiler.schedules.schedule import DepthwiseSchedule, LoopConvSchedule, Schedule
+from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.candidate import LayerCost
 from baco.exploration.cost.schedules import schedule_costs
 from baco.workloads.problem import Problem
@@ -82,13 +82,13 @@ def _by_numbers(
     that fewer sums leave it."""
     dim, macs, share, below = float(accelerator.dim), float(problem.macs), 1.0, 1.0
     elements = toggles.elements
-    if isinstance(schedule, LoopConvSchedule) and schedule.pixels > 1:
-        share = math.ceil(problem.R / schedule.pixels) / problem.R
+    if schedule.pixels_at_once > 1:
+        share = math.ceil(problem.R / schedule.pixels_at_once) / problem.R
         elements *= share
-    elif isinstance(schedule, DepthwiseSchedule):
+    elif (packed := schedule.groups_at_once) > 1:
         # groups lie along the diagonal: each has a column, of which its sum passes what is below it
-        below = (schedule.packed + 1) / (2 * schedule.packed)
-        elements /= schedule.packed
+        below = (packed + 1) / (2 * packed)
+        elements /= packed
     law_here = law.with_numbers(replace(toggles, total=toggles.total * share * below, elements=elements))
     stationary = max(0.0, cost.accesses[0] - cost.macs)
     array = law_here.array_pj(macs, stationary, dim)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
-from baco.compiler.styles.packed import packed_layer
-from baco.compiler.styles.realise import flat_layer, mapping_of
+from baco.compiler.schedules.schedule import Schedule
+from baco.compiler.styles.registry import counted_mapping
 from baco.exploration.candidate import CostModelName, LayerCost
 from baco.exploration.cost.layer_costs import layer_costs
 from baco.exploration.cost.predicted import by_instructions
@@ -38,10 +37,7 @@ def standing_mappings(
     """The problems and mappings that schedules stand for. Raises InfeasibleError where there is none."""
     problems, mappings = [], []
     for layer, schedule in zip(layers, schedules, strict=True):
-        if isinstance(schedule, DepthwiseSchedule):
-            layer, schedule = packed_layer(layer, schedule.packed), ExplicitSchedule(schedule.mapping)
-        elif isinstance(schedule, LoopWsSchedule):
-            layer = flat_layer(layer)
-        problems.append(layer.problem)
-        mappings.append(mapping_of(layer, schedule, accelerator))
+        counted, mapping = counted_mapping(layer, schedule, accelerator)
+        problems.append(counted.problem)
+        mappings.append(mapping)
     return problems, mappings

@@ -10,9 +10,7 @@ from baco.common.errors import BacoError
 from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.compiler.schedules.text import style_of
-from baco.compiler.styles import check_schedule
-from baco.compiler.styles.realise import mapping_of, realise
+from baco.compiler.styles.registry import mapping_of, plan_layer, realise
 from baco.exploration.cost.predicted import instruction_costs
 from baco.exploration.measure.job import MeasurementJob
 from baco.sim.engines.base import CycleEngine
@@ -79,14 +77,14 @@ class MachineAlternatives:
             for mapping in ones:
                 try:
                     schedule = realise(layer, mapping, self.accelerator)
-                    check_schedule(layer, schedule, self.accelerator)
+                    plan_layer(layer, schedule, self.accelerator)
                 except BacoError:
                     continue
                 job = MeasurementJob(layer, schedule, self.accelerator, name=name, engine=self.engine)
                 key = job.key
                 if key not in keys:
                     keys.add(key)
-                    usable.append((mapping, job, key, style_of(schedule)))
+                    usable.append((mapping, job, key, schedule.style))
             costs = instruction_costs([layer] * len(usable), [one[0] for one in usable], self.accelerator)
             known += [
                 Alternative(*one, cost.latency_cycles, cost.energy_pj)

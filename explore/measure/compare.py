@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from baco.common import portable
-from baco.compiler.schedules.text import parse_layer, schedule_text
+from baco.compiler.layers.text import parse_layer
 from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram
 from baco.exploration.objective import Objective, metric_word
 from baco.workloads.problem import Problem
@@ -169,10 +169,7 @@ def prediction_change(design: Design) -> str:
             for layer, schedule in program.plan.schedules.items():
                 chosen.setdefault(parse_layer(layer).problem, set()).add(schedule)
     alone = [one for one in design.layers if one.layer.problem in chosen]
-    kept = sum(
-        one.schedule is not None and chosen[one.layer.problem] == {schedule_text(one.schedule)}
-        for one in alone
-    )
+    kept = sum(one.schedule is not None and chosen[one.layer.problem] == {one.schedule.text} for one in alone)
     return (
         f"{design.name}: the search predicted {design.searched.latency_cycles:,.0f} cycles, its compiled"
         f" program{'s are' if len(design.programs) > 1 else ' is'} predicted to take {design.predicted.latency_cycles:,.0f}. Of"

@@ -15,8 +15,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import schedule_text, style_of
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 from baco.exploration.measure.attempt import WrongResultError, attempt, check_exit, counted
 from baco.exploration.measure.measurement import Measurement
 from baco.sim.engines.base import CycleEngine
@@ -29,7 +28,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:
-    """A mapping as it is realised on the accelerator (`baco.compiler.styles.realise`); schedules stay what they are."""
+    """A mapping as it is realised on the accelerator (`baco.compiler.styles.registry.realise`); schedules stay what they are."""
     return realise(layer, how, accelerator) if isinstance(how, Mapping) else how
 
 
@@ -59,7 +58,7 @@ def measure_layer(
     def work() -> Measurement:
         tensors = draw_tensors(layer, seed)
         schedule = schedule_for(layer, mapping_or_schedule, accelerator)
-        facts.update(style=style_of(schedule), schedule=schedule_text(schedule))
+        facts.update(style=schedule.style, schedule=schedule.text)
         program = layer_program(layer, schedule, accelerator, tensors)
         outputs, result = run_program(program, engine=engine, memory=memory, limits=limits or Limits())
         check_exit(result)

@@ -16,10 +16,11 @@ from baco.accel.config import Accelerator
 from baco.common import portable
 from baco.common.provenance import stable_hash
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.text import layer_text, parse_layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.network.plan import Plan
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration._json import Amount, Count, Json, from_json, reader, text, to_json
 from baco.exploration.candidate import Candidate, Cost
 from baco.exploration.cost.program import ProgramCost
@@ -41,8 +42,9 @@ DesignStatus = Literal["measured", "sampled", "failed", "infeasible", "pending"]
 _LayerText = Annotated[Layer, PlainSerializer(layer_text), PlainValidator(lambda one: parse_layer(text(one)))]
 _ScheduleText = Annotated[
     Schedule | None,
-    PlainSerializer(lambda one: "" if one is None else schedule_text(one)),
     PlainValidator(lambda one: parse_schedule(text(one)) if one != "" else None),
+    # behind the reader: the one class of all schedules has no reader of pydantic's own
+    PlainSerializer(lambda one: "" if one is None else one.text),
 ]
 _PlanJson = Annotated[
     Plan | None,
@@ -262,7 +264,7 @@ class Design:
     def identity(self) -> str:
         """Equal for equal hardware and mappings, whatever they are called."""
         mappings = [to_json(one) for one in self.mappings]
-        schedules = ("" if one.schedule is None else schedule_text(one.schedule) for one in self.layers)
+        schedules = ("" if one.schedule is None else one.schedule.text for one in self.layers)
         return _identity(self.accelerator, mappings or list(schedules))
 
     def candidate(self, objective: Objective) -> Candidate:

@@ -52,7 +52,7 @@ class Measurement:
             the energy table has such a part.
         operators: of a program, in order; empty for a layer.
         style: of the code: explicit, packed, loop_ws, loop_conv.
-        schedule: as `baco.compiler.schedules.text.schedule_text` writes it.
+        schedule: as `Schedule.text` writes it.
         config_hash: of the accelerator.
         seconds: wall time, builds included.
         agreement: of a program: how near its outputs, and the operators that are furthest, are to the user's model; None for

@@ -28,7 +28,7 @@ from baco.compiler.network.quantise import names_outside, quantise, quantise_inp
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.styles import check_schedule
+from baco.compiler.styles.registry import plan_layer
 from baco.exploration.candidate import Candidate, Cost, LayerCost
 from baco.exploration.cost.model import CostModel
 from baco.exploration.cost.program import program_cost
@@ -138,7 +138,7 @@ def _planned(
         if not reason:
             try:
                 schedule = schedule_for(layer, one, accelerator)
-                check_schedule(layer, schedule, accelerator)
+                plan_layer(layer, schedule, accelerator)
                 key = measurement_key(layer, schedule, accelerator)
             except InfeasibleError as error:
                 schedule, problem = None, error.message
@@ -178,7 +178,7 @@ def baseline_schedules(layers: Sequence[Layer], machine: Accelerator) -> tuple[s
     for layer in layers:
         schedule: Schedule = gemmini_schedule(layer, machine)
         try:
-            check_schedule(layer, schedule, machine)
+            plan_layer(layer, schedule, machine)
         except InfeasibleError:
             schedule, own = choose(layer, machine), own + 1
         schedules.append(schedule)

@@ -16,8 +16,8 @@ from baco.common.errors import BacoError
 from baco.common.locks import Claims
 from baco.common.provenance import stable_hash
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.text import layer_text
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.schedules.text import layer_text, schedule_text
 from baco.exploration._database import Closing, Format, bounded_time, check_files, insert, prepare, row_digest
 from baco.exploration._json import dump, load
 from baco.exploration.measure.measurement import Measurement
@@ -66,7 +66,7 @@ def measurement_key(
             "config": accelerator.config_hash,
             "timing": accelerator.timing,
             "layer": layer_text(layer),
-            "schedule": schedule_text(schedule),
+            "schedule": schedule.text,
             "memory": asdict(MainMemory()),
             "sources": source_hash(),
         }

@@ -13,7 +13,7 @@ from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.compiler.codegen.layer_program import layer_program
 from baco.compiler.layers.reference import draw_tensors, layer_result
-from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.compiler.layers.text import layer_text
 from baco.exploration.accuracy import keep_accuracy, kept_accuracy
 from baco.exploration.measure.compare import best_measured
 from baco.exploration.measure.measured_design import Design
@@ -103,7 +103,7 @@ def write_programs(design: Design, out: Path) -> list[Path]:
         atomic_write(path, program.elf)
         paths.append(path)
         lines.append(
-            f"{path.name}: {task.count:g} runs of {layer_text(one.layer)}\n    {schedule_text(one.schedule)}\n"
+            f"{path.name}: {task.count:g} runs of {layer_text(one.layer)}\n    {one.schedule.text}\n"
         )
     head = (
         f"{design.name}: one program for each unique layer, with random tensors; exit code 0 when its result is right.\n"

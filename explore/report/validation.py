@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from baco.compiler.schedules.text import layer_text, schedule_text
+from baco.compiler.layers.text import layer_text
 from baco.exploration.cost.program import ProgramCost
 from baco.exploration.measure.compare import comparisons, energy_error, model_error, prediction_change
 from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram, DesignStatus
@@ -116,7 +116,7 @@ def _layer(task: Task, layer: DesignLayer) -> Record:
         "status": layer.status,
         "reason": layer.failure,
         "layer": layer_text(layer.layer),
-        "schedule": "" if layer.schedule is None else schedule_text(layer.schedule),
+        "schedule": "" if layer.schedule is None else layer.schedule.text,
         "predicted_cycles": layer.predicted_cycles,
         "measured_cycles": one and one.cycles,
         "predicted_energy_uj": None if energy is None else energy * 1e-6,

@@ -23,10 +23,10 @@ from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
-from baco.compiler.styles.explicit.code import explicit_workspaces
+from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
 from baco.compiler.styles.macros.loop_ws import sums_wait
-from baco.compiler.styles.realise import flat_layer, mapping_of, realise
+from baco.compiler.styles.macros.loop_ws_style import flat_layer
+from baco.compiler.styles.registry import mapping_of, plan_layer, realise
 from baco.exploration.cost.genome import FLOWS, WIDTH, Genomes, from_mapping, to_mapping
 from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.objective import Objective
@@ -189,7 +189,7 @@ class Found:
         """Raises InfeasibleError if the accelerator cannot carry it out."""
         cycles = schedule_cycles(layer, schedule, accelerator)
         doubt = 1.0
-        if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule):
+        if not schedule.by_macros:
             doubt = DOUBT
         elif isinstance(schedule, LoopWsSchedule) and sums_wait(layer, schedule, accelerator):
             doubt = _SUMS_WAIT
@@ -264,8 +264,7 @@ class LayerSearch:
                 break
             schedule = realise(self.flat, self._mapping(row), self.accelerator)
             try:
-                if isinstance(schedule, ExplicitSchedule):  # whose code needs memory, too
-                    explicit_workspaces(self.flat, schedule.mapping, self.accelerator)
+                plan_layer(self.flat, schedule, self.accelerator)  # the code needs memory, too
                 if schedule not in found:
                     found[schedule] = Found.of(self.flat, schedule, self.accelerator)
             except InfeasibleError:

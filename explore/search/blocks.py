@@ -18,7 +18,8 @@ from baco.common.portable import Ints
 from baco.compiler.choice.choose import choose
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
-from baco.compiler.styles.realise import flat_layer, mapping_of
+from baco.compiler.styles.macros.loop_ws_style import flat_layer
+from baco.compiler.styles.registry import mapping_of
 from baco.exploration.candidate import Candidate, Cost, broken_bounds
 from baco.exploration.search.searcher import BatchResult, SearchSetup, State
 

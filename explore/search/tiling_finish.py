@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from baco.accel.config import Accelerator
 from baco.common.companion import Pending, ask
 from baco.common.errors import InfeasibleError
-from baco.compiler.choice.choose import Style, choices
+from baco.compiler.choice.choose import AllowedStyles, choices
 from baco.compiler.layers.layer import Layer
-from baco.compiler.styles.realise import mapping_of
+from baco.compiler.styles.registry import mapping_of
 from baco.exploration.cost.genome import FLOW, Genomes, explicit, from_mapping, is_macro_flow
 from baco.exploration.cost.predicted import InstructionModel
 from baco.exploration.search.archive import Archive
@@ -40,7 +40,7 @@ _WITHIN = 0.08
 #: Of the compiler's schedules of a layer, how many are looked at; layers whose schedules a companion works out at once.
 _SCHEDULES, _SLICE = 3, 6
 #: Layers in one step: of compiling by style (explicit ones are slow to choose), and of descent.
-_COMPILED: dict[Style, int] = {"macro": 24, "auto": 6}
+_COMPILED: dict[AllowedStyles, int] = {"macro": 24, "auto": 6}
 _DESCENT_SLICE = 32
 #: Rounds of descent at most.
 _ROUNDS = 4
@@ -68,7 +68,7 @@ class TilingFinish:
         self.solved: set[Point] = set()
         self.compiled: set[Point] = set()
         self.job: dict[str, Any] | None = None
-        self._asked: dict[tuple[Point, Style, int], Pending[list[list[Genomes]]]] = {}
+        self._asked: dict[tuple[Point, AllowedStyles, int], Pending[list[list[Genomes]]]] = {}
 
     @property
     def phase(self) -> str:
@@ -117,12 +117,12 @@ class TilingFinish:
         if left <= _AHEAD * n and self.reserve(elites):
             self._ask(elites[0].point, "auto")
 
-    def _ask(self, point: Point, style: Style) -> None:
+    def _ask(self, point: Point, style: AllowedStyles) -> None:
         for first in range(0, len(self.archive.tasks), _SLICE):
             if (point, style, first) not in self._asked:
                 self._asked[point, style, first] = self._schedules(point, style, first)
 
-    def _schedules(self, point: Point, style: Style, first: int) -> Pending[list[list[Genomes]]]:
+    def _schedules(self, point: Point, style: AllowedStyles, first: int) -> Pending[list[list[Genomes]]]:
         """Of the layers of a step."""
         accelerator = self.archive.space.accelerator(int(point[0]), int(point[1]), int(point[2]))
         layers = [self.model.layers[task] for task in self._tasks if first <= task < first + _SLICE]
@@ -146,7 +146,7 @@ class TilingFinish:
         first, last = job["layer"], len(self.archive.tasks)
         if job["round"] == 0:
             # explicit schedules are no beginning for a descent of tilings
-            style: Style = "macro" if job["descend"] else "auto"
+            style: AllowedStyles = "macro" if job["descend"] else "auto"
             layers = range(first, min(last, first + _COMPILED[style]))
             spent = self._compile(point, style, layers, left)
         else:
@@ -179,7 +179,7 @@ class TilingFinish:
 
     # -- the compiler's schedules ------------------------------------------------------------------------
 
-    def _compile(self, point: Point, style: Style, layers: range, left: float) -> int:
+    def _compile(self, point: Point, style: AllowedStyles, layers: range, left: float) -> int:
         side, found = int(point[0]), list[list[Genomes]]()
         for first in layers[::_SLICE]:
             known = self._asked.pop((point, style, first), None)
@@ -268,7 +268,7 @@ class TilingFinish:
 
 
 def _compiled(
-    layers: Sequence[Layer], accelerator: Accelerator, style: Style, double_buffer: bool
+    layers: Sequence[Layer], accelerator: Accelerator, style: AllowedStyles, double_buffer: bool
 ) -> list[list[Genomes]]:
     """Of each layer, mappings of the compiler's best schedules."""
     found = []

@@ -18,8 +18,7 @@ from baco.compiler.network.prediction import group_cost, row_cost
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.styles import check_schedule, workspaces
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import plan_layer, realise
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.objective import Objective
@@ -69,7 +68,7 @@ class SearchedSchedules:
             self.searched += 1
         else:
             self.chosen += 1
-        return found, workspaces(layer, found, self._accelerator)
+        return found, plan_layer(layer, found, self._accelerator).workspaces
 
     def group(
         self, names: tuple[str, ...], group: Group, between: RowCode | None
@@ -114,7 +113,7 @@ class SearchedSchedules:
             return None
         try:
             schedule = realise(layer, mapping, self._accelerator)
-            check_schedule(layer, schedule, self._accelerator)
+            plan_layer(layer, schedule, self._accelerator)
         except InfeasibleError:  # on the way out of this layer is more than the search knew of
             return None
         return schedule

@@ -15,7 +15,7 @@ def test_what_a_search_depends_on_is_found_through_imports_and_names() -> None:
     } <= behind
     assert {
         "baco.compiler.latency.model",
-        "baco.compiler.styles.realise",
+        "baco.compiler.styles.registry",
         "baco.accel.area",
         "baco.common.portable",
     } <= behind

@@ -21,6 +21,8 @@ from baco.compiler.ir.emit import Cell, Condition, Emitter, Number
 from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
 from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import ExplicitSchedule
+from baco.compiler.schedules.style import LayerPlan, Style
 from baco.compiler.styles.explicit.jobs import MoveJob, Pace, Turns
 from baco.compiler.styles.explicit.loads import InputLoads, WeightLoads
 from baco.compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
@@ -125,42 +127,56 @@ def _check_features(layer: Layer, accelerator: Accelerator) -> None:
         raise InfeasibleError(f"{name} cannot scale a residual")
 
 
-def explicit_workspaces(
+def explicit_code(
     layer: Layer, mapping: Mapping, accelerator: Accelerator, *, last: Dictionary[str, int] | None = None
-) -> tuple[tuple[str, int], ...]:
-    """Name and bytes of what the code needs in main memory beside the layer's tensors. Raises as `prepare`."""
+) -> LayerPlan:
+    """All that is asked of the code of a mapping. Arguments and errors as for `prepare`."""
     ready = prepare(layer, mapping, accelerator, last=last)
-    problem = layer.problem
+    problem, memory = layer.problem, ready.memory
+    # the pooling afterwards takes what the accumulator has
+    accumulator = accelerator.accumulator_rows if ready.pooled_after else memory.accumulator_used
     sizes = {
         PARTIAL_SUMS: spill_bytes(ready.plan),
         UNPOOLED: layer.pixels_out * _channels(layer, last) * ready.pooled_after,
         TRANSPOSED: problem.groups * problem.C * problem.K * ready.transposed,
     }
-    return tuple((name, size) for name, size in sizes.items() if size)
+
+    def emit(e: Emitter, operands: Operands) -> None:
+        inner = operands
+        if ready.transposed:
+            turned = operands.workspaces[TRANSPOSED]
+            emit_transposed(e, layer, operands.weight, turned)
+            inner = replace(inner, weight=turned)
+        if ready.pooled_after:
+            inner = replace(inner, output=operands.workspaces[UNPOOLED])
+        _Program(e, ready.plan, memory, inner).emit()
+        if ready.pooled_after:
+            e.fence()
+            emit_pool(e, layer, accelerator, operands, inner.output, _channels(layer, last))
+
+    return LayerPlan(
+        (memory.weights.room, memory.inputs.room, memory.results.room),
+        (mapping.rows, mapping.columns),
+        {"dim": accelerator.dim, "scratchpad_rows": memory.scratchpad_used, "accumulator_rows": accumulator},
+        tuple((name, size) for name, size in sizes.items() if size),
+        emit,
+    )
 
 
-def emit_explicit(
-    e: Emitter,
-    layer: Layer,
-    mapping: Mapping,
-    accelerator: Accelerator,
-    operands: Operands,
-    *,
-    last: Dictionary[str, int] | None = None,
-) -> None:
-    """Write the program of a layer. Arguments and errors as for `prepare`; `operands` has the workspaces."""
-    ready = prepare(layer, mapping, accelerator, last=last)
-    inner = operands
-    if ready.transposed:
-        turned = operands.workspaces[TRANSPOSED]
-        emit_transposed(e, layer, operands.weight, turned)
-        inner = replace(inner, weight=turned)
-    if ready.pooled_after:
-        inner = replace(inner, output=operands.workspaces[UNPOOLED])
-    _Program(e, ready.plan, ready.memory, inner).emit()
-    if ready.pooled_after:
-        e.fence()
-        emit_pool(e, layer, accelerator, operands, inner.output, _channels(layer, last))
+class ExplicitStyle(Style[ExplicitSchedule]):
+    """Loops of explicit moves, preloads and computes: carries out every mapping that the accelerator has room for."""
+
+    schedule = ExplicitSchedule
+
+    def recognise(self, layer: Layer, mapping: Mapping, accelerator: Accelerator) -> ExplicitSchedule:
+        """Whether the accelerator has room is for `plan` to say."""
+        return ExplicitSchedule(mapping)
+
+    def plan(self, layer: Layer, schedule: ExplicitSchedule, accelerator: Accelerator) -> LayerPlan:
+        return explicit_code(layer, schedule.mapping, accelerator)
+
+    def mapping(self, layer: Layer, schedule: ExplicitSchedule, accelerator: Accelerator) -> Mapping:
+        return schedule.mapping
 
 
 class _Half:

@@ -28,6 +28,11 @@ class TileCopies:
         return self.starts[-1] - self.starts[0]
 
     @property
+    def room(self) -> tuple[int, int]:
+        """Rows of a copy, and copies."""
+        return self.rows, len(self.starts)
+
+    @property
     def end(self) -> int:
         """Row behind the last one."""
         return self.starts[-1] + self.rows

@@ -8,23 +8,16 @@ channels run inside all others.
 
 from __future__ import annotations
 
-from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.compiler.ir.emit import Condition, Emitter, Number
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
-from baco.compiler.schedules.schedule import LoopConvSchedule
-from baco.compiler.styles.macros.loop_conv_check import AXES, ConvPlan, plan_loop_conv
+from baco.compiler.styles.macros.loop_conv_check import AXES, ConvPlan
 
 
-def emit_loop_conv(
-    e: Emitter, layer: Layer, schedule: LoopConvSchedule, accelerator: Accelerator, operands: Operands
-) -> None:
-    """Write the layer's code. Raises InfeasibleError with the reason where the macro cannot do it."""
-    _LoopConv(e, layer, plan_loop_conv(layer, schedule, accelerator), operands).emit()
+class LoopConv:
+    """Writes the runs of one layer."""
 
-
-class _LoopConv:
     def __init__(self, e: Emitter, layer: Layer, plan: ConvPlan, operands: Operands) -> None:
         self.e, self.layer, self.plan, self.operands = e, layer, plan, operands
         self.pool_size = layer.pooling.size if layer.pooling else 1
@@ -32,6 +25,7 @@ class _LoopConv:
         self.pool_padding = layer.pooling.padding if layer.pooling else 0
 
     def emit(self) -> None:
+        """The whole layer."""
         e, layer, plan = self.e, self.layer, self.plan
         assert layer.scale is not None
         e.command("config_ex", dataflow=1, a_stride=plan.stride >> plan.downsample)

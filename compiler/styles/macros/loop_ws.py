@@ -96,15 +96,6 @@ def check_epilogue(layer: Layer, accelerator: Accelerator) -> None:
         raise InfeasibleError(f"{accelerator.name} cannot scale a residual")
 
 
-def loop_ws_workspaces(
-    layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerator
-) -> tuple[tuple[str, int], ...]:
-    """Name and bytes of what the code needs beside the layer's tensors."""
-    if layer.scale is None or not sums_wait(layer, schedule, accelerator):
-        return ()
-    return ((PARTIAL_SUMS, layer.pixels_out * layer.problem.K * 4),)
-
-
 def _tile(schedule: LoopWsSchedule, blocks: tuple[int, int, int]) -> tuple[int, int, int]:
     """The schedule's tile, no larger than the product."""
     return min(schedule.i, blocks[0]), min(schedule.j, blocks[1]), min(schedule.k, blocks[2])
@@ -120,14 +111,6 @@ def sums_wait(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerator) 
     trips = {axis: -(-n // t) for axis, n, t in zip("ijk", blocks, tile, strict=True)}
     inside = schedule.order[schedule.order.index("k") + 1 :]
     return trips["k"] > 1 and any(trips[axis] > 1 for axis in inside)
-
-
-def emit_loop_ws(
-    e: Emitter, layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerator, operands: Operands
-) -> None:
-    """Write the layer's code. Raises as `check_loop_ws`."""
-    product = check_loop_ws(layer, schedule, accelerator)
-    LoopWs(e, layer, schedule, accelerator, operands, product).emit()
 
 
 class LoopWs:

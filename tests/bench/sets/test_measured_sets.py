@@ -12,8 +12,8 @@ from baco.bench.sets.accelerators import SETS, SetName, accelerators_of
 from baco.bench.sets.dataset import Dataset, dataset_path, read_dataset
 from baco.bench.sets.sets import RANKED, samples, set_of_shape
 from baco.common.errors import InputError
+from baco.compiler.layers.text import layer_text
 from baco.compiler.mapping.text import mapping_text
-from baco.compiler.schedules.text import layer_text, schedule_text
 from baco.exploration.measure.layer import measure_layer, schedule_for
 from baco.sim.energy import counted_energy
 
@@ -100,7 +100,7 @@ def test_rows_are_drawn_again(measured: tuple[SetName, Dataset]) -> None:
     for sample, row in zip(samples(name, 12), data.rows, strict=False):
         assert (sample.index, sample.accelerator.name) == (row.index, row.accelerator)
         assert (layer_text(sample.layer), mapping_text(sample.mapping)) == (row.layer, row.mapping)
-        assert schedule_text(schedule_for(sample.layer, sample.mapping, sample.accelerator)) == row.schedule
+        assert schedule_for(sample.layer, sample.mapping, sample.accelerator).text == row.schedule
 
 
 @pytest.mark.slow

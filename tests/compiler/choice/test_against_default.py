@@ -10,8 +10,8 @@ from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule
-from baco.compiler.schedules.text import parse_schedule
 from baco.compiler.styles.macros.estimate import macro_choice_cycles
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.workloads.problem import Problem
 

@@ -29,7 +29,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 from baco.workloads.problem import DIMS, Problem
 
 GEMMINI = load_accelerator("gemmini-default")

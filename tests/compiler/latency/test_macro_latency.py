@@ -17,7 +17,8 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.compiler.styles.realise import flat_layer, mapping_of, realise
+from baco.compiler.styles.macros.loop_ws_style import flat_layer
+from baco.compiler.styles.registry import mapping_of, realise
 from tests.compiler.styles.macro_mappings import draw_macro_mapping
 from tests.compiler.styles.random_layers import draw_convolution, draw_product
 

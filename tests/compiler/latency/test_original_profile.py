@@ -12,7 +12,8 @@ from scipy.stats import spearmanr
 from baco.accel.presets import load_accelerator
 from baco.compiler.analysis.traffic import request_table
 from baco.compiler.latency import HardwareBatch, predict_layers
-from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.compiler.layers.text import parse_layer
+from baco.compiler.styles.registry import parse_schedule
 
 OURS = load_accelerator("gemmini-default")
 ORIGINAL = OURS.replace(timing="gemmini")

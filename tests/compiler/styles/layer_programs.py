@@ -11,8 +11,9 @@ from baco.accel.config import Accelerator
 from baco.compiler.codegen.program import Buffer, build_program
 from baco.compiler.ir.emit import Emitter
 from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
 from baco.compiler.schedules.schedule import Schedule
-from baco.compiler.styles import Operands, emit_layer, workspaces
+from baco.compiler.styles.registry import plan_layer
 from baco.sim.engines.program import run_program
 from tests.compiler.ir.strict_machine import StrictMachine
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
@@ -51,13 +52,13 @@ def wrong_layers(
         wanted.append((case, at, expected))
         spaces = {
             name: e.add(base_scratch, scratch.add(bytes(size)))
-            for name, size in workspaces(layer, case.schedule, accelerator)
+            for name, size in plan_layer(layer, case.schedule, accelerator).workspaces
         }
         operands = Operands(
             places["input"], places["weight"], e.add(base_results, at), places.get("bias", 0),
             places.get("residual", 0), spaces,
         )  # fmt: skip
-        emit_layer(e, layer, case.schedule, accelerator, operands)
+        plan_layer(layer, case.schedule, accelerator).emit(e, operands)
         e.fence()
     start = np.full(results.size, FILL, np.int8)
     buffers = [
@@ -85,7 +86,7 @@ def right_on(
     machine.gemmini.fence()  # what ran before
     layer, tensors = case.layer, draw_tensors(case.layer, random)
     wanted = run_layer(layer, tensors, fill=7)
-    spaces = workspaces(layer, case.schedule, accelerator)
+    spaces = plan_layer(layer, case.schedule, accelerator).workspaces
     arrays = {**tensors, "output": np.full_like(wanted, 7)} | {
         name: np.zeros(size, np.int8) for name, size in spaces
     }
@@ -100,7 +101,7 @@ def right_on(
     operands = Operands(
         at["input"], at["weight"], at["output"], at.get("bias", 0), at.get("residual", 0), extra
     )
-    emit_layer(e, layer, case.schedule, accelerator, operands)
+    plan_layer(layer, case.schedule, accelerator).emit(e, operands)
     (function,) = e.finish().ops
     machine.call(function, [machine.base + place for place in places.values()])
     got = machine.bytes[places["output"] : places["output"] + wanted.nbytes].view(wanted.dtype)

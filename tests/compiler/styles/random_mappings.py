@@ -13,8 +13,8 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
 from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
-from baco.compiler.styles import workspaces
 from baco.compiler.styles.packed import packed_layer
+from baco.compiler.styles.registry import plan_layer
 from baco.exploration.cost.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
 from baco.workloads.problem import DIMS, Problem
 from tests.compiler.styles.layer_programs import Case
@@ -115,7 +115,7 @@ def draw_case(r: random.Random, accelerator: Accelerator, dataflow: Dataflow) ->
                 case = Case(
                     layer, ExplicitSchedule(draw_mapping(r, layer.problem, accelerator.dim, dataflow))
                 )
-            workspaces(layer, case.schedule, accelerator)
+            plan_layer(layer, case.schedule, accelerator)
         except InfeasibleError:
             continue
         return case

@@ -14,10 +14,10 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
-from baco.compiler.styles import requirement, workspaces
 from baco.compiler.styles.explicit.code import buffered, prepare
 from baco.compiler.styles.explicit.memory import allocate
 from baco.compiler.styles.explicit.plan import make_plan
+from baco.compiler.styles.registry import plan_layer
 from baco.workloads.problem import DIMS, Problem
 from tests import machines
 from tests.compiler.ir.strict_machine import StrictMachine
@@ -141,14 +141,14 @@ def test_sums_that_are_visited_again_go_through_memory() -> None:
     narrow = Layer(Problem(P=3, C=11, K=7), bias=True, residual_scale=0.5, scale=0.02)
     raw = Layer(Problem(P=3, C=11, K=7), bias=True, scale=None)
     schedule = ExplicitSchedule(chosen)
-    assert workspaces(narrow, schedule, SMALL) == (("partial_sums", 3 * 7 * 4),)
-    assert workspaces(raw, schedule, SMALL) == ()
+    assert plan_layer(narrow, schedule, SMALL).workspaces == (("partial_sums", 3 * 7 * 4),)
+    assert plan_layer(raw, schedule, SMALL).workspaces == ()
     assert wrong_layers([Case(narrow, schedule), Case(raw, schedule)], SMALL) == []
 
 
 def test_a_reduction_loop_innermost_keeps_the_sums() -> None:
     schedule = ExplicitSchedule(mapping("WS", {"P": 3}, {}, {}, {"C": 3, "K": 2}, order="CRSPQKN"))
-    assert workspaces(Layer(Problem(P=3, C=11, K=7)), schedule, SMALL) == ()
+    assert plan_layer(Layer(Problem(P=3, C=11, K=7)), schedule, SMALL).workspaces == ()
 
 
 def test_long_output_stationary_sums_are_cut_where_partial_sums_would_overflow() -> None:
@@ -183,7 +183,7 @@ def test_pooling_windows_that_fill_the_accumulator_or_a_field() -> None:
     strips = ExplicitSchedule(mapping("WS", {"P": 60}, {}, {}, {"P": 5}, rows=3, columns=3))
     assert wrong_layers([Case(wide, strips)], SMALL) == []
     with pytest.raises(InfeasibleError, match="takes 9 rows of the accumulator, 1 more than there are"):
-        workspaces(window, one, SMALL.replace(dim=32, accumulator_kib=1))
+        plan_layer(window, one, SMALL.replace(dim=32, accumulator_kib=1))
 
 
 def test_depthwise_layers_of_several_groups_at_once() -> None:
@@ -299,20 +299,20 @@ def test_what_cannot_run_says_why(
     layer: Layer, chosen: Mapping, changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InfeasibleError, match=message):
-        workspaces(layer, ExplicitSchedule(chosen), SMALL.replace(**changes))
+        plan_layer(layer, ExplicitSchedule(chosen), SMALL.replace(**changes))
 
 
 def test_a_mapping_that_does_not_cover_the_layer() -> None:
     with pytest.raises(InputError, match="factors of C multiply to 4, less than its bound 8"):
-        workspaces(LAYER, ExplicitSchedule(mapping("WS", {"P": 8}, {}, {"K": 2}, {})), SMALL)
+        plan_layer(LAYER, ExplicitSchedule(mapping("WS", {"P": 8}, {}, {"K": 2}, {})), SMALL)
 
 
 def test_groups_that_cannot_run_together() -> None:
     layer = Layer(Problem(P=4, Q=4, groups=4), input=Layout(8, 2))
     with pytest.raises(InfeasibleError, match="side by side"):
-        workspaces(layer, DepthwiseSchedule(WHOLE, 4), SMALL)
+        plan_layer(layer, DepthwiseSchedule(WHOLE, 4), SMALL)
     with pytest.raises(InfeasibleError, match="there are only 4"):
-        workspaces(layer, DepthwiseSchedule(WHOLE, 5), SMALL)
+        plan_layer(layer, DepthwiseSchedule(WHOLE, 5), SMALL)
 
 
 # ---------------------------------------------------------------- what a program requires
@@ -349,7 +349,7 @@ def test_hazards_are_avoided_by_many(seed: int) -> None:
 def test_a_program_runs_on_what_it_requires(seed: int) -> None:
     """The rows it addresses are enough: an accelerator with fewer rows does with it."""
     case = draw_case(random.Random(seed), SMALL, "WS")
-    need = requirement(case.layer, case.schedule, SMALL)
+    need = plan_layer(case.layer, case.schedule, SMALL).requirement
     assert need["dim"] == 4
     assert need["scratchpad_rows"] <= SMALL.scratchpad_rows
     assert need["accumulator_rows"] <= SMALL.accumulator_rows
@@ -359,5 +359,5 @@ def test_a_program_runs_on_what_it_requires(seed: int) -> None:
 def test_what_macros_require() -> None:
     layer = Layer(Problem(P=16, C=16, K=16))
     big = SMALL.replace(scratchpad_kib=64, accumulator_kib=64)
-    need = requirement(layer, LoopWsSchedule(2, 2, 2), big)
+    need = plan_layer(layer, LoopWsSchedule(2, 2, 2), big).requirement
     assert need == {"dim": 4, "scratchpad_rows": 256, "accumulator_rows": 64}

@@ -11,9 +11,9 @@ from baco.compiler.choice.choose import choices
 from baco.compiler.choice.gemmini import gemmini_schedule
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopWsSchedule
-from baco.compiler.styles import workspaces
 from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import check_loop_ws
+from baco.compiler.styles.registry import plan_layer
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_layers import draw_convolution, draw_product
 
@@ -72,7 +72,7 @@ def _cases(r: random.Random, accelerator: Accelerator, count: int) -> list[Case]
 
 
 def _small(case: Case, accelerator: Accelerator) -> bool:
-    return sum(size for _, size in workspaces(case.layer, case.schedule, accelerator)) < 1 << 20
+    return sum(size for _, size in plan_layer(case.layer, case.schedule, accelerator).workspaces) < 1 << 20
 
 
 def _run(seed: int, count: int) -> list[str]:

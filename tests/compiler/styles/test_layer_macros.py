@@ -11,9 +11,9 @@ from baco.compiler.choice.choose import choose
 from baco.compiler.choice.gemmini import gemmini_schedule
 from baco.compiler.layers.layer import Layer, Pooling
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from baco.compiler.styles import workspaces
 from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import check_loop_ws
+from baco.compiler.styles.registry import plan_layer
 from baco.workloads.problem import Problem
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.random_layers import (
@@ -69,7 +69,7 @@ def test_orders_with_sums_in_memory(order):
         schedule = LoopWsSchedule(1, 2, 1, order, keep_a=True, keep_b=True)
         cases.append(Case(layer, schedule))
         spilled = order.index("k") < 2 and scale is not None
-        assert workspaces(layer, schedule, SMALL) == ((("partial_sums", 440),) if spilled else ())
+        assert plan_layer(layer, schedule, SMALL).workspaces == ((("partial_sums", 440),) if spilled else ())
     assert wrong_layers(cases, SMALL) == []
 
 

@@ -19,10 +19,10 @@ from baco.compiler.schedules.schedule import (
     LoopConvSchedule,
     LoopWsSchedule,
 )
-from baco.compiler.styles import requirement as least_hardware
 from baco.compiler.styles.macros.loop_conv_check import plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import as_product, check_loop_ws
-from baco.compiler.styles.realise import flat_layer, macro_form, mapping_of, realise
+from baco.compiler.styles.macros.loop_ws_style import flat_layer
+from baco.compiler.styles.registry import macro_form, mapping_of, plan_layer, realise
 from baco.workloads.problem import DIMS, Problem
 from tests.compiler.styles.layer_programs import Case, wrong_layers
 from tests.compiler.styles.macro_mappings import draw_macro_mapping
@@ -187,7 +187,7 @@ def test_needs_are_halves():
         ):
             if 0 not in fewer.values():
                 assert isinstance(realise(layer, mapping, just.replace(**fewer)), ExplicitSchedule)
-        least = least_hardware(layer, schedule, just)
+        least = plan_layer(layer, schedule, just).requirement
         assert least["scratchpad_rows"] == just.scratchpad_rows
         assert least["accumulator_rows"] == just.accumulator_rows
         seen += 1

@@ -15,8 +15,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import Mapping, tile_words
 from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from baco.compiler.styles.occupancy import lanes, occupancy
-from baco.compiler.styles.realise import mapping_of, realise
+from baco.compiler.styles.registry import mapping_of, plan_layer, realise
 from baco.exploration.cost.detail import LayerDetail, layer_details, schedule_details
 from baco.exploration.cost.layer_costs import layer_costs, layer_words
 from baco.exploration.cost.predicted import instruction_costs
@@ -107,7 +106,7 @@ def test_occupancy_of_macros_is_that_of_their_blocks() -> None:
     """Rows of the array's width, counted one by one."""
     dim = GEMMINI.dim
     for layer, schedule in SCHEDULES:
-        weights, inputs, results = occupancy(layer, schedule, GEMMINI)
+        weights, inputs, results = plan_layer(layer, schedule, GEMMINI).held
         assert [(h.memory, h.tensor, h.copies) for h in (weights, inputs, results)] == [
             ("scratchpad", "W", 2),
             ("scratchpad", "I", 2),
@@ -137,7 +136,7 @@ def test_occupancy_of_macros_is_that_of_their_blocks() -> None:
 def test_occupancy_of_explicit_code_fits_and_holds_the_tiles() -> None:
     for layer, schedule in SCHEDULES:
         mapping = mapping_of(layer, schedule, GEMMINI)
-        held = occupancy(layer, ExplicitSchedule(mapping), GEMMINI)
+        held = plan_layer(layer, ExplicitSchedule(mapping), GEMMINI).held
         tile = {name: min(mapping.tile(2)[name], getattr(layer.problem, name)) for name in "RSCK"}
         capacity = {"scratchpad": GEMMINI.scratchpad_rows, "accumulator": GEMMINI.accumulator_rows}
         for one in held:
@@ -234,11 +233,11 @@ def test_code_that_does_not_fit_holds_nothing() -> None:
 
 
 def test_lanes_of_the_array() -> None:
-    assert [lanes(layer, schedule, GEMMINI) for layer, schedule in SCHEDULES] == [(16, 16)] * 4
+    assert [plan_layer(layer, schedule, GEMMINI).lanes for layer, schedule in SCHEDULES] == [(16, 16)] * 4
     narrow = Layer(Problem(P=50, C=5, K=7), scale=0.01)
-    assert lanes(narrow, LoopWsSchedule(1, 1, 1), GEMMINI) == (5, 7)
+    assert plan_layer(narrow, LoopWsSchedule(1, 1, 1), GEMMINI).lanes == (5, 7)
     first = Layer(Problem(R=7, S=7, P=28, Q=28, C=3, K=12, stride_w=2, stride_h=2), scale=0.01)
-    assert lanes(first, LoopConvSchedule(1, 4, 28, 12, 7, 7, 3), GEMMINI) == (3, 12)
-    assert lanes(first, LoopConvSchedule(1, 4, 28, 12, 7, 7, 3, pixels=5), GEMMINI) == (15, 12)
+    assert plan_layer(first, LoopConvSchedule(1, 4, 28, 12, 7, 7, 3), GEMMINI).lanes == (3, 12)
+    assert plan_layer(first, LoopConvSchedule(1, 4, 28, 12, 7, 7, 3, pixels=5), GEMMINI).lanes == (15, 12)
     mapping = mapping_of(narrow, LoopWsSchedule(1, 1, 1), GEMMINI)
-    assert lanes(narrow, ExplicitSchedule(mapping), GEMMINI) == (mapping.rows, mapping.columns)
+    assert plan_layer(narrow, ExplicitSchedule(mapping), GEMMINI).lanes == (mapping.rows, mapping.columns)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from baco.bench.exhaustive import all_mappings, enumerate_all
 from baco.bench.sets.dataset import dataset_path, read_dataset
 from baco.compiler.layers.layer import Layer
-from baco.compiler.schedules.text import parse_layer
+from baco.compiler.layers.text import parse_layer
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
 from baco.exploration.cost import limits
 from baco.exploration.cost.fitting_limits import least_edp

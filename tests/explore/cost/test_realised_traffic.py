@@ -10,7 +10,7 @@ from baco.compiler.layers.reference import draw_tensors
 from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import requirement
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from baco.compiler.styles.realise import mapping_of, realise
+from baco.compiler.styles.registry import mapping_of, realise
 from baco.exploration.cost.reference import access_counts
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem

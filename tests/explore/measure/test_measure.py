@@ -18,6 +18,7 @@ from baco.common.errors import InputError, StorageError
 from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.layers.reference import layer_result
+from baco.compiler.layers.text import layer_text, parse_layer
 from baco.compiler.mapping.text import parse_mapping_text
 from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
@@ -26,7 +27,7 @@ from baco.compiler.schedules.schedule import (
     LoopWsSchedule,
     Schedule,
 )
-from baco.compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.measure.layer import first_difference, measure_layer
 from baco.exploration.measure.measurement import Measurement
 from baco.exploration.measure.store import MeasurementStore, measurement_key
@@ -133,7 +134,7 @@ def test_infeasible_has_its_reason() -> None:
     found = measure_layer(large, whole, SMALL)
     assert found.status == "infeasible"
     assert "rows of the scratchpad" in found.reason
-    assert found.schedule == schedule_text(ExplicitSchedule(whole))
+    assert found.schedule == ExplicitSchedule(whole).text
     only_os = measure_layer(PRODUCT, WHOLE, SMALL.replace(dataflow="OS"))
     assert (only_os.status, only_os.cycles) == ("infeasible", 0)
     assert "OS" in only_os.reason
@@ -197,7 +198,7 @@ SCHEDULES = (
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_schedules_as_text(schedule: Schedule) -> None:
-    assert parse_schedule(schedule_text(schedule)) == schedule
+    assert parse_schedule(schedule.text) == schedule
 
 
 def test_schedules_that_are_no_text() -> None:
@@ -209,7 +210,7 @@ def test_schedules_that_are_no_text() -> None:
 def test_chosen_schedules_have_texts() -> None:
     layer = Layer(Problem(R=3, S=3, P=8, Q=8, C=4, K=4), padding=(1, 1), image=(8, 8))
     for one in choices(layer, SMALL, best=3):
-        assert schedule_text(parse_schedule(schedule_text(one.schedule))) == schedule_text(one.schedule)
+        assert parse_schedule(one.schedule.text).text == one.schedule.text
 
 
 # ------------------------------------------------------------------------ store

@@ -15,7 +15,7 @@ from baco.accel.presets import load_accelerator
 from baco.common.errors import InputError
 from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer
-from baco.compiler.styles.realise import mapping_of
+from baco.compiler.styles.registry import mapping_of
 from baco.exploration.measure.alternatives import MachineAlternatives
 from baco.exploration.measure.belief import Belief, PredictionSubject
 from baco.exploration.measure.job import MeasurementJob

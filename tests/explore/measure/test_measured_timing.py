@@ -10,7 +10,8 @@ from baco.accel.presets import load_accelerator
 from baco.api.sources import with_timing
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.latency import schedule_cycles
-from baco.compiler.schedules.text import parse_layer, parse_schedule
+from baco.compiler.layers.text import parse_layer
+from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.measure.store import measurement_key
 from baco.exploration.space import load_space

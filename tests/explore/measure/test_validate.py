@@ -213,7 +213,7 @@ def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
     def refuse(*_: object) -> None:
         raise InfeasibleError("the tile needs 9 rows, there are 8")
 
-    monkeypatch.setattr(planning, "check_schedule", refuse)
+    monkeypatch.setattr(planning, "plan_layer", refuse)
     lines = Lines()
     outcome = validate_file(study, ValidationOptions(1, 0), progress=lines)
     assert log == []

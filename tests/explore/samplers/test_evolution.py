@@ -12,7 +12,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.reference import draw_tensors, layer_result
 from baco.compiler.mapping.nest import requirement
 from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 from baco.exploration.cost.genome import FLOWS, is_macro_flow
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.evolution import EvolutionSampler, Found, LayerSearch, best_measured

@@ -14,7 +14,7 @@ from baco.common.errors import InputError
 from baco.compiler.choice.choose import choose
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
-from baco.compiler.styles.realise import mapping_of
+from baco.compiler.styles.registry import mapping_of
 from baco.exploration.candidate import Candidate
 from baco.exploration.cost.choice import check_cost_model, default_cost_model
 from baco.exploration.cost.genome import (

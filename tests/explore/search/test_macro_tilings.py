@@ -9,7 +9,7 @@ from baco.compiler.choice.choose import choices
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import requirement
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.compiler.styles.realise import macro_form, mapping_of, realise
+from baco.compiler.styles.registry import macro_form, mapping_of, realise
 from baco.exploration.cost.genome import (
     FLOW,
     MACRO,

@@ -11,7 +11,7 @@ from baco.bench.paper.systems import best_candidate
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import DepthwiseSchedule
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 from baco.exploration.cost.genome import to_mapping, trivial
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.predicted import InstructionModel

@@ -10,7 +10,7 @@ import pytest
 from baco.common.errors import InfeasibleError
 from baco.compiler.latency import schedule_cycles
 from baco.compiler.layers.layer import Layer, Pooling
-from baco.compiler.styles.realise import realise
+from baco.compiler.styles.registry import realise
 from baco.exploration.candidate import Candidate
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space

@@ -17,7 +17,6 @@ from baco.compiler.ir.emit import Emitter
 from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
 from baco.compiler.layers.reference import layer_result
-from baco.compiler.styles import emit_layer
 from baco.compiler.styles.fused.merged import (
     MergedProducts,
     MergedSchedule,
@@ -28,6 +27,7 @@ from baco.compiler.styles.fused.merged import (
     predict_merged,
 )
 from baco.compiler.styles.fused.text import parse_group_schedule
+from baco.compiler.styles.registry import plan_layer
 from baco.sim.engines.program import run_program
 from baco.workloads.problem import Problem
 from tests.machines import GEMMINI, SMALL
@@ -84,7 +84,7 @@ def run(
     ]
     if apart:
         for layer, one in zip(merged.layers, operands, strict=True):
-            emit_layer(e, layer, schedule.runs, accelerator, one)
+            plan_layer(layer, schedule.runs, accelerator).emit(e, one)
     else:
         scales = [float32_bits(one.scale or 0.0) for one in merged.layers]
         emit_merged(e, merged, schedule, accelerator, operands, scales, lambda on: None)

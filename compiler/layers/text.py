@@ -1,75 +1,16 @@
-"""Layers and schedules as one line of text, and back: for keys, tables and data sets.
+"""Layers as one line of text, and back: for keys, tables and data sets.
 
 R3 S3 P56 Q56 C64 K64 stride 2x2 image 112x112 padding 1x1 bias relu scale 0.001953125
-explicit L3[WIO] K4 - L2[WI] N1 K16X - L1[O] C4 C16X - L0[W] P56 buffers 2,2,1
-loop_ws 4,4,8 order ijk keep A
 """
 
 from __future__ import annotations
 
-import re
-
 from baco.common.errors import InputError
 from baco.compiler.layers.layer import Layer, Layout, Pooling
-from baco.compiler.mapping.text import mapping_text, parse_mapping_text
-from baco.compiler.schedules.schedule import (
-    DepthwiseSchedule,
-    ExplicitSchedule,
-    LoopConvSchedule,
-    LoopWsSchedule,
-    Schedule,
-)
 from baco.workloads.problem import DIMS, Problem
 
 #: Tensors whose layout a text may name.
 _LAYOUTS = ("input", "weight", "output")
-_WS = re.compile(r"loop_ws (\d+),(\d+),(\d+) order ([ijk]{3})(?: keep (A?B?))?")
-_CONV = re.compile(
-    r"loop_conv (\d+(?:,\d+){6}) order ([nqpksrc]{7})(?: (\d+) pixels a row)?( downsample)?"
-    r"(?: keep( input)?( weights)?)?"
-)
-
-
-def style_of(schedule: Schedule) -> str:
-    """The code style: explicit, packed, loop_ws or loop_conv."""
-    if isinstance(schedule, ExplicitSchedule):
-        return "explicit"
-    if isinstance(schedule, DepthwiseSchedule):
-        return "packed"
-    return "loop_ws" if isinstance(schedule, LoopWsSchedule) else "loop_conv"
-
-
-def schedule_text(schedule: Schedule) -> str:
-    """A schedule as one line."""
-    if isinstance(schedule, ExplicitSchedule):
-        return f"explicit {mapping_text(schedule.mapping)}"
-    if isinstance(schedule, DepthwiseSchedule):
-        return f"packed {schedule.packed} {mapping_text(schedule.mapping)}"
-    return str(schedule)
-
-
-def parse_schedule(text: str) -> Schedule:
-    """What `schedule_text` wrote. Raises InputError."""
-    style, _, rest = text.partition(" ")
-    if style == "explicit":
-        return ExplicitSchedule(parse_mapping_text(rest))
-    if style == "packed":
-        packed, _, mapping = rest.partition(" ")
-        if packed.isdecimal():
-            return DepthwiseSchedule(parse_mapping_text(mapping), int(packed))
-    if found := _WS.fullmatch(text):
-        kept = found[5] or ""
-        return LoopWsSchedule(
-            int(found[1]), int(found[2]), int(found[3]), found[4], keep_a="A" in kept, keep_b="B" in kept
-        )
-    if found := _CONV.fullmatch(text):
-        n, q, p, k, s, r, c = (int(one) for one in found[1].split(","))
-        return LoopConvSchedule(
-            n, q, p, k, s, r, c,
-            order=found[2], pixels=int(found[3] or 1), downsample=bool(found[4]),
-            keep_input=bool(found[5]), keep_weights=bool(found[6]),
-        )  # fmt: skip
-    raise InputError(f"'{text}' is no schedule", hint="it begins with explicit, packed, loop_ws or loop_conv")
 
 
 def layer_text(layer: Layer) -> str:

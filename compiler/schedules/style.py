@@ -1,0 +1,94 @@
+"""Code styles: what each makes of its schedules."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from baco.accel.config import Accelerator
+from baco.compiler.ir.emit import Emitter
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.operands import Operands
+from baco.compiler.mapping.nest import Mapping
+from baco.compiler.schedules.schedule import Schedule
+
+LocalMemoryName = Literal["scratchpad", "accumulator"]
+OwnSchedule = TypeVar("OwnSchedule", bound=Schedule)
+
+
+@dataclass(frozen=True)
+class HeldTensor:
+    """A tensor in a local memory.
+
+    Attributes:
+        memory: the scratchpad for W and I, the accumulator for O.
+        tensor: W, I or O.
+        rows: of one copy, as wide as the array; parts of rows that nothing fills included.
+        copies: that there is room for, so that one is moved while another is used.
+    """
+
+    memory: LocalMemoryName
+    tensor: str
+    rows: int
+    copies: int
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """A schedule worked out for one layer and an accelerator that can carry it out: all that is asked of its code.
+
+    Attributes:
+        tiles: rows of one copy and copies of the weights, inputs and results of the largest tile.
+        lanes: rows and columns of the array that a full pass uses.
+        requirement: least hardware of the same kind that the code runs on: `dim`, and rows of the local memories
+            (`scratchpad_rows`, `accumulator_rows`).
+        workspaces: name and bytes of the main memory that the code wants in `Operands.workspaces`, beside the layer's
+            tensors. Contents do not matter before, and mean nothing after.
+        emit: writes the commands of the layer where an emitter stands, with all the configuration they need. Nothing is
+            assumed of what ran before but that its memory accesses are fenced; nor is there a fence at the end.
+    """
+
+    tiles: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+    lanes: tuple[int, int]
+    requirement: dict[str, int]
+    workspaces: tuple[tuple[str, int], ...]
+    emit: Callable[[Emitter, Operands], None]
+
+    @property
+    def held(self) -> tuple[HeldTensor, HeldTensor, HeldTensor]:
+        """Weights, inputs and results of the largest tile."""
+        weights, inputs, results = self.tiles
+        return (
+            HeldTensor("scratchpad", "W", *weights),
+            HeldTensor("scratchpad", "I", *inputs),
+            HeldTensor("accumulator", "O", *results),
+        )
+
+
+class Style(ABC, Generic[OwnSchedule]):
+    """A way to write code: which mappings it carries out, and what it makes of its schedules.
+
+    Attributes:
+        schedule: the class of its schedules.
+    """
+
+    schedule: type[OwnSchedule]
+
+    @abstractmethod
+    def recognise(self, layer: Layer, mapping: Mapping, accelerator: Accelerator) -> OwnSchedule | None:
+        """The schedule that carries a mapping out; None if the style cannot."""
+
+    @abstractmethod
+    def plan(self, layer: Layer, schedule: OwnSchedule, accelerator: Accelerator) -> LayerPlan:
+        """Raises InputError for a schedule that does not cover the layer, InfeasibleError for one that the accelerator cannot
+        carry out, with the reason."""
+
+    @abstractmethod
+    def mapping(self, layer: Layer, schedule: OwnSchedule, accelerator: Accelerator) -> Mapping:
+        """The mapping that a schedule stands for. Raises InfeasibleError where there is none."""
+
+    def counted(self, layer: Layer, schedule: OwnSchedule, accelerator: Accelerator) -> tuple[Layer, Mapping]:
+        """The layer and its mapping whose accesses are those of a schedule. Raises as `mapping`."""
+        return layer, self.mapping(layer, schedule, accelerator)
