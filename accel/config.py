@@ -519,34 +519,34 @@ class Accelerator(BaseModel, metaclass=_Checked):
         Source: ISA specification 3.1 and the elaboration constraints of the timing page, section 11.
         Element widths are powers of two by their types, so what Gemmini asks of them always holds.
         """
-        found = []
+        problems = []
         if not _power_of_two(self.dim):
-            found.append(f"dim must be a power of two, not {self.dim}")
-        found += self._bank_problems(
+            problems.append(f"dim must be a power of two, not {self.dim}")
+        problems += self._bank_problems(
             "scratchpad", self.scratchpad_kib, self.scratchpad_banks, self.input_bits
         )
-        found += self._bank_problems(
+        problems += self._bank_problems(
             "accumulator", self.accumulator_kib, self.accumulator_banks, self.accumulator_bits
         )
         for flow in self.dataflows:
             if DATAFLOWS[flow].execute is None:
-                found.append(f"dataflow must not be {flow}: the instruction set has no such")
+                problems.append(f"dataflow must not be {flow}: the instruction set has no such")
         if self.scratchpad_banks < 2:
-            found.append(f"scratchpad_banks must be at least 2, not {self.scratchpad_banks}")
+            problems.append(f"scratchpad_banks must be at least 2, not {self.scratchpad_banks}")
         rows = max(self.scratchpad_rows, self.accumulator_rows)
         if rows > 1 << 25:
-            found.append(f"a local address holds at most {1 << 25} rows, the larger memory has {rows}")
+            problems.append(f"a local address holds at most {1 << 25} rows, the larger memory has {rows}")
         if self.scratchpad_rows // self.dim - 2 < self.accumulator_rows // self.dim:
-            found.append(
+            problems.append(
                 f"the scratchpad must have at least {2 * self.dim} rows more than the accumulator's"
                 f" {self.accumulator_rows}, not {self.scratchpad_rows} in all"
             )
         for name in ("load_entries", "execute_entries", "store_entries"):
             if not _power_of_two(getattr(self, name)):
-                found.append(f"{name} must be a power of two, not {getattr(self, name)}")
+                problems.append(f"{name} must be a power of two, not {getattr(self, name)}")
         if self.execute_queue < 3:
-            found.append(f"execute_queue must be at least 3, not {self.execute_queue}")
-        return found
+            problems.append(f"execute_queue must be at least 3, not {self.execute_queue}")
+        return problems
 
     def _bank_problems(self, memory: str, kib: int, banks: int, bits: int) -> list[str]:
         rows, rest = divmod(kib * 8192, banks * self.dim * bits)

@@ -124,7 +124,7 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
 def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str, Any]:
     """Terms of what a configuration may leave out; lanes and bits of a slice (`piece`) as in `terms`."""
     on = c.features
-    found: dict[str, Any] = {}
+    terms: dict[str, Any] = {}
     built = {
         name: float(getattr(on, name))
         for name in ("loop_ws", "loop_conv", "mvin_scale_acc", "first_layer", "write_to_scratchpad")
@@ -132,36 +132,36 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
     # the lanes that scale accumulator loads come on top of those for scratchpad loads
     built["mvin_scale"] = float(on.mvin_scale or on.mvin_scale_acc)
     for name, value in built.items():
-        found[name] = value
-        found[f"{name} dim"] = value * dim
+        terms[name] = value
+        terms[f"{name} dim"] = value * dim
     for name in ("accumulator_scale", "max_pool"):
-        found[name] = float(getattr(on, name))
-        found[f"{name} lanes"] = getattr(on, name) * lanes
-    found["max_pool dim"] = on.max_pool * dim
+        terms[name] = float(getattr(on, name))
+        terms[f"{name} lanes"] = getattr(on, name) * lanes
+    terms["max_pool dim"] = on.max_pool * dim
     for name in ("activations", "read_small_width", "read_full_width"):
-        found[name] = float(getattr(on, name))
+        terms[name] = float(getattr(on, name))
     # without effect where both dataflows are built
-    found["preload_d"] = float(on.preload_d or c.dataflow == "both")
+    terms["preload_d"] = float(on.preload_d or c.dataflow == "both")
     rows = float(on.row_functions)
-    found |= {"row_functions": rows, "row_functions dim": rows * dim, "row_functions lanes": rows * lanes}
-    found["row_functions slice"] = rows * piece
+    terms |= {"row_functions": rows, "row_functions dim": rows * dim, "row_functions lanes": rows * lanes}
+    terms["row_functions slice"] = rows * piece
     scales = float(on.requantization)
-    found |= {
+    terms |= {
         "requantization": scales,
         "requantization dim": scales * dim,
         "requantization lanes": scales * lanes,
         "requantization slice": scales * piece,
     }
     normal = float(on.normalizations)
-    found |= {
+    terms |= {
         "normalizations": normal,
         "normalizations dim": normal * dim,
         "normalizations lanes": normal * lanes,
     }
-    found["normalizations loop_ws"] = normal * float(on.loop_ws)
+    terms["normalizations loop_ws"] = normal * float(on.loop_ws)
     for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
-        found[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
-    return found
+        terms[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
+    return terms
 
 
 def _least(a: Any, b: Any) -> Any:

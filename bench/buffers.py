@@ -41,17 +41,20 @@ def buffers(
             schedule = scheduler(machine)
             choice = GroupChoice(machine, schedule)
             fused = lower_network(network, machine, schedule, choice)
-            costs = [program_cost(one, machine) for one in (lower_network(network, machine, schedule), fused)]
+            costs = [
+                program_cost(lowered, machine)
+                for lowered in (lower_network(network, machine, schedule), fused)
+            ]
             taken = set(fused.units)
             rows.append(
                 {
                     "network": name,
                     "scratchpad_kib": kib,
-                    "cycles": [one.cycles for one in costs],
-                    "energy_uj": [one.energy_pj * 1e-6 for one in costs],
+                    "cycles": [cost.cycles for cost in costs],
+                    "energy_uj": [cost.energy_pj * 1e-6 for cost in costs],
                     "groups": len(taken),
                     "reasons": dict(
-                        Counter(_reason(one) for one in choice.considered if one.names not in taken)
+                        Counter(_reason(group) for group in choice.considered if group.names not in taken)
                     ),
                 }
             )

@@ -90,14 +90,18 @@ def _ahead(space: DirectionSpace, cycles: Cycles) -> Cycles:
     known: dict[Mapping, float] = {}
 
     def found(mappings: Sequence[Mapping]) -> list[float]:
-        new = [one for one in mappings if one not in known]
+        new = [mapping for mapping in mappings if mapping not in known]
         if 0 < len(new) <= _FEW:
-            near = [space.neighbour(one, way) for one in new for way in space.directions]
-            new += [one for one in near if one is not None and one not in known and space.feasible(one)]
+            near = [space.neighbour(mapping, way) for mapping in new for way in space.directions]
+            new += [
+                mapping
+                for mapping in near
+                if mapping is not None and mapping not in known and space.feasible(mapping)
+            ]
         if new:
             new = list(dict.fromkeys(new))
             known.update(zip(new, cycles(new), strict=True))
-        return [known[one] for one in mappings]
+        return [known[mapping] for mapping in mappings]
 
     return found
 

@@ -294,17 +294,17 @@ def page(result: dict[str, Any]) -> str:
     """A table of each stage that was run."""
     tables = [
         table(
-            ({"executor": name, **one} for name, one in result[stage].items()),
-            {"executor": lambda one: one["executor"], **columns, "load": lambda one: f"{one['load']:.1f}"},
+            ({"executor": name, **row} for name, row in result[stage].items()),
+            {"executor": lambda row: row["executor"], **columns, "load": lambda row: f"{row['load']:.1f}"},
         )
         for stage, columns in _COLUMNS.items()
         if stage in result
     ]
     recorded = [
-        f"Candidates of {one['network']} ({one['layers']} layers) recorded in a study, {one['batch']} a batch, each with an"
-        f" accelerator of its own, all members of the front: {one['a_second']:,.0f} a second,"
-        f" {one['a_processor_second']:,.0f} in a second of one processor (load {one['load']:.1f})."
-        for one in result.get("recorded", {}).values()
+        f"Candidates of {study['network']} ({study['layers']} layers) recorded in a study, {study['batch']} a batch, each with an"
+        f" accelerator of its own, all members of the front: {study['a_second']:,.0f} a second,"
+        f" {study['a_processor_second']:,.0f} in a second of one processor (load {study['load']:.1f})."
+        for study in result.get("recorded", {}).values()
     ]
     return page_of(
         "Executors",

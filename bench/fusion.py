@@ -82,12 +82,12 @@ def fusion_page(rows: Sequence[Mapping[str, Any]]) -> str:
         for kind in _KINDS
     ]
 
-    def errors(one: Mapping[str, Any]) -> str:
-        ratios = [other["predicted_cycles"] / other["cycles"] for other in one["all"]]
+    def errors(line: Mapping[str, Any]) -> str:
+        ratios = [other["predicted_cycles"] / other["cycles"] for other in line["all"]]
         return f"{min(ratios):.3f} to {max(ratios):.3f}"
 
-    def gain(one: Mapping[str, Any], text: str) -> str:
-        return text if one["kind"] == "fused" else ""
+    def gain(line: Mapping[str, Any], text: str) -> str:
+        return text if line["kind"] == "fused" else ""
 
     medians: dict[float, list[float]] = {}
     for row in rows:
@@ -102,15 +102,15 @@ def fusion_page(rows: Sequence[Mapping[str, Any]]) -> str:
         table(
             lines,
             {
-                "area, mm²": lambda one: f"{one['area_mm2']:.2f}",
-                "network": lambda one: one["network"],
-                "search": lambda one: "with groups" if one["kind"] == "fused" else "without",
-                "design": lambda one: one["designs"][one["kind"]][median_place(one["gain"])],
-                "cycles": lambda one: f"{one['cycles']:,}",
-                "energy, mJ": lambda one: f"{one['energy_uj'] / 1e3:.2f}",
-                "EDP, µJ·cycles": lambda one: f"{one['cycles'] * one['energy_uj']:.3e}",
-                "gain": lambda one: gain(one, f"**{statistics.median(one['gain']):.2f}×**"),
-                "all seeds": lambda one: gain(one, f"{min(one['gain']):.2f} to {max(one['gain']):.2f}"),
+                "area, mm²": lambda line: f"{line['area_mm2']:.2f}",
+                "network": lambda line: line["network"],
+                "search": lambda line: "with groups" if line["kind"] == "fused" else "without",
+                "design": lambda line: line["designs"][line["kind"]][median_place(line["gain"])],
+                "cycles": lambda line: f"{line['cycles']:,}",
+                "energy, mJ": lambda line: f"{line['energy_uj'] / 1e3:.2f}",
+                "EDP, µJ·cycles": lambda line: f"{line['cycles'] * line['energy_uj']:.3e}",
+                "gain": lambda line: gain(line, f"**{statistics.median(line['gain']):.2f}×**"),
+                "all seeds": lambda line: gain(line, f"{min(line['gain']):.2f} to {max(line['gain']):.2f}"),
                 "predicted/measured cycles": errors,
             },
         ),

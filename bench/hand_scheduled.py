@@ -161,8 +161,8 @@ class _Product:
         source_a, source_b, target = e.arguments
         sums = e.mul(row if self.schedule.sums_by_row else group, self.sum_rows)
         places = [e.add(sums, n * dim) for n in range(_WIDE)]
-        for place in places:
-            e.command("mvin", address=0, local=e.local(place, accumulator=True), cols=dim, rows=dim)
+        for sum_row in places:
+            e.command("mvin", address=0, local=e.local(sum_row, accumulator=True), cols=dim, rows=dim)
         with e.loop(self.depths, hint="depth") as at:
             a = e.add(e.mul(row, self.a_rows), e.mul(at, _WIDE * dim))
             with e.when(new_a):
@@ -182,11 +182,11 @@ class _Product:
                         e.mul(group_at, _WIDE * dim),
                     )
                     e.command("mvin3", address=start, local=b, cols=_WIDE * dim, rows=dim)
-                for n, place in enumerate(places):
-                    self._pass(e.add(a, inner * dim), e.add(b, n * dim), place)
+                for n, sum_row in enumerate(places):
+                    self._pass(e.add(a, inner * dim), e.add(b, n * dim), sum_row)
         start = e.add(target, e.mul(row_at, dim * columns), e.mul(group_at, _WIDE * dim))
-        for n, place in enumerate(places):
-            local = e.local(place, accumulator=True)
+        for n, sum_row in enumerate(places):
+            local = e.local(sum_row, accumulator=True)
             e.command("mvout", address=e.add(start, n * dim), local=local, cols=dim, rows=dim)
 
     def _pass(self, a: Number, b: Number, sums: Number) -> None:

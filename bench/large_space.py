@@ -166,11 +166,11 @@ def page(runs: Sequence[SearchRun], samples: int, seconds: float) -> str:
     """What the runs come to, as Markdown."""
     there = [name for name in SEARCHERS if any(run.key.searcher == name for run in runs)]
     networks = list(dict.fromkeys(run.key.network for run in runs))
-    against = [one for one in summary(runs, samples, seconds).items() if any(one[1])]
+    against = [entry for entry in summary(runs, samples, seconds).items() if any(entry[1])]
     main_end = _values(runs, MAIN, lambda run: run.best_after(seconds))
 
-    def text(found: Ratio | None) -> str:
-        return "" if found is None else str(found)
+    def text(ratio: Ratio | None) -> str:
+        return "" if ratio is None else str(ratio)
 
     def end(network: str, name: str) -> str:
         own = [run for run in runs if (run.key.searcher, run.key.network) == (name, network)]
@@ -182,8 +182,8 @@ def page(runs: Sequence[SearchRun], samples: int, seconds: float) -> str:
         return f"{geometric_mean(run.evaluations / run.tasks / run.seconds for run in own):,.0f}"
 
     def on_the_way(share: float, name: str) -> str:
-        found = ratio(_values(runs, name, lambda run: run.best_after(share * seconds)), main_end)
-        return "" if found is None else f"{found.mean:.2f}"
+        over = ratio(_values(runs, name, lambda run: run.best_after(share * seconds)), main_end)
+        return "" if over is None else f"{over.mean:.2f}"
 
     called = {"": lambda name: _NAMES[name]}
     return page_of(
@@ -197,15 +197,15 @@ def page(runs: Sequence[SearchRun], samples: int, seconds: float) -> str:
         table(
             against,
             {
-                "against": lambda one: _NAMES[one[0]],
-                f"after {seconds:g} s": lambda one: text(one[1][0]),
-                f"after {samples:,} samples": lambda one: text(one[1][1]),
-                "runs": lambda one: next(found.runs for found in one[1] if found),
+                "against": lambda entry: _NAMES[entry[0]],
+                f"after {seconds:g} s": lambda entry: text(entry[1][0]),
+                f"after {samples:,} samples": lambda entry: text(entry[1][1]),
+                "runs": lambda entry: next(ratio.runs for ratio in entry[1] if ratio),
             },
         ),
         f"## EDP after {seconds:g} s",
         "µJ·cycles at 1 GHz, geometric means over the seeds that there are; and samples in a second.",
-        table(there, {**called, **each({one: one for one in networks}, end), "samples/s": rate}),
+        table(there, {**called, **each({network: network for network in networks}, end), "samples/s": rate}),
         f"## EDP on the way, over the main searcher's after {seconds:g} s",
         table(there, {**called, **each({f"{share * seconds:g} s": share for share in _SHARES}, on_the_way)}),
         "Curves: [large-space.png](large-space.png), bands from the best to the worst seed.",

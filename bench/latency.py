@@ -174,24 +174,24 @@ def page(result: dict[str, Any]) -> str:
     models = table(
         result["models"].items(),
         {
-            "model": lambda one: MODELS[one[0]],
-            "Spearman": lambda one: _number(one[1]["spearman"]),
-            "mean absolute error": lambda one: f"{one[1]['mean_absolute_error']:.1%}",
-            "bias": lambda one: f"{one[1]['bias']:+.1%}",
-            "median absolute error": lambda one: f"{one[1]['median_absolute_error']:.1%}",
-            "calibrated error": lambda one: f"{one[1]['calibrated_error']:.1%}",
+            "model": lambda entry: MODELS[entry[0]],
+            "Spearman": lambda entry: _number(entry[1]["spearman"]),
+            "mean absolute error": lambda entry: f"{entry[1]['mean_absolute_error']:.1%}",
+            "bias": lambda entry: f"{entry[1]['bias']:+.1%}",
+            "median absolute error": lambda entry: f"{entry[1]['median_absolute_error']:.1%}",
+            "calibrated error": lambda entry: f"{entry[1]['calibrated_error']:.1%}",
         },
     )
     parts = [
         table(
             result[f"by_{kind}"].items(),
             {
-                kind: lambda one: one[0],
-                "rows": lambda one: one[1]["instruction"]["rows"],
-                "Spearman": lambda one: _number(one[1]["instruction"]["spearman"]),
-                "mean absolute error": lambda one: f"{one[1]['instruction']['mean_absolute_error']:.1%}",
-                "bias": lambda one: f"{one[1]['instruction']['bias']:+.1%}",
-                "Spearman of MACs / dim²": lambda one: _number(one[1]["macs"]["spearman"]),
+                kind: lambda entry: entry[0],
+                "rows": lambda entry: entry[1]["instruction"]["rows"],
+                "Spearman": lambda entry: _number(entry[1]["instruction"]["spearman"]),
+                "mean absolute error": lambda entry: f"{entry[1]['instruction']['mean_absolute_error']:.1%}",
+                "bias": lambda entry: f"{entry[1]['instruction']['bias']:+.1%}",
+                "Spearman of MACs / dim²": lambda entry: _number(entry[1]["macs"]["spearman"]),
             },
         )
         for kind in ("stratum", "style", "dataflow", "buffering", "accelerator")

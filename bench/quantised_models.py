@@ -81,25 +81,26 @@ class Light:
         folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
         model = onnx.load(folder / f"light_{self.name}.onnx")
         graph = model.graph
-        stored = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+        stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         roles = _roles(graph)
-        made = [one for one in graph.node if one.op_type == "ConstantOfShape"]
+        made = [node for node in graph.node if node.op_type == "ConstantOfShape"]
         weights = [
             numpy_helper.from_array(
-                _drawn(one.output[0], stored[one.input[0]], roles.get(one.output[0], "bias")), one.output[0]
+                _drawn(node.output[0], stored[node.input[0]], roles.get(node.output[0], "bias")),
+                node.output[0],
             )
-            for one in made
+            for node in made
         ]
-        nodes = [one for one in graph.node if one.op_type != "ConstantOfShape"]
-        read = {name for one in nodes for name in one.input}
-        kept = [one for one in graph.initializer if one.name in read]
-        inputs = [one for one in graph.input if one.name not in stored]
+        nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
+        read = {name for node in nodes for name in node.input}
+        kept = [tensor for tensor in graph.initializer if tensor.name in read]
+        inputs = [value for value in graph.input if value.name not in stored]
         for field, values in (
             (graph.node, nodes),
             (graph.initializer, [*kept, *weights]),
             (graph.input, inputs),
         ):
-            copies = [type(one).FromString(one.SerializeToString()) for one in values]
+            copies = [type(value).FromString(value.SerializeToString()) for value in values]
             del field[:]
             field.extend(copies)
         for node in graph.node:
@@ -113,17 +114,17 @@ class Light:
 
 def _roles(graph: onnx.GraphProto) -> dict[str, str]:
     """What constants are to the operators that read them."""
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     viewed = {one.output[0]: one.input[0] for one in graph.node if one.op_type in ("Unsqueeze", "Reshape")}
     for node in graph.node:
         names = [viewed.get(name, name) for name in node.input]
         if node.op_type in ("Conv", "Gemm"):
-            found[names[1]] = "weight"
+            roles[names[1]] = "weight"
         elif node.op_type == "BatchNormalization":
-            found |= zip(names[1:], ("scale", "bias", "bias", "scale"), strict=True)
+            roles |= zip(names[1:], ("scale", "bias", "bias", "scale"), strict=True)
         elif node.op_type == "Mul":
-            found |= dict.fromkeys(names, "scale")
-    return found
+            roles |= dict.fromkeys(names, "scale")
+    return roles
 
 
 def _drawn(name: str, shape: Array, role: str) -> Array:
@@ -299,13 +300,13 @@ def compared_operators(network: QuantisedNetwork, model: onnx.ModelProto, inputs
     """Of each tensor that the model rounds [tensors, 3]: elements, those that differ from onnxruntime's, by more than a step."""
     nodes = _rounded(model)
     more = onnx.ModelProto.FromString(model.SerializeToString())
-    known = {one.name for one in more.graph.output}
+    known = {output.name for output in more.graph.output}
     more.graph.output.extend(
         helper.make_empty_tensor_value_info(name) for name in nodes.values() if name not in known
     )
     session, due = _session(more), _due(network, nodes)
-    names = [one.name for one in session.get_outputs()]
-    totals = {one.node: np.zeros(3, np.int64) for some in due.values() for one in some}
+    names = [output.name for output in session.get_outputs()]
+    totals = {ready.node: np.zeros(3, np.int64) for some in due.values() for ready in some}
     for given in inputs:
         wanted = dict(zip(names, session.run(None, given), strict=True))
         for node, (elements, apart, beyond) in _compared(network, given, wanted, due):
@@ -318,17 +319,17 @@ def whole_runs(
 ) -> tuple[int, int, int]:
     """(Inputs run, those with every output equal, those whose largest element is at the same place in the first output)."""
     session = _session(model)
-    names = [one.name for one in session.get_outputs()]
+    names = [output.name for output in session.get_outputs()]
     started, count, equal, same = time.monotonic(), 0, 0, 0
     while count < inputs and (count == 0 or time.monotonic() - started < seconds):
         given = [drawn_inputs(model, 1000 + count + n) for n in range(min(_TOGETHER, inputs - count))]
-        values = reference_runs(network, [quantise_inputs(network, one) for one in given])
-        for number, one in enumerate(given):
+        values = reference_runs(network, [quantise_inputs(network, sample) for sample in given])
+        for number, sample in enumerate(given):
             own = {
                 name: x if network.values[name].role == "constant" else x[number]
                 for name, x in values.items()
             }
-            theirs = dict(zip(names, session.run(None, one), strict=True))
+            theirs = dict(zip(names, session.run(None, sample), strict=True))
             pairs = [(network.read_output(name, own), theirs[name]) for name in names]
             equal += all(np.array_equal(a.reshape(-1), np.asarray(b).reshape(-1)) for a, b in pairs)
             first, other = pairs[0]

@@ -96,15 +96,15 @@ def summary(rows: Sequence[SettingCycles]) -> list[dict[str, Any]]:
     """Of every setting: what its values change measured cycles by at most, the error of predictions, and how often the
     prediction goes the other way where the measurement moves by more than a percent."""
     found = []
-    for setting in dict.fromkeys(one.setting for one in rows):
-        mine = [one for one in rows if one.setting == setting]
+    for setting in dict.fromkeys(row.setting for row in rows):
+        mine = [row for row in rows if row.setting == setting]
         default = float(getattr(machine(), setting))
-        base = {(one.layer, one.style): one for one in mine if one.value == default}
+        base = {(row.layer, row.style): row for row in mine if row.value == default}
         moves = []
-        for one in mine:
-            before = base[one.layer, one.style]
-            moves.append((one.measured / before.measured - 1, one.predicted / before.predicted - 1))
-        errors = [abs(one.predicted / one.measured - 1) for one in mine]
+        for row in mine:
+            before = base[row.layer, row.style]
+            moves.append((row.measured / before.measured - 1, row.predicted / before.predicted - 1))
+        errors = [abs(row.predicted / row.measured - 1) for row in mine]
         found.append(
             {
                 "setting": setting,
@@ -127,9 +127,9 @@ def page(rows: Sequence[SettingCycles]) -> str:
     return table(
         summary(rows),
         {
-            "setting": lambda one: one["setting"],
-            **each(percent, lambda name, one: f"{one[name]:+.1%}"),
-            **each(counts, lambda name, one: one[name]),
+            "setting": lambda line: line["setting"],
+            **each(percent, lambda name, line: f"{line[name]:+.1%}"),
+            **each(counts, lambda name, line: line[name]),
         },
     )
 

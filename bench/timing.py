@@ -188,26 +188,27 @@ def timing_accuracy(programs: Sequence[TimedProgram]) -> TimingAccuracy:
 
 def _predicted(programs: Sequence[TimedProgram], accelerator: Accelerator) -> list[TimedProgram]:
     """The programs with their predictions."""
-    known = [one for one in programs if one.schedule]
-    layers = [parse_layer(one.layer) for one in known]
-    found = predict_layers(layers, [parse_schedule(one.schedule) for one in known], accelerator)
+    known = [program for program in programs if program.schedule]
+    layers = [parse_layer(program.layer) for program in known]
+    found = predict_layers(layers, [parse_schedule(program.schedule) for program in known], accelerator)
     cycles = {
-        (one.table, one.file): one.beside + said.cycles.item() for one, said in zip(known, found, strict=True)
+        (program.table, program.file): program.beside + said.cycles.item()
+        for program, said in zip(known, found, strict=True)
     }
-    return [replace(one, predicted=cycles.get((one.table, one.file))) for one in programs]
+    return [replace(program, predicted=cycles.get((program.table, program.file))) for program in programs]
 
 
 def _parts(programs: Sequence[TimedProgram]) -> dict[str, Accuracy]:
     found: dict[str, list[TimedProgram]] = {}
-    for one in programs:
-        found.setdefault(one.table, [])
-        found.setdefault(f"{one.table}, {one.style}", [])
-        found[one.table].append(one)
-        found[f"{one.table}, {one.style}"].append(one)
+    for program in programs:
+        found.setdefault(program.table, [])
+        found.setdefault(f"{program.table}, {program.style}", [])
+        found[program.table].append(program)
+        found[f"{program.table}, {program.style}"].append(program)
     return {
         name: accuracy(
-            np.array([one.modelled for one in part], dtype=np.float64),
-            np.array([one.measured for one in part], dtype=np.float64),
+            np.array([program.modelled for program in part], dtype=np.float64),
+            np.array([program.measured for program in part], dtype=np.float64),
         )
         for name, part in found.items()
     }

@@ -48,7 +48,7 @@ def run(
             study, _ = searched(network, space, folder, samples=samples, seed=seed)
             found.append(measured_programs(study, progress, baseline=seed == 0))
         best, baseline, mappings = (
-            [one["candidate"] for one in found],
+            [result["candidate"] for result in found],
             found[0]["baseline"],
             found[0]["mappings"],
         )
@@ -58,9 +58,9 @@ def run(
                 "samples": samples,
                 "baseline": vars(baseline),
                 "mappings": vars(mappings),
-                "best": [vars(one) for one in best],
+                "best": [vars(candidate) for candidate in best],
                 "gain_mappings": baseline.edp / mappings.edp,
-                "gain_best": [baseline.edp / one.edp for one in best],
+                "gain_best": [baseline.edp / candidate.edp for candidate in best],
             }
         )
         files.keep(rows)
@@ -95,17 +95,17 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
         table(
             _shown(rows),
             {
-                "network": lambda one: one["network"],
-                "": lambda one: one["what"],
-                "accelerator, cycles": lambda one: f"{(one['cycles'] - one['host_cycles']) / 1e6:.2f} M",
-                "host": lambda one: f"{one['host_cycles'] / 1e6:.2f} M",
-                "whole": lambda one: f"{one['cycles'] / 1e6:.2f} M",
-                "energy, mJ": lambda one: f"{one['energy_uj'] / 1e3:.2f}",
-                "of this host": lambda one: f"{one['host_uj'] / 1e3:.2f}",
-                "EDP gain": lambda one: one["gain"],
-                "all seeds": lambda one: one.get("seeds", ""),
-                "predicted/measured cycles": lambda one: one.get(
-                    "error", f"{one['predicted_cycles'] / one['cycles']:.3f}"
+                "network": lambda line: line["network"],
+                "": lambda line: line["what"],
+                "accelerator, cycles": lambda line: f"{(line['cycles'] - line['host_cycles']) / 1e6:.2f} M",
+                "host": lambda line: f"{line['host_cycles'] / 1e6:.2f} M",
+                "whole": lambda line: f"{line['cycles'] / 1e6:.2f} M",
+                "energy, mJ": lambda line: f"{line['energy_uj'] / 1e3:.2f}",
+                "of this host": lambda line: f"{line['host_uj'] / 1e3:.2f}",
+                "EDP gain": lambda line: line["gain"],
+                "all seeds": lambda line: line.get("seeds", ""),
+                "predicted/measured cycles": lambda line: line.get(
+                    "error", f"{line['predicted_cycles'] / line['cycles']:.3f}"
                 ),
             },
         ),

@@ -75,7 +75,7 @@ class _Process:
     himself."""
 
     def __init__(self) -> None:
-        path = json.dumps([one for one in sys.path if one])
+        path = json.dumps([folder for folder in sys.path if folder])
         with python_children(single_threads=True), _interrupts_held():
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _CODE, path],
@@ -90,9 +90,9 @@ class _Process:
         self._news = threading.Condition()
         self._over = False
         # threads, so that neither of the two processes ever waits for the other to read
-        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._write, self._read)]
-        for one in self._threads:
-            one.start()
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._write, self._read)]
+        for thread in self._threads:
+            thread.start()
 
     def send(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> int | None:
         """The number of the answer; None for what cannot be sent."""

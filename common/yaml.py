@@ -109,25 +109,27 @@ def _keys(model: type[BaseModel]) -> list[str]:
 def _explain(
     model: type[BaseModel], doc: YamlDoc, at: Path_, data: Any, error: ValidationError
 ) -> InputError:
-    found: list[tuple[Path_, ErrorDetails]] = []
+    problems: list[tuple[Path_, ErrorDetails]] = []
     for details in error.errors(include_url=False, include_input=False):
-        found.append(((*at, *_data_path(data, details)), details))
-    found = _most_telling(found)
+        problems.append(((*at, *_data_path(data, details)), details))
+    problems = _most_telling(problems)
 
     def order(item: tuple[Path_, ErrorDetails]) -> tuple[int, int, int]:
         place = doc.location(item[0])
         rank = {"extra_forbidden": 0, "missing": 2}.get(item[1]["type"], 1)
         return rank, place.line or 0, place.column or 0
 
-    found.sort(key=order)
-    found = list({path: (path, details) for path, details in reversed(found)}.values())[::-1]  # one a place
+    problems.sort(key=order)
+    problems = list({path: (path, details) for path, details in reversed(problems)}.values())[
+        ::-1
+    ]  # one a place
     messages = [
         _message(model, doc, at, path, _value(data, path[len(at) :]), details)
-        for path, details in found[:_MOST_ERRORS]
+        for path, details in problems[:_MOST_ERRORS]
     ]
     first = messages[0]
     return InputError(
-        first.message, location=first.location, hint=first.hint, also=list(_unexplained(messages, found))
+        first.message, location=first.location, hint=first.hint, also=list(_unexplained(messages, problems))
     )
 
 

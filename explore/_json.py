@@ -87,14 +87,14 @@ def from_json(kind: type[_T], data: object) -> _T:
     """Inverse of `to_json`: nothing is converted but lists to tuples. Raises ValueError; see `reader`."""
     of: Any = kind
     text = dump(data)
-    found: _T
+    value: _T
     if _SURROGATE.search(
         text
     ):  # a name of a file that is no UTF-8, which pydantic's parser refuses: less strict
-        found = _adapter(of).validate_python(data)
+        value = _adapter(of).validate_python(data)
     else:
-        found = _adapter(of).validate_json(text, strict=True)
-    return found
+        value = _adapter(of).validate_json(text, strict=True)
+    return value
 
 
 @functools.cache

@@ -113,7 +113,9 @@ def settle_accuracy(
     from baco.compiler.network.accuracy import measure_accuracy
     from baco.compiler.network.quantise import quantise
 
-    measured = {name: one for name, one in samples.items() if one.labels is not None or len(one) > 1}
+    measured = {
+        name: sample for name, sample in samples.items() if sample.labels is not None or len(sample) > 1
+    }
     if bound is not None and len(measured) < len(workload.networks):
         raise InputError(
             "a loss of accuracy is measured on data of every network",
@@ -125,17 +127,18 @@ def settle_accuracy(
     found: dict[str, dict[str, ModelAccuracy]] = {}
     for choice in choices:
         found[choice.observer] = {
-            one.name: measure_accuracy(
-                one,
-                quantise(one, measured[one.name].inputs, quantiser=choice),
-                measured[one.name],
+            network.name: measure_accuracy(
+                network,
+                quantise(network, measured[network.name].inputs, quantiser=choice),
+                measured[network.name],
                 quantiser=choice,
             )
-            for one in workload.networks
-            if one.name in measured
+            for network in workload.networks
+            if network.name in measured
         }
     losses = {
-        name: max((one.loss for one in networks.values()), default=0.0) for name, networks in found.items()
+        name: max((accuracy.loss for accuracy in networks.values()), default=0.0)
+        for name, networks in found.items()
     }
     best = min(losses, key=lambda name: losses[name])
     if bound is not None and losses[best] > bound:
@@ -145,8 +148,8 @@ def settle_accuracy(
             hint=f"by observer: {tried}",
         )
     return StudyAccuracy(
-        next(one for one in choices if one.observer == best),
-        {name: one.to_dict() for name, one in found[best].items()},
+        next(choice for choice in choices if choice.observer == best),
+        {name: accuracy.to_dict() for name, accuracy in found[best].items()},
         bound,
         losses if len(losses) > 1 else {},
     )

@@ -223,11 +223,13 @@ class DesignCosts(_Sums):
     def host_cycles(self, network: str | None = None) -> float:
         """Of the host core, of one network or all: measured if it was, else predicted, whether part of the headline or apart."""
         ones = [
-            one for one in (*self.layers, *self.beside) if one.on == "host" and network in (None, one.network)
+            entry
+            for entry in (*self.layers, *self.beside)
+            if entry.on == "host" and network in (None, entry.network)
         ]
         if self.measured is not None and self.complete:
-            return math.fsum(one.measured.cycles for one in ones if one.measured is not None)
-        return math.fsum(one.total_cycles for one in ones)
+            return math.fsum(entry.measured.cycles for entry in ones if entry.measured is not None)
+        return math.fsum(entry.total_cycles for entry in ones)
 
     def totals(self, network: str) -> tuple[float, float]:
         """Cycles and energy (pJ) of a network, weight included: measured if it was, else predicted."""
@@ -254,20 +256,28 @@ class DesignCosts(_Sums):
             sums += [
                 (
                     "measured cycles of networks",
-                    math.fsum(one for one, _ in each),
+                    math.fsum(cycles for cycles, _ in each),
                     self.measured.latency_cycles,
                 ),
-                ("measured energy of networks", math.fsum(one for _, one in each), self.measured.energy_pj),
+                (
+                    "measured energy of networks",
+                    math.fsum(energy for _, energy in each),
+                    self.measured.energy_pj,
+                ),
             ]
-            found = [one.measured for one in self.measured_entries if one.measured is not None]
+            found = [entry.measured for entry in self.measured_entries if entry.measured is not None]
             sums.append(
-                ("measured cycles", math.fsum(one.cycles for one in found), self.measured.latency_cycles)
+                (
+                    "measured cycles",
+                    math.fsum(measured.cycles for measured in found),
+                    self.measured.latency_cycles,
+                )
             )
             if self.measured_terms_pj:
                 terms = math.fsum(self.measured_terms_pj.values())
                 sums.append(("measured energy by component", terms, self.measured.energy_pj))
-            elif found and all(one.energy_pj is not None for one in found):
-                energy = math.fsum(one.energy_pj or 0.0 for one in found)
+            elif found and all(measured.energy_pj is not None for measured in found):
+                energy = math.fsum(measured.energy_pj or 0.0 for measured in found)
                 sums.append(("measured energy", energy, self.measured.energy_pj))
         for what, parts, whole in sums:
             if not math.isclose(parts, whole, rel_tol=_ROUNDING, abs_tol=_ROUNDING):

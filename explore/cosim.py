@@ -144,11 +144,11 @@ def _sum(parts: Sequence[ConfigurationResult]) -> ConfigurationResult:
     """Of parts of one configuration, at least one."""
     return ConfigurationResult(
         parts[0].accelerator,
-        sum(one.streams for one in parts),
-        sum(one.commands for one in parts),
-        sum(one.cycles for one in parts),
-        sum((one.refused for one in parts), Counter[str]()),
-        tuple(failure for one in parts for failure in one.failures),
+        sum(result.streams for result in parts),
+        sum(result.commands for result in parts),
+        sum(result.cycles for result in parts),
+        sum((result.refused for result in parts), Counter[str]()),
+        tuple(failure for result in parts for failure in result.failures),
     )
 
 

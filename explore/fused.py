@@ -145,8 +145,10 @@ class FusedPrograms:
 
 def _key(dim: Any, accumulator: Any, scratchpad: Any, units: Any) -> Any:
     """A number for each accelerator; no other for one whose sizes are infinite or no whole numbers."""
-    sizes = [np.asarray(one, dtype=np.float64) for one in (dim, accumulator, scratchpad)]
-    whole = np.logical_and.reduce([(one == np.floor(one)) & (one < 1 << 20) & (one >= 0) for one in sizes])
-    side, acc, sp = (np.where(whole, one, 0).astype(np.int64) for one in sizes)
+    sizes = [np.asarray(size, dtype=np.float64) for size in (dim, accumulator, scratchpad)]
+    whole = np.logical_and.reduce(
+        [(size == np.floor(size)) & (size < 1 << 20) & (size >= 0) for size in sizes]
+    )
+    side, acc, sp = (np.where(whole, size, 0).astype(np.int64) for size in sizes)
     key = (((side << 20) + acc << 20) + sp << 1) + np.asarray(units, dtype=np.int64)
     return np.where(whole, key, -1)

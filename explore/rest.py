@@ -177,12 +177,12 @@ class RestOfPrograms:
         """
         chosen = np.broadcast_to(units, np.shape(dim))
         if not chosen.any():
-            found = _at(self._plain, dim)
+            amounts = _at(self._plain, dim)
         else:
             sizes = (np.broadcast_to(one, np.shape(dim)) for one in (accumulator_kib, scratchpad_kib))
-            found = self._with_units(dim, *sizes)
+            amounts = self._with_units(dim, *sizes)
         if chosen.any() and not chosen.all():
-            found = np.where(chosen[..., None], found, _at(self._plain, dim))
+            amounts = np.where(chosen[..., None], amounts, _at(self._plain, dim))
         if self.fused.points:
             more = [
                 self.weights[name] * self.fused.added(name, dim, accumulator_kib, scratchpad_kib, units)
@@ -190,8 +190,8 @@ class RestOfPrograms:
                 else np.zeros((len(StepCost._fields), *np.shape(dim)))
                 for name in self.networks
             ]
-            found = found + np.stack(more, -1)
-        cycles, fixed, accumulator, scratchpad, _ = found
+            amounts = amounts + np.stack(more, -1)
+        cycles, fixed, accumulator, scratchpad, _ = amounts
         return cycles, fixed, accumulator, scratchpad
 
     @functools.cached_property
@@ -213,15 +213,20 @@ class RestOfPrograms:
         of fewer than K repeated."""
         sides = sorted(next(iter(self.with_units.values())))
         each = [[self.with_units[name][side] for name in self.networks] for side in sides]
-        most = max(len(one) for row in each for one in row)
-        full = [[(*(one[:1] * (most - len(one))), *one) for one in row] for row in each]
+        most = max(len(sized) for row in each for sized in row)
+        full = [[(*(sized[:1] * (most - len(sized))), *sized) for sized in row] for row in each]
 
         def table(of: Callable[[SizedOperators], float | tuple[float, ...]]) -> Floats:
-            return np.array([[[of(one) for one in ones] for ones in row] for row in full]).swapaxes(1, 2)
+            return np.array(
+                [[[of(operators) for operators in ones] for ones in row] for row in full]
+            ).swapaxes(1, 2)
 
         weights = np.array([self.weights[name] for name in self.networks])[:, None]
-        amounts = np.moveaxis(table(lambda one: tuple(one.cost)) * weights, -1, 0)
-        capacities = table(lambda one: one.accumulator_kib), table(lambda one: one.scratchpad_kib)
+        amounts = np.moveaxis(table(lambda operators: tuple(operators.cost)) * weights, -1, 0)
+        capacities = (
+            table(lambda operators: operators.accumulator_kib),
+            table(lambda operators: operators.scratchpad_kib),
+        )
         return np.array(sides, dtype=np.float64), *capacities, amounts
 
     def _table(self, operators: Operators) -> tuple[Floats, Floats]:

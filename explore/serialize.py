@@ -114,9 +114,12 @@ def _facts(operator: Operator) -> LayerFacts | None:
 def workload_from_json(data: Json) -> Workload:
     """Inverse of `workload_to_json`."""
     workload = from_json(Workload, data)
-    operators = [one for network in workload.networks for one in network.operators]
-    if any(one.repeat < 1 or min(one.weight_words, *one.output.shape, 0) < 0 for one in operators):
+    operators = [operator for network in workload.networks for operator in network.operators]
+    if any(
+        operator.repeat < 1 or min(operator.weight_words, *operator.output.shape, 0) < 0
+        for operator in operators
+    ):
         raise ValueError("sizes and repetitions must not be negative")
-    if len(workload.weights) != len(workload.networks) or not all(one > 0 for one in workload.weights):
+    if len(workload.weights) != len(workload.networks) or not all(weight > 0 for weight in workload.weights):
         raise ValueError("every network needs a weight of more than 0")
     return workload

@@ -113,14 +113,16 @@ def _executable(elf: Any, loads: Sequence[Any]) -> list[tuple[int, int]]:
     """
     if any(segment["p_flags"] for segment in loads):
         return [
-            _extent(one["p_vaddr"], one["p_memsz"]) for one in loads if one["p_flags"] & _SEGMENT_EXECUTABLE
+            _extent(segment["p_vaddr"], segment["p_memsz"])
+            for segment in loads
+            if segment["p_flags"] & _SEGMENT_EXECUTABLE
         ]
     sections = [
-        _extent(one["sh_addr"], one["sh_size"])
-        for one in elf.iter_sections()
-        if one["sh_flags"] & _SECTION_EXECUTABLE
+        _extent(section["sh_addr"], section["sh_size"])
+        for section in elf.iter_sections()
+        if section["sh_flags"] & _SECTION_EXECUTABLE
     ]
-    return sections or [_extent(one["p_vaddr"], one["p_memsz"]) for one in loads]
+    return sections or [_extent(segment["p_vaddr"], segment["p_memsz"]) for segment in loads]
 
 
 def _extent(first: int, count: int) -> tuple[int, int]:

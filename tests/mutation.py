@@ -108,32 +108,32 @@ def python_faults(text: str) -> list[tuple[int, int, str]]:
 
     def between(left: ast.expr, right: ast.expr, old: str, new: str) -> Iterator[tuple[int, int, str]]:
         begin, end = span(left)[1], span(right)[0]
-        found = list(re.finditer(re.escape(old), text[begin:end]))
-        if len(found) == 1:
-            yield begin + found[0].start(), begin + found[0].end(), new
+        matches = list(re.finditer(re.escape(old), text[begin:end]))
+        if len(matches) == 1:
+            yield begin + matches[0].start(), begin + matches[0].end(), new
 
-    found: list[tuple[int, int, str]] = []
+    faults: list[tuple[int, int, str]] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and type(node.value) is int and text[slice(*span(node))].isdigit():
-            found += [(*span(node), str(node.value + 1)), (*span(node), str(max(node.value - 1, 0)))]
+            faults += [(*span(node), str(node.value + 1)), (*span(node), str(max(node.value - 1, 0)))]
         elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
             begin, end = span(node.left)[1], span(node.comparators[0])[0]
             old = re.fullmatch(r"\)*\s*([<>=!]+|(?:not )?in|is(?: not)?)\s*\(*", text[begin:end])
             if old:
-                found.append((begin + old.start(1), begin + old.end(1), _COMPARED[type(node.ops[0])]))
+                faults.append((begin + old.start(1), begin + old.end(1), _COMPARED[type(node.ops[0])]))
         elif isinstance(node, ast.BinOp) and type(node.op) in _COUNTED:
-            found += between(node.left, node.right, *_COUNTED[type(node.op)])
+            faults += between(node.left, node.right, *_COUNTED[type(node.op)])
         elif isinstance(node, ast.BoolOp):
             old_word, new_word = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-            found += between(node.values[0], node.values[1], old_word, new_word)
+            faults += between(node.values[0], node.values[1], old_word, new_word)
         elif isinstance(node, ast.If | ast.While | ast.IfExp):
             begin, end = span(node.test)
-            found.append((begin, end, f"(not ({text[begin:end]}))"))
+            faults.append((begin, end, f"(not ({text[begin:end]}))"))
         elif (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max")
         ):
-            found.append((*span(node.func), "max" if node.func.id == "min" else "min"))
-    return [one for one in found if text[one[0] : one[1]] != one[2]]
+            faults.append((*span(node.func), "max" if node.func.id == "min" else "min"))
+    return [one for one in faults if text[one[0] : one[1]] != one[2]]
 
 
 @functools.cache
@@ -186,9 +186,9 @@ def judges(mutant: Mutant, scratch: Path) -> list[list[str]]:
         pattern = re.compile(rf"\b{name}\b")
     else:
         pattern = re.compile(rf"\b{path.stem}\b")
-    near = [one for one in every if pattern.search(one.read_text())]
-    far = [one for one in every if one not in near]
-    return [[str(one.relative_to(scratch)) for one in some] for some in (near, far) if some]
+    near = [file for file in every if pattern.search(file.read_text())]
+    far = [file for file in every if file not in near]
+    return [[str(file.relative_to(scratch)) for file in some] for some in (near, far) if some]
 
 
 class Bench:

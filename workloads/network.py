@@ -190,9 +190,9 @@ class Network(Shown):
     def _facts(self) -> Iterator[tuple[str, object]]:
         yield "source", self.source
         yield "inputs", ", ".join(map(_shape_text, self.inputs)) or None
-        yield "outputs", ", ".join(_shape_text(one, name) for name, one in self.named_outputs) or None
-        yield "on the array", sum(one.problem is not None for one in self.operators)
-        yield "riding on these", sum(one.fused for one in self.operators)
+        yield "outputs", ", ".join(_shape_text(tensor, name) for name, tensor in self.named_outputs) or None
+        yield "on the array", sum(operator.problem is not None for operator in self.operators)
+        yield "riding on these", sum(operator.fused for operator in self.operators)
         yield "beside these", len(self.host_operators)
         yield "notes", "; ".join(self.notes) or None
         yield "not costed", "; ".join(map(str, self.unsupported[:5])) or None

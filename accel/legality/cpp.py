@@ -137,7 +137,7 @@ $definitions
 def cpp_sources() -> dict[str, str]:
     """The C++ files by name: `legality.h` and `legality.cpp`."""
     header = _HEADER.substitute(
-        codes=_lines(f"  k{_camel(one.name)} = {one.code},  // {one.meaning}" for one in ERRORS),
+        codes=_lines(f"  k{_camel(error.name)} = {error.code},  // {error.meaning}" for error in ERRORS),
         methods=_lines(
             [
                 *(f"  Refusal {name.lower()}(const Command& command);" for name in RULES if RULES[name]),
@@ -148,8 +148,10 @@ def cpp_sources() -> dict[str, str]:
         state=_lines(map(_declaration, STATE)),
     )
     source = _SOURCE.substitute(
-        reasons=_lines(f'    case Refusal::k{_camel(one.name)}: return "{one.reason}";' for one in ERRORS),
-        names=_switch(lambda one: f'return "{one.name}";', 'return "unknown command";'),
+        reasons=_lines(
+            f'    case Refusal::k{_camel(error.name)}: return "{error.reason}";' for error in ERRORS
+        ),
+        names=_switch(lambda command: f'return "{command.name}";', 'return "unknown command";'),
         bits=_switch(_defined_bits, "return command;"),
         initial=",\n      ".join(
             f"{name}_({_CONFIG.get(name, f'config.{name}')})" for name in _used_parameters()
@@ -194,10 +196,14 @@ def _declaration(name: str) -> str:
 def _switch(result: Callable[[CommandType], str], otherwise: str) -> str:
     """A switch over all commands, CONFIG by its subtype."""
     lines = ["  switch (command.funct) {", "    case 0:", "      switch (command.rs1 & 3) {"]
-    configs = [one for one in COMMANDS.values() if one.subtype is not None]
-    lines += [f"        case {one.subtype}: {result(one)}" for one in configs]
+    configs = [command for command in COMMANDS.values() if command.subtype is not None]
+    lines += [f"        case {command.subtype}: {result(command)}" for command in configs]
     lines += ["      }", f"      {otherwise}"]
-    lines += [f"    case {one.funct}: {result(one)}" for one in COMMANDS.values() if one.subtype is None]
+    lines += [
+        f"    case {command.funct}: {result(command)}"
+        for command in COMMANDS.values()
+        if command.subtype is None
+    ]
     return "\n".join([*lines, f"    default: {otherwise}", "  }"])
 
 

@@ -47,16 +47,16 @@ class BooleanFunction:
         if self.kind in "01":
             return float(self.kind)
         given = [one.probability(values) for one in self.of]
-        found = given[0]
+        result = given[0]
         if self.kind == "not":
-            return 1 - found
+            return 1 - result
         for value in given[1:]:
-            both = found * value
+            both = result * value
             if self.kind == "and":
-                found = both
+                result = both
             else:
-                found = found + value - (both if self.kind == "or" else 2 * both)
-        return found
+                result = result + value - (both if self.kind == "or" else 2 * both)
+        return result
 
 
 @lru_cache(maxsize=4096)
@@ -113,17 +113,17 @@ def _factor(tokens: list[str], text: str) -> BooleanFunction:
     if token == "!":
         return BooleanFunction("not", (_factor(tokens, text),))
     if token == "(":
-        found = _sum(tokens, text)
+        factor = _sum(tokens, text)
         if tokens[0] != ")":
             raise _bad(text)
         tokens.pop(0)
     elif token in ("0", "1"):
-        found = BooleanFunction(token)
+        factor = BooleanFunction(token)
     elif token[:1].isalpha() or token[:1] == "_":
-        found = BooleanFunction("pin", name=token)
+        factor = BooleanFunction("pin", name=token)
     else:
         raise _bad(text)
     while tokens[0] == "'":
         tokens.pop(0)
-        found = BooleanFunction("not", (found,))
-    return found
+        factor = BooleanFunction("not", (factor,))
+    return factor

@@ -289,7 +289,7 @@ def _map(name: str, text: str, script: str, folder: Path, limit_s: float) -> Non
 def _module(name: str, content: dict[str, Any]) -> NetlistModule:
     """A module of Yosys' JSON."""
     # those with the attribute are the ports of what is inside
-    (module,) = [one for one in content["modules"].values() if "blackbox" not in one["attributes"]]
+    (module,) = [record for record in content["modules"].values() if "blackbox" not in record["attributes"]]
     numbers: dict[int, int] = {}
 
     def nets(bits: list[int | str]) -> list[int]:
@@ -298,16 +298,16 @@ def _module(name: str, content: dict[str, Any]) -> NetlistModule:
             for bit in bits
         ]
 
-    ports = {port: (one["direction"], nets(one["bits"])) for port, one in module["ports"].items()}
+    ports = {port: (record["direction"], nets(record["bits"])) for port, record in module["ports"].items()}
     instances = tuple(
-        CellInstance(cell, one["type"], {pin: nets(bits) for pin, bits in one["connections"].items()})
-        for cell, one in module["cells"].items()
+        CellInstance(cell, record["type"], {pin: nets(bits) for pin, bits in record["connections"].items()})
+        for cell, record in module["cells"].items()
     )
     named: dict[int, str] = {}
-    for net, one in module["netnames"].items():
-        if one.get("hide_name"):
+    for net, record in module["netnames"].items():
+        if record.get("hide_name"):
             continue
-        bits = nets(one["bits"])
+        bits = nets(record["bits"])
         for place, number in enumerate(bits):
             if number >= 0:
                 text = net if len(bits) == 1 else f"{net}[{place}]"

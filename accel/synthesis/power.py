@@ -215,9 +215,12 @@ def _accesses(run: _Run, instances: Instances) -> Array:
 
 def _weights(run: _Run, instances: Instances, energies: list[Energy]) -> list[Array]:
     """How often each condition holds; what stands under none holds where no other one does. Shape (instances,) each."""
-    given = [_holds(run, instances, read_function(one.when)) if one.when else np.zeros(0) for one in energies]
-    rest = np.maximum(0.0, 1 - sum((one for one in given if one.size), np.zeros(len(instances.nets))))
-    return [one if one.size else rest for one in given]
+    given = [
+        _holds(run, instances, read_function(energy.when)) if energy.when else np.zeros(0)
+        for energy in energies
+    ]
+    rest = np.maximum(0.0, 1 - sum((holds for holds in given if holds.size), np.zeros(len(instances.nets))))
+    return [holds if holds.size else rest for holds in given]
 
 
 def _holds(run: _Run, instances: Instances, when: BooleanFunction) -> Array:
@@ -229,15 +232,15 @@ def _holds(run: _Run, instances: Instances, when: BooleanFunction) -> Array:
             run.high(instances.column(name)) if name in instances.pins else np.full(len(instances.nets), 0.5)
         )
 
-    found = np.zeros(len(instances.nets))
+    holds = np.zeros(len(instances.nets))
     if joint is None:
-        found += when.probability(value)
-        return found
+        holds += when.probability(value)
+        return holds
     taken, held, states = joint
     for (next_state, state), share in states.items():
         fixed = {taken.name: next_state ^ taken.inverted, **{pin: state ^ bad for pin, bad in held.items()}}
-        found += share * when.probability(_Known(fixed, value))
-    return found
+        holds += share * when.probability(_Known(fixed, value))
+    return holds
 
 
 @dataclass(frozen=True)

@@ -112,20 +112,20 @@ def measure(
     library = read_library(liberty)
     macros = read_library(memories) if memories else ()
     told = progress or (lambda done, of, what: None)
-    known = {one.design: one for one in read_netlists(kept)}
+    known = {netlist.design: netlist for netlist in read_netlists(kept)}
     wanted = [*accelerators()][:designs]
     found = []
     for number, accelerator in enumerate(wanted):
         key = stable_hash([verilog(accelerator), library.digest, [path.name for path in memories]])
-        one = known.get(key)
-        if one is None:
+        netlist = known.get(key)
+        if netlist is None:
 
             def within(done: int, of: int, module: str, number: int = number) -> None:
                 told(number, len(wanted), f"{module} ({done} of {of} modules)")
 
             design = in_cells(accelerator, library, macros, progress=within, cache=cache)
-            one = _netlist(accelerator, key, design.synthesis())
-        found.append(one)
+            netlist = _netlist(accelerator, key, design.synthesis())
+        found.append(netlist)
         told(number + 1, len(wanted), accelerator.name)
         rows = [vars(each) for each in found]
         atomic_write(kept, json.dumps({"library": library.names, "netlists": rows}, indent=1) + "\n")
@@ -157,23 +157,25 @@ def fit_technology(
     library = read_library(liberty)
     macros = read_library(memories) if memories else None
     law, bank_errors = _bank_law(library, macros)
-    machines = [one.configuration for one in netlists]
-    counts = np.array([[float(v) for v in structure_law().counts(one, one.dim).values()] for one in machines])
-    logic = np.array([one.logic_mm2 for one in netlists]) * 1e6
-    period = np.array([1e3 / one.clock_mhz for one in netlists])
+    machines = [netlist.configuration for netlist in netlists]
+    counts = np.array(
+        [[float(v) for v in structure_law().counts(machine, machine.dim).values()] for machine in machines]
+    )
+    logic = np.array([netlist.logic_mm2 for netlist in netlists]) * 1e6
+    period = np.array([1e3 / netlist.clock_mhz for netlist in netlists])
     prices, held_logic = _fitted(counts, logic)
     paths = _period_law(machines, period)
     rows = range(len(machines))
-    others = [[one for one in rows if one != row] for row in rows]
+    others = [[other for other in rows if other != row] for row in rows]
     unseen_periods = [
-        _period_law([machines[one] for one in some], period[some]).ns(machines[row], machines[row].dim)
+        _period_law([machines[other] for other in some], period[some]).ns(machines[row], machines[row].dim)
         for row, some in enumerate(others)
     ]
-    area = np.array([one.logic_mm2 + one.memories_mm2 for one in netlists])
+    area = np.array([netlist.logic_mm2 + netlist.memories_mm2 for netlist in netlists])
     errors = {
         "logic": _errors(counts @ prices, logic),
         "logic, held out": _errors(held_logic, logic),
-        "period": _errors(np.array([paths.ns(one, one.dim) for one in machines]), period),
+        "period": _errors(np.array([paths.ns(machine, machine.dim) for machine in machines]), period),
         "period, held out": _errors(np.array(unseen_periods), period),
         "banks": bank_errors,
     }
@@ -186,13 +188,17 @@ def fit_technology(
         memories=law,
         period=PeriodLaw(**dict(zip(PeriodLaw.model_fields, _rounded([*vars(paths).values()]), strict=True))),
         energy={
-            "leakage_mw_per_mm2": _rounded([sum(one.leakage_mw for one in netlists) / float(area.sum())])[0]
+            "leakage_mw_per_mm2": _rounded(
+                [sum(netlist.leakage_mw for netlist in netlists) / float(area.sum())]
+            )[0]
         },
     )
     whole = np.array(
         [
-            float(found.area_mm2(one, float(one.dim), one.accumulator_kib, one.scratchpad_kib))
-            for one in machines
+            float(
+                found.area_mm2(machine, float(machine.dim), machine.accumulator_kib, machine.scratchpad_kib)
+            )
+            for machine in machines
         ]
     )
     unseen = whole + (held_logic - counts @ prices) * 1e-6
@@ -220,9 +226,9 @@ def _fitted(design: Floats, target: Floats) -> tuple[Floats, Floats]:
 def _period_law(machines: Sequence[Accelerator], period: Floats) -> PeriodLaw:
     """Fitted to the periods (ns) of designs: the sum to those without a normaliser, and then the normaliser's lanes to those with
     one that are slower."""
-    lanes = np.array([PeriodLaw.lanes(one, one.dim) for one in machines])
-    terms = [PeriodLaw.values(one, one.dim) for one in machines]
-    values, plain = np.array([[*one.values()] for one in terms]), lanes == 0
+    lanes = np.array([PeriodLaw.lanes(machine, machine.dim) for machine in machines])
+    terms = [PeriodLaw.values(machine, machine.dim) for machine in machines]
+    values, plain = np.array([[*term.values()] for term in terms]), lanes == 0
     found = least_relative(values[plain], period[plain])
     slower = ~plain & (period > _SLOWER * (values @ found))
     law = PeriodLaw(**dict(zip(terms[0], found.tolist(), strict=True)))

@@ -56,15 +56,17 @@ def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer |
 
     Raises InfeasibleError, before any number is drawn, where main memory does not hold them all.
     """
-    arrays = [one for one in buffers if one is not None]
-    check_memory("the arguments", {one.name: one.nbytes for one in arrays}, hint="make the arrays smaller")
+    arrays = [buffer for buffer in buffers if buffer is not None]
+    check_memory(
+        "the arguments", {buffer.name: buffer.nbytes for buffer in arrays}, hint="make the arrays smaller"
+    )
 
-    def filled(one: Buffer, index: int) -> Buffer:
-        if one.data is not None or one.role in ("output", "workspace"):
-            return one
-        return replace(one, data=random_array(one.shape, one.dtype, seed, index))
+    def filled(buffer: Buffer, index: int) -> Buffer:
+        if buffer.data is not None or buffer.role in ("output", "workspace"):
+            return buffer
+        return replace(buffer, data=random_array(buffer.shape, buffer.dtype, seed, index))
 
-    return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
+    return [None if buffer is None else filled(buffer, index) for index, buffer in enumerate(buffers)]
 
 
 def random_array(shape: tuple[int, ...], dtype: str, seed: int, index: int) -> Array:

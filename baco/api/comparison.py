@@ -34,24 +34,24 @@ def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:
 
     if not studies:
         raise InputError("there is nothing to compare", hint="name folders of studies")
-    found = [one if isinstance(one, Result) else load_study(one) for one in studies]
-    scores = [one.objective.scalar(one.best.cost) for one in found]
-    kinds = [_kind(one) for one in found]
+    found = [study if isinstance(study, Result) else load_study(study) for study in studies]
+    scores = [result.objective.scalar(result.best.cost) for result in found]
+    kinds = [_kind(result) for result in found]
     least = {kind: min(s for s, other in zip(scores, kinds, strict=True) if other == kind) for kind in kinds}
     rows = []
-    for one, score, kind in zip(found, scores, kinds, strict=True):
-        best, search = one.best, one.data.search
+    for result, score, kind in zip(found, scores, kinds, strict=True):
+        best, search = result.best, result.data.search
         rows.append(
             {
-                "study": str(one.folder),
-                "networks": ", ".join(one.networks),
-                "objective": str(one.objective),
+                "study": str(result.folder),
+                "networks": ", ".join(result.networks),
+                "objective": str(result.objective),
                 "space": search.space_name,
                 "search": search.searcher,
                 "cost_model": search.cost_model,
                 "seed": search.seed,
-                "samples": one.samples,
-                "seconds": one.seconds,
+                "samples": result.samples,
+                "seconds": result.seconds,
                 "source": best.cost.source,
                 "dim": best.accelerator.dim,
                 "dataflow": best.accelerator.dataflow,
@@ -62,7 +62,7 @@ def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:
                 "energy_uj": best.cost.energy_uj,
                 "edp_uj_cycles": best.cost.edp,
                 "area_mm2": best.cost.area_mm2,
-                "front": len(one.front),
+                "front": len(result.front),
                 "ratio": score / least[kind] if least[kind] else float("nan"),
             }
         )

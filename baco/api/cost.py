@@ -341,15 +341,17 @@ def _network_tree(
             if error.location is None:
                 error.location = Location(f"layer {task.name}")
             raise
-    costs, texts = [one for one, _ in pairs], [text for _, text in pairs]
+    costs, texts = [cost for cost, _ in pairs], [text for _, text in pairs]
     beside: tuple[CostEntry, ...] = ()
     notes = {}
     if model == "instruction":
         rest = rest_of_programs(workload, [machine])
-        macs = {one.name: float(one.problem.macs) for one in network.operators if one.problem}
+        macs = {
+            operator.name: float(operator.problem.macs) for operator in network.operators if operator.problem
+        }
         beside = operator_entries(network.name, 1.0, rest.operators_of(network.name, machine), machine, macs)
         notes = dict(rest.reasons)
-    entries = layer_entries(tasks, costs, [float(one.count) for one in tasks], beside)
+    entries = layer_entries(tasks, costs, [float(task.count) for task in tasks], beside)
     tree = design_tree(
         DesignCosts(entries, beside, model == "instruction"), network.name, machine, texts, model
     )
@@ -404,10 +406,10 @@ def _sum(name: str, parts: tuple[CostTree, ...], machine: Accelerator) -> CostTr
     return CostTree(
         name,
         "network",
-        math.fsum(one.latency_cycles or 0.0 for one in parts),
-        math.fsum(one.energy_uj for one in parts),
+        math.fsum(part.latency_cycles or 0.0 for part in parts),
+        math.fsum(part.energy_uj for part in parts),
         machine,
-        macs=math.fsum(one.macs for one in parts),
+        macs=math.fsum(part.macs for part in parts),
         parts=parts,
     )
 

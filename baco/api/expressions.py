@@ -52,24 +52,24 @@ def expression(
     for size in sizes.values():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError(f"an iteration runs a whole number of times, at least once, not {size!r}")
-    contraction = parse_contraction(text, {one: int(size) for one, size in sizes.items()}, name)
+    contraction = parse_contraction(text, {dimension: int(size) for dimension, size in sizes.items()}, name)
     given: dict[str, np.ndarray[Any, Any] | None]
     names = [constants] if isinstance(constants, str) else constants
     given = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
-    for one, array in given.items():
+    for operand, array in given.items():
         if array is not None and not isinstance(array, np.ndarray):
-            raise InputError(f"constant {one} must be a numpy array, not of type {type(array).__name__}")
-    known = {one: tuple(array.shape) for one, array in given.items() if array is not None}
+            raise InputError(f"constant {operand} must be a numpy array, not of type {type(array).__name__}")
+    known = {operand: tuple(array.shape) for operand, array in given.items() if array is not None}
     stored = tensor_shapes(contraction, {**known, **(shapes or {})})
-    for one in given:
-        contraction.access(one)
+    for operand in given:
+        contraction.access(operand)
     random = np.random.default_rng(seed)
     arrays = {
-        one: random.integers(-128, 128, stored[one], dtype=np.int8) if array is None else array
-        for one, array in given.items()
+        operand: random.integers(-128, 128, stored[operand], dtype=np.int8) if array is None else array
+        for operand, array in given.items()
     }
     if scale is None:
-        depth = math.prod(contraction.extents[one] for one in contraction.reduction)
+        depth = math.prod(contraction.extents[dimension] for dimension in contraction.reduction)
         factors = len(contraction.inputs)
         scale = float(2.0 ** round(math.log2(48 / (74.0**factors * math.sqrt(depth)))))
     return TensorProgram(contraction, arrays, stored, scale, relu)

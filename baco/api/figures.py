@@ -32,9 +32,11 @@ def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -
         if name not in METRICS:
             raise InputError(f"there is no metric '{name}'", hint=did_you_mean(name, METRICS))
     candidates = data.candidates
-    scales = {name: metric_axis(name, (metric(one.cost, name) for one in candidates)) for name in (x, y)}
-    front = [index for index, one in enumerate(candidates) if one.front]
-    rest = [index for index, one in enumerate(candidates) if not one.front]
+    scales = {
+        name: metric_axis(name, (metric(candidate.cost, name) for candidate in candidates)) for name in (x, y)
+    }
+    front = [index for index, candidate in enumerate(candidates) if candidate.front]
+    rest = [index for index, candidate in enumerate(candidates) if not candidate.front]
     figure = _figure(f"{data.network_names}: {len(front)} designs on the front")
     for name, members, colour in (("dominated", rest, _OTHER), ("Pareto front", front, "#0072b2")):
         figure.add_scatter(
@@ -53,14 +55,14 @@ def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -
 
 def history_figure(data: ReportData) -> Figure:
     """The best objective over the samples spent."""
-    found = [one for one in data.summaries if one.best_objective is not None]
+    found = [summary for summary in data.summaries if summary.best_objective is not None]
     figure = _figure(f"{data.network_names}: the best design so far")
     name = data.objective.metrics[0]
-    scale = metric_axis(name, (one.best_objective or 0.0 for one in found))
+    scale = metric_axis(name, (summary.best_objective or 0.0 for summary in found))
     figure.add_scatter(
-        x=[one.evaluations / max(1, len(data.tasks)) for one in found],
-        y=[(one.best_objective or 0.0) * scale.factor for one in found],
-        text=[one_line(one.phase) for one in found],
+        x=[summary.evaluations / max(1, len(data.tasks)) for summary in found],
+        y=[(summary.best_objective or 0.0) * scale.factor for summary in found],
+        text=[one_line(summary.phase) for summary in found],
         mode="lines",
         line={"shape": "hv", "color": "#0072b2"},
         hovertemplate="%{x:,.0f} samples: %{y:.4g}<br>%{text}<extra></extra>",

@@ -120,11 +120,11 @@ def annotated_arrays(
         try:
             sizes = ast.parse(f"({found[2]},)", mode="eval").body
             assert isinstance(sizes, ast.Tuple)
-            shape = tuple(int(whole_expression(one, values)) for one in sizes.elts)
+            shape = tuple(int(whole_expression(size, values)) for size in sizes.elts)
         except (SyntaxError, InputError, ZeroDivisionError, AssertionError):
-            names = {one.id for one in ast.walk(_parsed(found[2])) if isinstance(one, ast.Name)}
+            names = {node.id for node in ast.walk(_parsed(found[2])) if isinstance(node, ast.Name)}
             missing = sorted(name for name in names if type(values.get(name)) is not int)
-            parameters = [one.name for one in kernel.parameters]
+            parameters = [parameter.name for parameter in kernel.parameters]
             hint = _ARRAY_HINT
             if missing:
                 known = missing[0] in parameters
@@ -139,7 +139,7 @@ def annotated_arrays(
             raise kernel.source.error(text, f"`{node.arg}` has no elements: {found[1]}{list(shape)}")
         buffers.append(Buffer(node.arg, shape, found[1], "inout"))
     filled = filled_buffers(buffers, seed)
-    return {one.name: np.asarray(one.data) for one in filled if one is not None}
+    return {buffer.name: np.asarray(buffer.data) for buffer in filled if buffer is not None}
 
 
 def _parsed(text: str) -> ast.AST:

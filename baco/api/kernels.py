@@ -285,8 +285,8 @@ def kernel_verdict(
     from baco.compiler.language.cost import predicted_cycles
 
     costs: list[tuple[float, int, int]] = []
-    for number, (chosen, one) in enumerate(work):
-        cycles = _cycles(one, machine)
+    for number, (chosen, counted) in enumerate(work):
+        cycles = _cycles(counted, machine)
         if cycles is not None:
             costs.append((cycles, -_size(chosen), number))
     if not costs:
@@ -296,7 +296,7 @@ def kernel_verdict(
     cycles = predicted_cycles(launch, machine)
     unit = launch_unit(launch, compare=simulate)
     assert unit.buffers is not None
-    expected = {one.name: one.expected for one in unit.buffers if one.expected is not None}
+    expected = {buffer.name: buffer.expected for buffer in unit.buffers if buffer.expected is not None}
     program = lower_unit(unit, machine, check=False)
     measured: int | None = None
     wrong: tuple[str, ...] = ()
@@ -311,7 +311,7 @@ def kernel_verdict(
             if value is not None
         },
         "blocks": dict(blocks),
-        "grid": [int(one) for one in launch.grid],
+        "grid": [int(extent) for extent in launch.grid],
         "accelerator": machine.config_hash,
         "predicted_cycles": cycles,
         "measured_cycles": measured,

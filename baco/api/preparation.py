@@ -404,17 +404,17 @@ class SearchOptions:
         from baco.exploration.space import in_technology
         from baco.exploration.space.shortfall import check_feasible
 
-        found = design_space(self.space)
+        space = design_space(self.space)
         if self.technology is not None:
-            found = in_technology(found, self.technology)
+            space = in_technology(space, self.technology)
         for name, bound in (self.constraints or {}).items():
-            found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
-        if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together
-            check_feasible(found)
+            space = space.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
+        if not space.constraints.any_on_mappings:  # else the search says which bounds are feasible together
+            check_feasible(space)
         if self.timing is not None:
-            found = dataclasses.replace(found, base=with_timing(found.base, self.timing))
-        model = self.cost_model or default_cost_model(found)
-        check_cost_model(model, found)
+            space = dataclasses.replace(space, base=with_timing(space.base, self.timing))
+        model = self.cost_model or default_cost_model(space)
+        check_cost_model(model, space)
         if self.proof and not self.resume and model == "instruction":
             raise InputError(
                 "nothing can be proven of the instruction-aware cost model",
@@ -426,7 +426,7 @@ class SearchOptions:
             )
         if self.kernel is not None:
             check_kernel_options(search, self.cost_model, whole=self.whole)
-        return found
+        return space
 
 
 def search_of_study(
@@ -525,11 +525,11 @@ def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
                 " YAML file",
             )
         places = [space.locate("networks", i, "network") for i in range(len(entries))]
-        found = workload([one.network for one in entries], [one.weight for one in entries], places)
+        found = workload([entry.network for entry in entries], [entry.weight for entry in entries], places)
     else:
         found = workload(source)
     space.constraints.check_networks(
-        [one.name for one in found.networks], space.locate("constraints", "networks")
+        [network.name for network in found.networks], space.locate("constraints", "networks")
     )
     return found
 

@@ -186,12 +186,12 @@ class CompileOptions:
 
         plan = self.plan
         if plan is not None:
-            found = plan.accelerator
+            machine = plan.accelerator
         elif self.accelerator is None and isinstance(self.source, BoundLaunch):
-            found = self.source.options.machine()
+            machine = self.source.options.machine()
         else:
-            found = load_accelerator(DEFAULT_ACCELERATOR if self.accelerator is None else self.accelerator)
-        return found if self.timing is None else with_timing(found, self.timing)
+            machine = load_accelerator(DEFAULT_ACCELERATOR if self.accelerator is None else self.accelerator)
+        return machine if self.timing is None else with_timing(machine, self.timing)
 
     @property
     def level(self) -> Level:

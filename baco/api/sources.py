@@ -163,9 +163,9 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
     from baco.accel.presets import changed_accelerator, load_accelerator
 
     if isinstance(source, (str, Path)):
-        found = load_accelerator(source)
+        machine = load_accelerator(source)
     elif isinstance(source, Accelerator):
-        found = source
+        machine = source
     else:
         best = getattr(getattr(source, "best", source), "accelerator", None)
         if not isinstance(best, Accelerator):
@@ -173,11 +173,11 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
                 f"{type(source).__name__} is no accelerator",
                 hint="give a preset, a file, a study's folder, a design or a result",
             )
-        found = best
+        machine = best
     if not changes:
-        return found
+        return machine
     return changed_accelerator(
-        found, {name: _plain(value) for name, value in changes.items()}, "baco.accelerator"
+        machine, {name: _plain(value) for name, value in changes.items()}, "baco.accelerator"
     )
 
 

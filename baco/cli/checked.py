@@ -66,7 +66,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         if is_dataclass(hints[name]):
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
-            more = [(one.name, one.default, own[one.name]) for one in fields(hints[name])]
+            more = [(field.name, field.default, own[field.name]) for field in fields(hints[name])]
             panel = getattr(hints[name], "panel", None)
             meanings: dict[str, tuple[list[str], str]] = {}
             for part in reversed(hints[name].__mro__[:-1]):  # what is inherited is said there
@@ -85,7 +85,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
                 raise InputError(problem, location=Location(_shown_name(options[name])))
         made = {
-            name: group(**{one.name: arguments.pop(one.name) for one in fields(group)})
+            name: group(**{field.name: arguments.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
         return function(**arguments, **made)
@@ -93,7 +93,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     # typer reads these
     call.__name__, call.__doc__, call.__module__ = function.__name__, about, function.__module__
     call.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
-    call.__annotations__ = {name: one.annotation for name, one in options.items()}
+    call.__annotations__ = {name: option.annotation for name, option in options.items()}
     return call
 
 
@@ -118,17 +118,19 @@ def _option(name: str, hint: Any, default: Any, told: tuple[list[str], str], pan
     """The annotation of a parameter as typer reads it."""
     marks, meaning = told
     kind, *given = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    inner = [one for one in get_args(kind) if get_origin(one) is Annotated]  # a limited number, or None
+    inner = [
+        argument for argument in get_args(kind) if get_origin(argument) is Annotated
+    ]  # a limited number, or None
     if inner:
         kind, *given = get_args(inner[0])[0] | None, *get_args(inner[0])[1:]
     if given and given[0].help:
         return hint
     limits = {key: getattr(given[0], key) for key in ("min", "max")} if given else {}
-    flag = next((one for one in marks if one.startswith("--")), "--" + name.replace("_", "-"))
+    flag = next((mark for mark in marks if mark.startswith("--")), "--" + name.replace("_", "-"))
     switch = bool in (kind, *get_args(kind)) and default is not False
     written = f"{flag}/--no-{flag[2:]}" if switch else flag
-    shown = next((one for one in marks if not one.startswith("-")), None)
-    flags = [one for one in marks if one.startswith("-") and one != flag]
+    shown = next((mark for mark in marks if not mark.startswith("-")), None)
+    flags = [mark for mark in marks if mark.startswith("-") and mark != flag]
     about = {"help": meaning, "metavar": shown, "rich_help_panel": panel, **limits}
     if given and given[0].autocompletion:
         about["autocompletion"] = given[0].autocompletion

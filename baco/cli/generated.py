@@ -101,8 +101,8 @@ def _option(
 ) -> tuple[Any, Any]:
     """Default and annotation of an option, or of an argument where there is no default."""
     marks, meaning = told
-    flag = next((one for one in marks if one.startswith("--")), f"--{name.replace('_', '-')}")
-    flags = [flag, *(one for one in marks if one.startswith("-") and one != flag)]
+    flag = next((mark for mark in marks if mark.startswith("--")), f"--{name.replace('_', '-')}")
+    flags = [flag, *(mark for mark in marks if mark.startswith("-") and mark != flag)]
     required = default is inspect.Parameter.empty
     if kind.__name__ == "Accelerator":
         kind, default, required = str, DEFAULT_ACCELERATOR if required else default, False
@@ -110,7 +110,7 @@ def _option(
         return default, _SHARED[flag[2:]]
     if kind is int and flag == "--seed":
         limits = {"min": 0, "max": get_args(Seed)[1].max}
-    shown = next((one for one in marks if not one.startswith("-")), None)
+    shown = next((mark for mark in marks if not mark.startswith("-")), None)
     meaning = meaning[:1].upper() + meaning[1:]
     more: dict[str, Any] = {"help": meaning, "metavar": shown, **limits}
     if required and shown:
@@ -182,9 +182,9 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return str(value) if isinstance(value, Path) else value

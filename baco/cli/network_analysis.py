@@ -28,14 +28,14 @@ def show_analysis(network: QuantisedNetwork, accelerator: Accelerator, *, every:
                 ("operator", "relies on", "operations", "elements moved", "", "subprogram"),
                 [
                     (
-                        one["name"],
-                        one["relies_on"],
-                        f"{one['operations']:,}",
-                        f"{one['moved']:,}",
-                        "computes" if one["computes"] else "moves",
-                        str(one["subprogram"]),
+                        operator["name"],
+                        operator["relies_on"],
+                        f"{operator['operations']:,}",
+                        f"{operator['moved']:,}",
+                        "computes" if operator["computes"] else "moves",
+                        str(operator["subprogram"]),
                     )
-                    for one in report["operators"]
+                    for operator in report["operators"]
                 ],
             )
         )
@@ -45,16 +45,16 @@ def show_analysis(network: QuantisedNetwork, accelerator: Accelerator, *, every:
             ("subprogram", "operators", "scratchpad KiB", "accumulator KiB", "DRAM KiB", "one by one"),
             [
                 (
-                    _names(one["operators"]),
-                    str(len(one["operators"])),
-                    _kib(one["scratchpad_bytes"]),
-                    _kib(one["accumulator_bytes"])
-                    if one["fits"]
-                    else f"{_kib(one['accumulator_bytes'])} (cut)",
-                    _kib(one["dram_bytes"]),
-                    _kib(one["dram_bytes_alone"]),
+                    _names(subprogram["operators"]),
+                    str(len(subprogram["operators"])),
+                    _kib(subprogram["scratchpad_bytes"]),
+                    _kib(subprogram["accumulator_bytes"])
+                    if subprogram["fits"]
+                    else f"{_kib(subprogram['accumulator_bytes'])} (cut)",
+                    _kib(subprogram["dram_bytes"]),
+                    _kib(subprogram["dram_bytes_alone"]),
                 )
-                for one in report["subprograms"]
+                for subprogram in report["subprograms"]
             ],
         )
     )
@@ -64,8 +64,8 @@ def show_analysis(network: QuantisedNetwork, accelerator: Accelerator, *, every:
         _table(
             ("read again", "by", "in", "KiB to save"),
             [
-                (one["value"], ", ".join(one["readers"]), _WHERE[one["kind"]], _kib(one["bytes"]))
-                for one in shown
+                (reuse["value"], ", ".join(reuse["readers"]), _WHERE[reuse["kind"]], _kib(reuse["bytes"]))
+                for reuse in shown
             ],
         )
     )
@@ -79,19 +79,19 @@ _WHERE = {"spatial": "space", "temporal": "time", "both": "space and time"}
 def _report(found: NetworkAnalysis, accelerator: Accelerator) -> dict[str, Any]:
     parts = found.subprograms(accelerator)
     of = {number: at for at, part in enumerate(parts, 1) for number in part.operators}
-    names = [one.operator.name for one in found.operators]
+    names = [operator.operator.name for operator in found.operators]
     alone = [found.subprogram([number], accelerator) for number in range(len(names))]
     return {
         "operators": [
             {
-                "name": one.operator.name,
-                "relies_on": "indirectly" if one.indirect else "many" if one.many else "one",
-                "operations": one.operations,
-                "moved": one.moved,
-                "computes": one.computes,
+                "name": operator.operator.name,
+                "relies_on": "indirectly" if operator.indirect else "many" if operator.many else "one",
+                "operations": operator.operations,
+                "moved": operator.moved,
+                "computes": operator.computes,
                 "subprogram": of[number],
             }
-            for number, one in enumerate(found.operators)
+            for number, operator in enumerate(found.operators)
         ],
         "subprograms": [
             {
@@ -108,12 +108,12 @@ def _report(found: NetworkAnalysis, accelerator: Accelerator) -> dict[str, Any]:
         ],
         "reuse": [
             {
-                "value": one.value,
-                "readers": [names[number] for number in one.readers],
-                "kind": one.kind,
-                "bytes": one.nbytes,
+                "value": reuse.value,
+                "readers": [names[number] for number in reuse.readers],
+                "kind": reuse.kind,
+                "bytes": reuse.nbytes,
             }
-            for one in found.reuse
+            for reuse in found.reuse
         ],
     }
 
@@ -139,10 +139,10 @@ def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> Any:
 
 def _sum(name: str, report: dict[str, Any]) -> str:
     operators, parts = report["operators"], report["subprograms"]
-    relies = [one["relies_on"] for one in operators]
-    together, alone = (sum(one[key] for one in parts) for key in ("dram_bytes", "dram_bytes_alone"))
+    relies = [operator["relies_on"] for operator in operators]
+    together, alone = (sum(part[key] for part in parts) for key in ("dram_bytes", "dram_bytes_alone"))
     return (
         f"{name}: {len(operators)} operators, of whose results {relies.count('many')} rely on many elements of an operand and "
-        f"{relies.count('one')} on one; {sum(one['computes'] for one in operators)} compute, the others move. "
+        f"{relies.count('one')} on one; {sum(operator['computes'] for operator in operators)} compute, the others move. "
         f"{len(parts)} subprograms: {together / 1024:,.0f} KiB of main memory, each tensor once, instead of {alone / 1024:,.0f}."
     )

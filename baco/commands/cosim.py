@@ -176,22 +176,22 @@ def _measure(asked: StreamFlags, folder: Path, engine: WorkerOptions, out: Path,
     )
     for machine, failure in run.failures[:1]:
         _write(machine, failure, out, stderr().print)
-    names = ", ".join(f"{one.name} ({one.config_hash})" for one in machines)
+    names = ", ".join(f"{machine.name} ({machine.config_hash})" for machine in machines)
     head = f"{run.streams:,} streams of seed {asked.seed} on {names}: {len(run.failures)} mismatches."
     atomic_write(folder / "coverage.md", run.coverage.page([head]))
     shares = run.coverage.shares
     if json:
         figures = {
-            name: {"reached": one.reached, "points": one.points, "waived": one.waived}
-            for name, one in shares.items()
+            name: {"reached": share.reached, "points": share.points, "waived": share.waived}
+            for name, share in shares.items()
         }
         print_json({"seed": asked.seed, "streams": run.streams, "mismatches": len(run.failures), **figures})
     else:
         stdout().print(head)
-        for name, one in shares.items():
-            left = one.points - one.waived
+        for name, share in shares.items():
+            left = share.points - share.waived
             stdout().print(
-                f"{name}: {one.reached:,} of {left:,}, {one.percent:.1f}% ({one.percent_of_all:.1f}% with the {one.waived:,} waived)"
+                f"{name}: {share.reached:,} of {left:,}, {share.percent:.1f}% ({share.percent_of_all:.1f}% with the {share.waived:,} waived)"
             )
         stdout().print(f"what is not reached: {folder / 'coverage.md'}")
     if run.failures:

@@ -21,14 +21,14 @@ def networks(
     from baco.workloads.inputs.load import describe, load_network, network_names
 
     loaded = [load_network(spec) for spec in network or network_names()]
-    rows = [describe(one) for one in loaded]
+    rows = [describe(shown) for shown in loaded]
     if json:
-        for one, row in zip(loaded, rows, strict=True):
+        for shown, row in zip(loaded, rows, strict=True):
             if network:
                 row["layers"] = [
                     {"name": task.name, "problem": str(task.problem), "kind": task.problem.kind}
                     | {"count": task.count, "macs": task.problem.macs}
-                    for task in one.tasks
+                    for task in shown.tasks
                 ]
         print_json(rows)
         return
@@ -38,9 +38,9 @@ def networks(
         console.print("\nOptions: NAME:batch=4; `baco networks NAME` shows the layers.")
         console.print(_options())
         return
-    for one, row in zip(loaded, rows, strict=True):
-        console.print(f"\n{one.name}")
-        console.print(_layers(one))
+    for shown, row in zip(loaded, rows, strict=True):
+        console.print(f"\n{shown.name}")
+        console.print(_layers(shown))
         if row["host_kinds"]:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in row["host_kinds"].items())
             console.print(f"on the host: {kinds}")

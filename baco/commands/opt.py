@@ -56,13 +56,13 @@ def opt(
     if file is None:
         raise InputError("name the file to read", hint="see 'baco opt --help'")
     before, after = level_named(source), level_named(target)
-    chosen = [one for text in passes or [] for one in parse_passes(text)]
-    show = show_after(dump_after, [one.name for one in chosen])
+    chosen = [ir_pass for text in passes or [] for ir_pass in parse_passes(text)]
+    show = show_after(dump_after, [ir_pass.name for ir_pass in chosen])
     context = all_dialects()
     module = read_module(file, context, before)
-    for one in chosen:
-        run_pass(module, one, context)
-        show(one.name, module)
+    for ir_pass in chosen:
+        run_pass(module, ir_pass, context)
+        show(ir_pass.name, module)
     if after is not None:
         check_level(module, after)
     _write(out, write_ir(module))

@@ -41,13 +41,15 @@ def technology(
     from baco.display.console import print_json, stdout
 
     if action is TechnologyAction.LIST:
-        found = [by_name(one) for one in technology_names()]
+        found = [by_name(name) for name in technology_names()]
         if json:
-            print_json([one.model_dump(mode="json", exclude_defaults=True) for one in found])
+            print_json([technology.model_dump(mode="json", exclude_defaults=True) for technology in found])
         else:
-            width = max(len(one.name) for one in found)
-            for one in found:
-                stdout().print(f"{one.name:{width}}  {one.description}", highlight=False, soft_wrap=True)
+            width = max(len(technology.name) for technology in found)
+            for technology in found:
+                stdout().print(
+                    f"{technology.name:{width}}  {technology.description}", highlight=False, soft_wrap=True
+                )
         return
     if name is None:
         raise InputError(f"give a name: baco technology {action} NAME", location=Location("NAME"))

@@ -153,9 +153,9 @@ def print_validation(study: Path) -> None:
         designs, objective = measured_designs(opened), opened.objective
     console = stdout()
     rows = []
-    for one in designs:
-        machine, cost, guess = one.accelerator, one.measured, one.predicted
-        estimate = one.estimate
+    for design in designs:
+        machine, cost, guess = design.accelerator, design.measured, design.predicted
+        estimate = design.estimate
         measured = amount(cost.edp) if cost else ""
         if estimate:
             within = "?" if estimate.edp_error is None else f"{estimate.edp_error:.0%}"
@@ -164,11 +164,11 @@ def print_validation(study: Path) -> None:
             )
         rows.append(
             (
-                one.name,
+                design.name,
                 f"{machine.dim}x{machine.dim}",
                 f"{machine.scratchpad_kib}+{machine.accumulator_kib}",
                 f"{machine.area_mm2:.4g}",
-                one.status,
+                design.status,
                 amount(guess.edp) if guess else "",
                 measured,
                 f"{guess.edp / cost.edp:.3f}" if cost and guess else "",
@@ -185,15 +185,15 @@ def print_validation(study: Path) -> None:
         "predicted/measured",
     )
     console.print(table(titles, rows, left=("design", "array", "status")))
-    for one in designs:
-        if one.status in ("failed", "infeasible"):
-            console.print(Text(one_line(f"{one.status.upper()} {one.name}: {one.failure}")))
-    if any(one.programs for one in designs):
+    for design in designs:
+        if design.status in ("failed", "infeasible"):
+            console.print(Text(one_line(f"{design.status.upper()} {design.name}: {design.failure}")))
+    if any(design.programs for design in designs):
         console.print(_programs(designs))
         for text in _agreements(designs):
             console.print(Text(one_line(text)))
-    for one in designs:
-        change = prediction_change(one)
+    for design in designs:
+        change = prediction_change(design)
         if change:
             console.print(Text(one_line(change)))
     for what, error in (("cycles", model_error(designs)), ("energy", energy_error(designs))):
@@ -202,7 +202,7 @@ def print_validation(study: Path) -> None:
                 f"predicted against measured {what} of {error.count} {error.what}: mean absolute error "
                 f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst_ratio:.2f}"
             )
-    for text in dict.fromkeys(energy_source(one.accelerator) for one in designs):
+    for text in dict.fromkeys(energy_source(design.accelerator) for design in designs):
         console.print(Text(one_line(text)))
     for comparison in comparisons(designs, objective):
         console.print(Text(one_line(comparison.text)))

@@ -249,7 +249,7 @@ def page(rows: Sequence[Row]) -> str:
     gated = [row["gated"] for row in rows]
 
     def percent(name: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda one: f"{one[name]:.1%}"
+        return lambda line: f"{line[name]:.1%}"
 
     parts = [
         page_of(
@@ -261,12 +261,12 @@ def page(rows: Sequence[Row]) -> str:
             table(
                 lines,
                 {
-                    "predicted with": lambda one: one["what"],
+                    "predicted with": lambda line: line["what"],
                     "mean error": percent("mean"),
                     "worst": percent("worst"),
-                    "bias": lambda one: f"{one['bias']:+.1%}",
-                    "rank, all": lambda one: f"{one['rank']:.4f}",
-                    "rank of machines": lambda one: f"{one['rank_of_machines']:.4f}",
+                    "bias": lambda line: f"{line['bias']:+.1%}",
+                    "rank, all": lambda line: f"{line['rank']:.4f}",
+                    "rank of machines": lambda line: f"{line['rank_of_machines']:.4f}",
                 },
             ),
         )
@@ -291,10 +291,10 @@ def _by(rows: Sequence[Row], key: str) -> str:
     return table(
         groups,
         {
-            key: lambda one: one[0],
-            "whole": lambda one: f"{errors(one[1], 'numbers', clock=True)['mean']:.1%}",
-            "without the clock": lambda one: f"{errors(one[1], 'numbers', clock=False)['mean']:.1%}",
-            "typical numbers": lambda one: f"{errors(one[1], 'typical', clock=False)['mean']:.1%}",
+            key: lambda group: group[0],
+            "whole": lambda group: f"{errors(group[1], 'numbers', clock=True)['mean']:.1%}",
+            "without the clock": lambda group: f"{errors(group[1], 'numbers', clock=False)['mean']:.1%}",
+            "typical numbers": lambda group: f"{errors(group[1], 'typical', clock=False)['mean']:.1%}",
             "typical numbers of all others": partial(_held, held),
         },
     )
@@ -311,15 +311,15 @@ def _programs(rows: Sequence[Row]) -> str:
     return table(
         rows,
         {
-            "network": lambda one: one["network"],
-            "machine": lambda one: one["machine"],
-            "cycles": lambda one: f"{one['cycles']:,}",
-            "predicted": lambda one: f"{one['predicted']['numbers']['cycles'] / one['cycles'] - 1:+.1%}",
-            "clock, µJ": lambda one: f"{one['clock'] * 1e-6:.0f}",
-            "rest, µJ": lambda one: f"{sum(one['switched'].values()) * 1e-6:.0f}",
+            "network": lambda row: row["network"],
+            "machine": lambda row: row["machine"],
+            "cycles": lambda row: f"{row['cycles']:,}",
+            "predicted": lambda row: f"{row['predicted']['numbers']['cycles'] / row['cycles'] - 1:+.1%}",
+            "clock, µJ": lambda row: f"{row['clock'] * 1e-6:.0f}",
+            "rest, µJ": lambda row: f"{sum(row['switched'].values()) * 1e-6:.0f}",
             ", ".join(parts): shares,
-            "whole": lambda one: f"{_off(one, 'numbers', True):+.1%}",
-            "without the clock": lambda one: f"{_off(one, 'numbers', False):+.1%}",
+            "whole": lambda row: f"{_off(row, 'numbers', True):+.1%}",
+            "without the clock": lambda row: f"{_off(row, 'numbers', False):+.1%}",
         },
     )
 

@@ -97,15 +97,21 @@ def fit(
         pull: of the host's constants to those.
     """
     start = start or Constants(HOST_FEATURES, TIMING)
-    features = np.concatenate([np.stack(host_features(one.tiling, one.commands)) for one in samples], axis=1)
-    host = np.concatenate([one.host_cycles for one in samples])
-    before = np.concatenate([one.before for one in samples])
+    features = np.concatenate(
+        [np.stack(host_features(sample.tiling, sample.commands)) for sample in samples], axis=1
+    )
+    host = np.concatenate([sample.host_cycles for sample in samples])
+    before = np.concatenate([sample.before for sample in samples])
     begin = np.array([start.host[name] for name in HOST_FEATURES])
     costs = _host_costs(features, host, before, begin, pull)
     found = {name: rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}
-    work = [measure_work(one.tiling, one.commands, Constants(found, start.timing)) for one in samples]
+    work = [
+        measure_work(sample.tiling, sample.commands, Constants(found, start.timing)) for sample in samples
+    ]
     factors = _FACTORS if timing else ()
-    return Constants(found, by_factors(start.timing, factors, lambda one: _objective(samples, work, one)))
+    return Constants(
+        found, by_factors(start.timing, factors, lambda timing: _objective(samples, work, timing))
+    )
 
 
 def _host_costs(features: Floats, cycles: Floats, before: Floats, start: Floats, strength: float) -> Floats:

@@ -382,14 +382,16 @@ def _program(
     for _ in range(each):
         make(sketch)
     ends: dict[str, dict[str, View]] = {"input": {}, "output": {}}
-    for one in sketch.values.values():
-        if one.role in ends:
-            ends[one.role][one.name] = dense(one.name, one.shape)
-    constants = {name: sketch.data[name] for name, one in sketch.values.items() if one.role == "constant"}
+    for tensor in sketch.values.values():
+        if tensor.role in ends:
+            ends[tensor.role][tensor.name] = dense(tensor.name, tensor.shape)
+    constants = {
+        name: sketch.data[name] for name, tensor in sketch.values.items() if tensor.role == "constant"
+    }
     network = g.QuantisedNetwork(
         "micro", sketch.values, tuple(sketch.operators), constants, ends["input"], ends["output"]
     )
-    data = {name: sketch.data[name] for name, one in sketch.values.items() if one.role == "input"}
+    data = {name: sketch.data[name] for name, tensor in sketch.values.items() if tensor.role == "input"}
     return compile_network(
         network,
         _HOST_ONLY,

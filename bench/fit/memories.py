@@ -39,8 +39,8 @@ def fit(cells: Library, macros: Sequence[Macro]) -> dict[str, Any]:
         raise InputError(
             f"{len(macros)} memories with two ports are too few to fit: at least {len(BankLaw.model_fields)}"
         )
-    bits = np.array([float(one.words * one.bits) for one in macros])
-    width = np.array([float(one.bits) for one in macros])
+    bits = np.array([float(macro.words * macro.bits) for macro in macros])
+    width = np.array([float(macro.bits) for macro in macros])
     banks = np.stack([np.ones(len(bits)), np.sqrt(bits), width, bits], axis=1)
     logs = np.stack([np.ones(len(bits)), np.log2(bits)], axis=1)
     errors: dict[str, dict[str, float]] = {}
@@ -48,7 +48,7 @@ def fit(cells: Library, macros: Sequence[Macro]) -> dict[str, Any]:
     def law(
         name: str, design: Floats, of: Callable[[Macro], float], unit: float, *, signed: bool = False
     ) -> list[float]:
-        target = np.array([of(one) for one in macros]) / unit
+        target = np.array([of(macro) for macro in macros]) / unit
         found = [rounded(value) for value in least_relative(design, target, signed=signed)]
         off = np.abs(design @ np.array(found) / target - 1) * 100
         errors[name] = {
@@ -59,12 +59,12 @@ def fit(cells: Library, macros: Sequence[Macro]) -> dict[str, Any]:
 
     delay = fo4_s(cells)
     return {
-        "area": _named(law("area", banks, lambda one: one.cell.area_um2, nand2_um2(cells))),
-        "access": _named(law("access", banks, lambda one: one.access_j, nand2_charge_j(cells))),
-        "access_fo4": law("access_fo4", logs, lambda one: one.access_s, delay, signed=True),
-        "setup_fo4": law("setup_fo4", logs[:, :1], lambda one: one.setup_s, delay)[0],
+        "area": _named(law("area", banks, lambda macro: macro.cell.area_um2, nand2_um2(cells))),
+        "access": _named(law("access", banks, lambda macro: macro.access_j, nand2_charge_j(cells))),
+        "access_fo4": law("access_fo4", logs, lambda macro: macro.access_s, delay, signed=True),
+        "setup_fo4": law("setup_fo4", logs[:, :1], lambda macro: macro.setup_s, delay)[0],
         "bit_leakage": law(
-            "bit_leakage", bits[:, None], lambda one: one.cell.leakage_w, nand2_leakage_w(cells)
+            "bit_leakage", bits[:, None], lambda macro: macro.cell.leakage_w, nand2_leakage_w(cells)
         )[0],
         "errors": errors,
     }

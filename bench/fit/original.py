@@ -155,13 +155,13 @@ def cross_validate(
     seeds: int = 5,
 ) -> list[TimingAccuracy]:
     """For each seed: constants fitted on the programs of half of the layers, and how well they predict the others."""
-    layers = sorted({one.layer for one in programs})
+    layers = sorted({program.layer for program in programs})
     found = []
     for seed in range(seeds):
         order = np.random.default_rng(seed).permutation(len(layers))
         learn = {layers[at] for at in order[: len(layers) // 2]}
-        fitted = fit_profile([one for one in programs if one.layer in learn], accelerator)
-        rest = [one for one in programs if one.layer not in learn]
+        fitted = fit_profile([program for program in programs if program.layer in learn], accelerator)
+        rest = [program for program in programs if program.layer not in learn]
         found.append(timing_accuracy(predict(rest, accelerator, fitted)))
     return found
 
@@ -169,11 +169,12 @@ def cross_validate(
 def cross_validation_text(found: Sequence[TimingAccuracy]) -> str:
     """Means over the seeds, and the worst of them, as a Markdown table."""
     parts = {
-        name: [one.predicted[name] for one in found if name in one.predicted] for name in found[0].predicted
+        name: [timing.predicted[name] for timing in found if name in timing.predicted]
+        for name in found[0].predicted
     }
 
     def ranks(name: str) -> list[float]:
-        return [one.spearman for one in parts[name] if one.spearman is not None]
+        return [accuracy.spearman for accuracy in parts[name] if accuracy.spearman is not None]
 
     return table(
         parts,
@@ -181,9 +182,13 @@ def cross_validation_text(found: Sequence[TimingAccuracy]) -> str:
             "fitted on other layers": str,
             "Spearman": lambda name: f"{np.mean(ranks(name)):.4f}" if ranks(name) else "",
             "worst": lambda name: f"{min(ranks(name)):.4f}" if ranks(name) else "",
-            "mean error": lambda name: f"{np.mean([one.mean_absolute_error for one in parts[name]]):.1%}",
-            "worst error": lambda name: f"{max(one.mean_absolute_error for one in parts[name]):.1%}",
-            "bias": lambda name: f"{np.mean([one.bias for one in parts[name]]):+.1%}",
+            "mean error": lambda name: (
+                f"{np.mean([accuracy.mean_absolute_error for accuracy in parts[name]]):.1%}"
+            ),
+            "worst error": lambda name: (
+                f"{max(accuracy.mean_absolute_error for accuracy in parts[name]):.1%}"
+            ),
+            "bias": lambda name: f"{np.mean([accuracy.bias for accuracy in parts[name]]):+.1%}",
         },
     )
 
@@ -193,26 +198,28 @@ def _of(programs: Sequence[TimedProgram], kind: type[Schedule]) -> list[TimedPro
 
 
 def _macro_sample(rows: Sequence[TimedProgram], accelerator: Accelerator) -> MacroSample:
-    schedules = [parse_schedule(one.schedule) for one in rows]
+    schedules = [parse_schedule(row.schedule) for row in rows]
     return macro_sample(
-        [parse_layer(one.layer) for one in rows],
-        [one for one in schedules if isinstance(one, LoopWsSchedule | LoopConvSchedule)],
+        [parse_layer(row.layer) for row in rows],
+        [schedule for schedule in schedules if isinstance(schedule, LoopWsSchedule | LoopConvSchedule)],
         [accelerator] * len(rows),
-        np.array([float(one.measured) for one in rows]),
-        np.array([float(one.beside) for one in rows]),
+        np.array([float(row.measured) for row in rows]),
+        np.array([float(row.beside) for row in rows]),
     )
 
 
 def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> ExplicitRows:
-    schedules = [parse_schedule(one.schedule) for one in rows]
+    schedules = [parse_schedule(row.schedule) for row in rows]
     tiling = make_tiling(
-        LayerBatch.of([parse_layer(one.layer) for one in rows]),
-        MappingBatch.of([one.mapping for one in schedules if isinstance(one, ExplicitSchedule)]),
+        LayerBatch.of([parse_layer(row.layer) for row in rows]),
+        MappingBatch.of(
+            [schedule.mapping for schedule in schedules if isinstance(schedule, ExplicitSchedule)]
+        ),
         HardwareBatch.of([accelerator] * len(rows)),
         Rounding(),
     )
     measured, host, beside = (
-        np.array([float(getattr(one, name)) for one in rows]) for name in ("measured", "host", "beside")
+        np.array([float(getattr(row, name)) for row in rows]) for name in ("measured", "host", "beside")
     )
     return ExplicitRows(tiling, count_commands(tiling), measured, host, beside)
 

@@ -107,20 +107,20 @@ def measure(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accel
     random = np.random.default_rng(seed)
     image = random.integers(-128, 128, chain.layers[0].input_extent, dtype=np.int8)
     buffers, result, constants = [Buffer("input", image.shape, "int8", "input", image)], image, []
-    for number, one in enumerate(chain.layers):
-        p = one.problem
-        weights = random.integers(-128, 128, one.weight_extent, dtype=np.int8)
+    for number, layer in enumerate(chain.layers):
+        p = layer.problem
+        weights = random.integers(-128, 128, layer.weight_extent, dtype=np.int8)
         bias = random.integers(-4000, 4000, p.groups * p.K, dtype=np.int32)
-        given = {"input": result, "weight": weights} | ({"bias": bias} if one.bias else {})
-        result = layer_result(one, given)
-        if is_depthwise(one):
+        given = {"input": result, "weight": weights} | ({"bias": bias} if layer.bias else {})
+        result = layer_result(layer, given)
+        if is_depthwise(layer):
             weights = diagonal_weights(weights.reshape(p.S, p.R, p.groups), accelerator.dim).reshape(-1)
         constants.append(Buffer(f"weights{number}", weights.shape, "int8", "constant", weights))
         constants.append(Buffer(f"bias{number}", bias.shape, "int32", "constant", bias))
     buffers += [Buffer("output", result.shape, "int8", "output"), *constants]
-    e = Emitter("chain", [one.name for one in buffers])
+    e = Emitter("chain", [buffer.name for buffer in buffers])
     source, target, *others = e.arguments
-    scales = tuple(float32_bits(one.scale or 0.0) for one in chain.layers)
+    scales = tuple(float32_bits(layer.scale or 0.0) for layer in chain.layers)
     emit_strips(
         e, chain, schedule, accelerator,
         StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales),
@@ -135,10 +135,10 @@ def measure(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accel
 def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The record of constants for runs of `seed`, `schedule` and `cycles`."""
     names = list(strip_costs())
-    works, measured = [], np.array([float(one["cycles"]) for one in runs])
-    for one in runs:
-        side, chain, _ = sample(one["seed"])
-        schedule = parse_group_schedule(one["schedule"])
+    works, measured = [], np.array([float(run["cycles"]) for run in runs])
+    for run in runs:
+        side, chain, _ = sample(run["seed"])
+        schedule = parse_group_schedule(run["schedule"])
         assert isinstance(schedule, StripSchedule)
         memories = strip_memories(chain, [schedule], machine(side))
         works.append(strip_work(chain, memories, machine(side)))
@@ -153,7 +153,7 @@ def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = least_squares(
         lambda values: ratios(values, seen), start, bounds=(0.0, upper), x_scale=np.maximum(start, 5.0), diff_step=0.02
     ).x  # fmt: skip
-    values = np.array([float(f"{one:.4g}") for one in found])
+    values = np.array([float(f"{value:.4g}") for value in found])
 
     def errors(which: np.ndarray) -> dict[str, float]:
         return {"runs": int(which.sum())} | percent_errors(np.abs(ratios(values, which)))
@@ -161,7 +161,7 @@ def fit(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "command": "python -m baco.bench.fit.strips",
         "errors": {"fitted": errors(seen), "held out": errors(~seen)},
-        "costs": dict(zip(names, (float(one) for one in values), strict=True)),
+        "costs": dict(zip(names, (float(value) for value in values), strict=True)),
     }
 
 

@@ -160,17 +160,17 @@ def random_accelerator(rng: np.random.Generator, sides: tuple[int, ...], changed
 
 def training() -> list[Accelerator]:
     """What the law is fitted to: the default changed one parameter at a time, then random ones."""
-    found = [_accelerator(dim) for dim in (2, 4, 8, 16)]
+    accelerators = [_accelerator(dim) for dim in (2, 4, 8, 16)]
     for dim in (4, 8):
         for flow in ("WS", "OS"):
-            found.append(_accelerator(dim, dataflow=flow, partial_sum_bits=20))
+            accelerators.append(_accelerator(dim, dataflow=flow, partial_sum_bits=20))
         for name in FEATURES if dim == 4 else LANE_FEATURES:
-            found.append(_accelerator(dim, **{name: not Features.model_fields[name].default}))
+            accelerators.append(_accelerator(dim, **{name: not Features.model_fields[name].default}))
     for name, values in CHANGES.items():
-        found += [_accelerator(4, **{name: value}) for value in values]
+        accelerators += [_accelerator(4, **{name: value}) for value in values]
     rng = np.random.default_rng(SEED)
-    found += [random_accelerator(rng, (4, 8, 16), 0.35) for _ in range(20)]
-    return list(dict.fromkeys(found))
+    accelerators += [random_accelerator(rng, (4, 8, 16), 0.35) for _ in range(20)]
+    return list(dict.fromkeys(accelerators))
 
 
 def held_out(count: int = 6, sides: tuple[int, ...] = (4, 8, 16, 32)) -> list[Accelerator]:
@@ -231,7 +231,7 @@ def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> 
     Each module is fitted to its own terms (`MODULE_TERMS`), so that a parameter cannot stand in for another
     that the same accelerators happen to change; the sum over the modules is the law.
     """
-    rows = [terms(one, one.dim) for one in accelerators]
+    rows = [terms(accelerator, accelerator.dim) for accelerator in accelerators]
     measured = list(counts)
     if not rows or len(rows) != len(measured):
         raise InputError(
@@ -244,8 +244,10 @@ def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> 
         scale = np.abs(design).max(axis=0)
         scale[scale == 0] = 1.0
         for quantity in QUANTITIES:
-            whole = np.array([totals(one)[quantity] for one in measured])
-            target = np.array([one[module][quantity] if module in one else 0.0 for one in measured])
+            whole = np.array([totals(modules)[quantity] for modules in measured])
+            target = np.array(
+                [modules[module][quantity] if module in modules else 0.0 for modules in measured]
+            )
             size = max(float(np.abs(target).max()), 1.0)
             ridge = np.sqrt(RIDGE) * np.eye(len(names))
             relative = design / scale * (whole.min() / whole)[:, None]

@@ -92,10 +92,10 @@ def kept_rows(results: ResultFiles, key: str, machine: str) -> dict[str, dict[st
 def plain(value: Any) -> Any:
     """Values for JSON: dataclasses and their fields as objects, keys as text."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {str(key): plain(entry) for key, entry in value.items()}
+    return [plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def page_of(title: str, *parts: str) -> str:

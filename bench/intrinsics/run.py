@@ -165,15 +165,15 @@ def ranking(accelerator: Accelerator, most: int = 49, say: Say = silent) -> list
         program = program_of(KINDS[name], sizes)
         schedule = scheduler(accelerator)
         choices = []
-        for one in itertools.islice(
+        for matching in itertools.islice(
             matchings(program.products, gemmini(accelerator.dim), swaps=(False,)), most
         ):
             try:
-                choices.append(predicted_matching(program, one, accelerator, schedule))
+                choices.append(predicted_matching(program, matching, accelerator, schedule))
             except InfeasibleError:
                 continue
-        predicted = [one.cycles for one in choices]
-        model = [model_cycles(one.matching, accelerator) for one in choices]
+        predicted = [choice.cycles for choice in choices]
+        model = [model_cycles(choice.matching, accelerator) for choice in choices]
         cycles = measured_together(program, choices, accelerator)
         rows.append(
             {

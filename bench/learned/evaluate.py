@@ -286,28 +286,28 @@ def comparison_text(found: Sequence[ResidualScores]) -> str:
     """A table in Markdown: mean over the seeds, and their standard deviation."""
 
     def spread(name: str, form: str) -> Callable[[ResidualScores], str]:
-        return lambda one: (
-            f"{one.mean(name):{form}} ± {one.spread(name):{form}}"
-            if getattr(one.seeds[0], name) is not None
+        return lambda residual: (
+            f"{residual.mean(name):{form}} ± {residual.spread(name):{form}}"
+            if getattr(residual.seeds[0], name) is not None
             else "-"
         )
 
-    def within(one: ResidualScores) -> str:
-        names = one.within[0] if one.within else ()
-        return ", ".join(f"{np.mean([seed[name] for seed in one.within]):.0f}%" for name in names) or "-"
+    def within(residual: ResidualScores) -> str:
+        names = residual.within[0] if residual.within else ()
+        return ", ".join(f"{np.mean([seed[name] for seed in residual.within]):.0f}%" for name in names) or "-"
 
     return table(
         found,
         {
-            "residual": lambda one: one.name,
-            "split by": lambda one: one.split,
-            "seeds": lambda one: len(one.seeds),
+            "residual": lambda residual: residual.name,
+            "split by": lambda residual: residual.split,
+            "seeds": lambda residual: len(residual.seeds),
             "Spearman": spread("spearman", ".4f"),
             "mean error, %": spread("mean_percent", ".2f"),
-            "median error": lambda one: f"{one.mean('median_percent'):.2f}%",
-            "bias": lambda one: f"{one.mean('bias_percent'):+.2f}%",
+            "median error": lambda residual: f"{residual.mean('median_percent'):.2f}%",
+            "bias": lambda residual: f"{residual.mean('bias_percent'):+.2f}%",
             "pairs in order, %": spread("pairs_percent", ".2f"),
             "within 1, 2 deviations": within,
-            "processor seconds": lambda one: f"{one.seconds:.0f}",
+            "processor seconds": lambda residual: f"{residual.seconds:.0f}",
         },
     )

@@ -151,14 +151,14 @@ def run(
         begun = time.process_time()
         parts: dict[str, list[float]] = {str(number): [] for number in _ALONE}
         for seed in range(seeds):
-            runs = [(one, tune(one, method, max(_ALONE), seed)) for one in alone]
+            runs = [(space, tune(space, method, max(_ALONE), seed)) for space in alone]
             for number in _ALONE:
-                best = [one.measured.min() / one.measured[rows[:number]].min() for one, rows in runs]
+                best = [space.measured.min() / space.measured[rows[:number]].min() for space, rows in runs]
                 parts[str(number)].append(float(np.mean(best)))
         found["alone"][method] = parts
         found["together"][method] = {
             str(number): [
-                float(np.mean([tune_together(one, method, number, seed) for one in together]))
+                float(np.mean([tune_together(space, method, number, seed) for space in together]))
                 for seed in range(seeds)
             ]
             for number in _TOGETHER

@@ -121,17 +121,17 @@ def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
     """Several sets as one; accelerators of different sets are taken to differ."""
     machines: list[NDArray[np.int64]] = []
     names: list[str] = []
-    for one in sets:
-        machines.append(one.machines + len(names))
-        names += one.names
+    for dataset in sets:
+        machines.append(dataset.machines + len(names))
+        names += dataset.names
     return MeasuredSet(
-        StatementFeatures.join([one.features for one in sets]),
-        np.concatenate([one.predicted for one in sets]),
-        np.concatenate([one.cycles for one in sets]),
-        np.concatenate([one.tasks for one in sets]),
+        StatementFeatures.join([dataset.features for dataset in sets]),
+        np.concatenate([dataset.predicted for dataset in sets]),
+        np.concatenate([dataset.cycles for dataset in sets]),
+        np.concatenate([dataset.tasks for dataset in sets]),
         np.concatenate(machines),
         tuple(names),
-        tuple(stratum for one in sets for stratum in one.strata),
+        tuple(stratum for dataset in sets for stratum in dataset.strata),
     )
 
 

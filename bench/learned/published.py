@@ -167,13 +167,13 @@ class PublishedReport:
         """For people."""
         width = max(map(len, self.predictors))
         lines = [f"{self.rows:,} rows of FPGA measurements, {self.how}"]
-        lines += [f"  {name:<{width}}  {one}" for name, one in self.predictors.items()]
+        lines += [f"  {name:<{width}}  {scores}" for name, scores in self.predictors.items()]
         if len(self.seeds) > 1:
-            lines += [f"  seed {number}: {one}" for number, one in enumerate(self.seeds)]
+            lines += [f"  seed {number}: {scores}" for number, scores in enumerate(self.seeds)]
         if self.folds:
-            each = [one for folds in self.folds for one in folds]
-            ranks = [one.spearman for one in each if one.spearman is not None]
-            medians = [one.median_percent for one in each]
+            each = [scores for folds in self.folds for scores in folds]
+            ranks = [scores.spearman for scores in each if scores.spearman is not None]
+            medians = [scores.median_percent for scores in each]
             lines.append(
                 f"  {len(each)} folds: Spearman {min(ranks):.4f} to {max(ranks):.4f},"
                 f" median error {min(medians):.1f}% to {max(medians):.1f}%"

@@ -85,11 +85,11 @@ def grouped_folds(groups: NDArray[Any], folds: int, seed: int) -> Iterator[NDArr
 
 def mean_scores(found: Sequence[Scores]) -> Scores:
     """Means over several scores of as many rows."""
-    ranks = [one.spearman for one in found if one.spearman is not None]
+    ranks = [scores.spearman for scores in found if scores.spearman is not None]
     return Scores(
         rows=found[0].rows,
         spearman=float(np.mean(ranks)) if ranks else None,
-        mean_percent=float(np.mean([one.mean_percent for one in found])),
-        median_percent=float(np.mean([one.median_percent for one in found])),
-        bias_percent=float(np.mean([one.bias_percent for one in found])),
+        mean_percent=float(np.mean([scores.mean_percent for scores in found])),
+        median_percent=float(np.mean([scores.median_percent for scores in found])),
+        bias_percent=float(np.mean([scores.bias_percent for scores in found])),
     )

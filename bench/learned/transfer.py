@@ -186,18 +186,20 @@ def transfer_text(found: Sequence[MachineTransfer]) -> str:
     errors = {"analytical": "base", "residual of others": "before", "adapted": "after", "within": "within"}
 
     def error(name: str) -> Callable[[MachineTransfer], str]:
-        return lambda one: f"{getattr(one, name).mean_percent:.2f}%"
+        return lambda transfer: f"{getattr(transfer, name).mean_percent:.2f}%"
 
-    means = [f"{np.mean([getattr(one, n).mean_percent for one in found]):.2f}%" for n in errors.values()]
+    means = [
+        f"{np.mean([getattr(transfer, n).mean_percent for transfer in found]):.2f}%" for n in errors.values()
+    ]
     return table(
         found,
         {
-            "accelerator left out": lambda one: one.machine,
-            "rows": lambda one: one.after.rows,
+            "accelerator left out": lambda transfer: transfer.machine,
+            "rows": lambda transfer: transfer.after.rows,
             **{title: error(name) for title, name in errors.items()},
-            "ratio": lambda one: f"{one.ratio:.2f}",
+            "ratio": lambda transfer: f"{transfer.ratio:.2f}",
         },
-        ["mean", "", *means, f"{np.mean([one.ratio for one in found]):.2f}"],
+        ["mean", "", *means, f"{np.mean([transfer.ratio for transfer in found]):.2f}"],
     )
 
 
@@ -286,19 +288,19 @@ def transfer_original(
     Raises as `bench_timing`, and InputError for too few rows.
     """
     accelerator = load_accelerator(_ACCELERATOR).replace(timing="gemmini")
-    programs = [one for one in bench_timing(folder, accelerator).programs if one.schedule]
-    layers = group_numbers([str(parse_layer(one.layer).problem) for one in programs])
+    programs = [program for program in bench_timing(folder, accelerator).programs if program.schedule]
+    layers = group_numbers([str(parse_layer(program.layer).problem) for program in programs])
     _check_rows(len(programs), min(measurements), str(folder))
-    measured = np.array([float(one.measured) for one in programs])
+    measured = np.array([float(program.measured) for program in programs])
     ours, predicted = _described(programs, "baco")
     original, _ = _described(programs, "gemmini")
-    predicted = predicted + np.array([float(one.beside) for one in programs])
+    predicted = predicted + np.array([float(program.beside) for program in programs])
 
     def ways(learn: Rows) -> dict[str, Floats]:
         said = _factor(predicted, measured, learn)
         constants = fit_profile([programs[at] for at in learn], accelerator)
         rows = predict(programs, accelerator, constants)
-        fitted = np.array([float(one.predicted or 0) for one in rows])
+        fitted = np.array([float(program.predicted or 0) for program in rows])
         return {
             "model of our RTL, one factor": said,
             "model of our RTL, adapted": _adapted(ours, said, measured, learn),
@@ -306,17 +308,21 @@ def transfer_original(
             "original's timing, constants fitted, adapted": _adapted(original, fitted, measured, learn),
         }
 
-    drawn = np.array([one.table == "random" for one in programs])
-    return [one for count in measurements for one in _draws(ways, measured, layers, count, seed, drawn, say)]
+    drawn = np.array([program.table == "random" for program in programs])
+    return [
+        transferred
+        for count in measurements
+        for transferred in _draws(ways, measured, layers, count, seed, drawn, say)
+    ]
 
 
 def _described(programs: Sequence[TimedProgram], timing: str) -> tuple[ProgramFeatures, Floats]:
     machine = load_accelerator(_ACCELERATOR).replace(timing=timing)
     return described(
-        [parse_layer(one.layer) for one in programs],
-        [parse_mapping_text(one.mapping) for one in programs],
+        [parse_layer(program.layer) for program in programs],
+        [parse_mapping_text(program.mapping) for program in programs],
         [machine] * len(programs),
-        [one.style for one in programs],
+        [program.style for program in programs],
     )
 
 
@@ -395,14 +401,18 @@ def transferred_text(found: Sequence[Transferred]) -> str:
     return table(
         found,
         {
-            "way": lambda one: one.name,
-            "measurements": lambda one: one.measurements,
-            "rows": lambda one: one.scores.rows,
-            "Spearman": lambda one: f"{one.scores.spearman or 0:.4f}",
-            "mean error": lambda one: f"{one.scores.mean_percent:.1f}%",
-            "median": lambda one: f"{one.scores.median_percent:.1f}%",
-            "bias": lambda one: f"{one.scores.bias_percent:+.1f}%",
-            "random mappings: Spearman": lambda one: f"{one.random.spearman or 0:.4f}" if one.random else "",
-            "mean error of these": lambda one: f"{one.random.mean_percent:.1f}%" if one.random else "",
+            "way": lambda transferred: transferred.name,
+            "measurements": lambda transferred: transferred.measurements,
+            "rows": lambda transferred: transferred.scores.rows,
+            "Spearman": lambda transferred: f"{transferred.scores.spearman or 0:.4f}",
+            "mean error": lambda transferred: f"{transferred.scores.mean_percent:.1f}%",
+            "median": lambda transferred: f"{transferred.scores.median_percent:.1f}%",
+            "bias": lambda transferred: f"{transferred.scores.bias_percent:+.1f}%",
+            "random mappings: Spearman": lambda transferred: (
+                f"{transferred.random.spearman or 0:.4f}" if transferred.random else ""
+            ),
+            "mean error of these": lambda transferred: (
+                f"{transferred.random.mean_percent:.1f}%" if transferred.random else ""
+            ),
         },
     )

@@ -223,14 +223,14 @@ class NestModel:
         """Words that `across` (7, B) instances, each of which keeps `tile` at `level`, take in over the whole nest;
         what several of them want is counted once."""
         loops = temporal[level + 1 :].reshape(-1, len(nests))
-        place = _RANK[nests.order[level + 1 :]].transpose(0, 2, 1)  # (levels outside, 7, B)
-        place = (place + _DIMS * np.arange(len(place))[:, None, None]).reshape(-1, len(nests))
-        place = np.where(loops > 1, place, _NOWHERE)
+        rank = _RANK[nests.order[level + 1 :]].transpose(0, 2, 1)  # (levels outside, 7, B)
+        rank = (rank + _DIMS * np.arange(len(rank))[:, None, None]).reshape(-1, len(nests))
+        rank = np.where(loops > 1, rank, _NOWHERE)
         axis = np.arange(len(loops)) % _DIMS
         indexes = list(_RELEVANT[tensor])
         relevant = np.isin(axis, indexes)
-        first = place[relevant].min(0)
-        reused = np.where(place[~relevant] < first, loops[~relevant], 1.0).prod(0)
+        first = rank[relevant].min(0)
+        reused = np.where(rank[~relevant] < first, loops[~relevant], 1.0).prod(0)
         times = loops.prod(0) / reused
         apart = self._words(tensor, tile) * across[indexes].prod(0)
         if tensor != "I":
@@ -238,9 +238,7 @@ class NestModel:
         swept = tile * across
         slide = np.ones(len(nests))
         for d in _WINDOW:
-            moving = np.where((place == first) & (axis == d)[:, None] & (place < _NOWHERE), loops, 1.0).prod(
-                0
-            )
+            moving = np.where((rank == first) & (axis == d)[:, None] & (rank < _NOWHERE), loops, 1.0).prod(0)
             swept[d] *= moving
             slide *= moving
         # Windows that neither overlap nor touch leave gaps, which nobody brings.

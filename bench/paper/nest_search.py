@@ -132,15 +132,15 @@ class _Search:
 
     def _one(self, nest: NestBatch) -> NestBatch:
         inside = self._inside(nest)[:, 0]
-        values = {place: self._values(nest, place, int(inside[place[2]])) for place in self.places}
+        values = {slot: self._values(nest, slot, int(inside[slot[2]])) for slot in self.places}
         changes: list[list[tuple[tuple[int, int, int], int]]] = [
-            [(place, value)] for place, choices in values.items() for value in choices
+            [(slot, value)] for slot, choices in values.items() for value in choices
         ]
-        for a, place in enumerate(self.places):
-            now = _get(nest, place)
+        for a, slot in enumerate(self.places):
+            now = _get(nest, slot)
             for other in self.places[a + 1 :]:
                 then = _get(nest, other)
-                for grow, shrink, low, high in ((place, other, then, now), (other, place, now, then)):
+                for grow, shrink, low, high in ((slot, other, then, now), (other, slot, now, then)):
                     if low > 1:
                         for smaller in {(low + 1) // 2, 1}:
                             larger = high * -(-low // smaller)

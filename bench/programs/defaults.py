@@ -119,12 +119,15 @@ def run(
     result = DefaultsBench(machine.name, limit, timed, every)
     selected: list[tuple[Shape, Schedule, CycleEngine]] = []
     for kind in kinds:
-        own = [one for one in read_shapes() if one.table and one.kind == kind]
+        own = [shape for shape in read_shapes() if shape.table and shape.kind == kind]
         result.total[kind] = len(own)
         best = [(choices(Layer(shape.problem), machine)[0], shape) for shape in own[::every]]
-        chosen = [one for one in best if one[0].cycles <= max(limit, timed)]
-        chosen.sort(key=lambda one: (one[0].cycles, str(one[1].problem)))
-        selected += [(s, one.schedule, "rtl" if one.cycles <= limit else "timed") for one, s in chosen]
+        chosen = [pair for pair in best if pair[0].cycles <= max(limit, timed)]
+        chosen.sort(key=lambda pair: (pair[0].cycles, str(pair[1].problem)))
+        selected += [
+            (s, predicted.schedule, "rtl" if predicted.cycles <= limit else "timed")
+            for predicted, s in chosen
+        ]
         say(f"{kind}: {len(chosen)} of {len(own)} operators")
     with kept_measurements(store) as kept:
         for number, (shape, schedule, engine) in enumerate(selected, 1):
@@ -163,8 +166,8 @@ def _measure(
 def page(result: DefaultsBench) -> str:
     """By kind of operator, and the operators at either end."""
     which = "all" if result.every == 1 else f"of every {result.every}th of the"
-    own = {kind: [one for one in result.operators if one.kind == kind] for kind in KINDS}
-    order = sorted(result.operators, key=lambda one: one.gain)
+    own = {kind: [operator for operator in result.operators if operator.kind == kind] for kind in KINDS}
+    order = sorted(result.operators, key=lambda operator: operator.gain)
     without = f"No default tiling can be carried out for: {'; '.join(result.without)}."
 
     def mean(kind: str, ratio: Callable[[MeasuredOperator], float]) -> str:
@@ -183,17 +186,21 @@ def page(result: DefaultsBench) -> str:
             {
                 "kind": str,
                 "operators": lambda kind: len(own[kind]),
-                "timed": lambda kind: sum(one.engine == "timed" for one in own[kind]),
+                "timed": lambda kind: sum(operator.engine == "timed" for operator in own[kind]),
                 "of": lambda kind: result.total[kind],
-                "default over choice": lambda kind: f"**{mean(kind, lambda one: one.gain)}**",
-                "worst": lambda kind: f"{min(one.gain for one in own[kind]):.3f}",
-                "best": lambda kind: f"{max(one.gain for one in own[kind]):.3f}",
-                "worse": lambda kind: sum(one.gain * _WORSE < 1 for one in own[kind]),
+                "default over choice": lambda kind: f"**{mean(kind, lambda operator: operator.gain)}**",
+                "worst": lambda kind: f"{min(operator.gain for operator in own[kind]):.3f}",
+                "best": lambda kind: f"{max(operator.gain for operator in own[kind]):.3f}",
+                "worse": lambda kind: sum(operator.gain * _WORSE < 1 for operator in own[kind]),
                 "library over choice": lambda kind: mean(
                     kind, lambda o: o.library.measured / o.choice.measured
                 ),
-                "default over bound": lambda kind: mean(kind, lambda one: one.default.measured / one.bound),
-                "choice over bound": lambda kind: mean(kind, lambda one: one.choice.measured / one.bound),
+                "default over bound": lambda kind: mean(
+                    kind, lambda operator: operator.default.measured / operator.bound
+                ),
+                "choice over bound": lambda kind: mean(
+                    kind, lambda operator: operator.choice.measured / operator.bound
+                ),
             },
         ),
         without if result.without else "",
@@ -204,12 +211,12 @@ def page(result: DefaultsBench) -> str:
 
 def _listed(title: str, operators: Sequence[MeasuredOperator]) -> str:
     columns = {
-        "operator": lambda one: f"{one.kind} {one.problem}",
-        "default over choice": lambda one: f"{one.gain:.3f}",
-        "default": lambda one: _cycles(one.default),
-        "choice": lambda one: _cycles(one.choice),
-        "default's schedule": lambda one: one.default.schedule,
-        "choice's schedule": lambda one: one.choice.schedule,
+        "operator": lambda operator: f"{operator.kind} {operator.problem}",
+        "default over choice": lambda operator: f"{operator.gain:.3f}",
+        "default": lambda operator: _cycles(operator.default),
+        "choice": lambda operator: _cycles(operator.choice),
+        "default's schedule": lambda operator: operator.default.schedule,
+        "choice's schedule": lambda operator: operator.choice.schedule,
     }
     text = f"## {title}\n\nCycles, measured and, in brackets, predicted.\n\n{table(operators, columns)}"
     return text if operators else ""

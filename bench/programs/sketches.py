@@ -136,8 +136,12 @@ def run(
     """
     check_names(kinds, KINDS, "kind of operator", "kind")
     files, machine = ResultFiles(out, "sketches", page), load_accelerator(accelerator)
-    known = [one for one in read_shapes() if one.table]
-    shapes = [shape for kind in kinds for shape in [one for one in known if one.kind == kind][::every]]
+    known = [shape for shape in read_shapes() if shape.table]
+    shapes = [
+        shape
+        for kind in kinds
+        for shape in [candidate for candidate in known if candidate.kind == kind][::every]
+    ]
     result = SketchBench(machine.name, budget, seeds, limit)
     tops = []
     for number, shape in enumerate(shapes, 1):
@@ -148,7 +152,7 @@ def run(
             say(f"{number} of {len(shapes)} operators searched")
             files.keep(result)
     for kind in kinds if compare else ():
-        own = [one for one in shapes if one.kind == kind][::compare]
+        own = [shape for shape in shapes if shape.kind == kind][::compare]
         result.compared[kind] = _compared(own, machine, budget, seeds)
         say(f"ways to search compared on {len(own)} operators of kind {kind}")
         files.keep(result)
@@ -226,19 +230,19 @@ def _compared(
 
 def _scheduled(accelerator: Accelerator, seeds: int) -> dict[str, list[float]]:
     """Cycles of all layers of a network after equally many units, given out in turn and by the scheduler's gradients."""
-    layers = {one.name: one.layer for one in layer_shapes((_SET,))}
+    layers = {shape.name: shape.layer for shape in layer_shapes((_SET,))}
     found: dict[str, list[float]] = {"in turn": [], "by gradient": []}
     for seed in range(seeds):
         for name, curiosity in (("in turn", None), ("by gradient", 0.05)):
             searches = {
-                layer: LayerSearch(one, accelerator, begin="random", seed=seed)
-                for layer, one in layers.items()
+                layer: LayerSearch(shape, accelerator, begin="random", seed=seed)
+                for layer, shape in layers.items()
             }
             tasks = {
                 layer: TuningTask(
-                    partial(one.step, _GENERATION), float(layers[layer].problem.macs), _kind(layers[layer])
+                    partial(search.step, _GENERATION), float(layers[layer].problem.macs), _kind(layers[layer])
                 )
-                for layer, one in searches.items()
+                for layer, search in searches.items()
             }
             scheduler = Scheduler(tasks, [dict.fromkeys(tasks, 1.0)], curiosity=curiosity or 0.0, seed=seed)
             if curiosity is None:
@@ -295,9 +299,9 @@ def page(result: SketchBench) -> str:
     """The page of results."""
     own = {kind: [case for case in result.cases if case.kind == kind] for kind in KINDS}
 
-    def mean(one: str, other: str) -> Callable[[str], float]:
+    def mean(quantity: str, other: str) -> Callable[[str], float]:
         return lambda kind: statistics.geometric_mean(
-            getattr(case, one) / getattr(case, other) for case in own[kind]
+            getattr(case, quantity) / getattr(case, other) for case in own[kind]
         )
 
     def text(of: Callable[[str], float], form: str = ".3f") -> Callable[[str], str]:
@@ -336,9 +340,9 @@ def page(result: SketchBench) -> str:
         + table(
             result.scheduled.items(),
             {
-                "units given out": lambda one: one[0],
-                "cycles, mean": lambda one: f"{statistics.fmean(one[1]):,.0f}",
-                "by seed": lambda one: ", ".join(f"{value:,.0f}" for value in one[1]),
+                "units given out": lambda entry: entry[0],
+                "cycles, mean": lambda entry: f"{statistics.fmean(entry[1]):,.0f}",
+                "by seed": lambda entry: ", ".join(f"{value:,.0f}" for value in entry[1]),
             },
         )
         if result.scheduled

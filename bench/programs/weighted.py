@@ -74,17 +74,17 @@ def sampled(shapes: Sequence[int], each: int, seed: int) -> tuple[Floats, Floats
     """Random programs of published operators, by their place in the list: features (B, F) without any prediction, cycles of the
     analytical model (B,), and the operator (B,)."""
     accelerator = load_accelerator("gemmini-default")
-    known = [one for one in read_shapes() if one.table]
+    known = [shape for shape in read_shapes() if shape.table]
     rows, cycles, graphs = [], [], []
     for number, place in enumerate(shapes):
         search = LayerSearch(Layer(known[place].problem), accelerator, begin="sampling")
         mappings = search.drawn(each, seed + number)
         layers = [search.flat] * len(mappings)
-        styles = [realise(search.flat, one, accelerator).style for one in mappings]
+        styles = [realise(search.flat, mapping, accelerator).style for mapping in mappings]
         features, _ = described(layers, mappings, [accelerator] * len(mappings), styles)
         rows.append(features.flat[:, : features.names.index("predicted")])
         predicted = predict_layers(layers, mappings, accelerator)
-        cycles.append(np.array([float(one.cycles) for one in predicted]))
+        cycles.append(np.array([float(prediction.cycles) for prediction in predicted]))
         graphs.append(np.full(len(mappings), number))
     return np.concatenate(rows), np.concatenate(cycles), np.concatenate(graphs)
 

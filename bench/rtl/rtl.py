@@ -199,18 +199,18 @@ def _array_text(array: dict[str, Any]) -> str:
 
 
 def _facts_text(facts: Sequence[dict[str, Any]]) -> str:
-    verdicts = Counter(one["verdict"] for one in facts)
+    verdicts = Counter(fact["verdict"] for fact in facts)
     counts = ", ".join(f"{verdicts[name]} {name}" for name in ("reproduced", "beaten", "worse"))
     rows = table(
         facts,
         {
-            "what": lambda one: one["what"],
-            "section": lambda one: one["section"],
-            "original": lambda one: f"{one['original']:g}",
-            "ours": lambda one: f"{one['ours']:g}",
-            "unit": lambda one: one["unit"],
-            "verdict": lambda one: "**worse**" if one["verdict"] == "worse" else one["verdict"],
-            "note": lambda one: one["note"],
+            "what": lambda fact: fact["what"],
+            "section": lambda fact: fact["section"],
+            "original": lambda fact: f"{fact['original']:g}",
+            "ours": lambda fact: f"{fact['ours']:g}",
+            "unit": lambda fact: fact["unit"],
+            "verdict": lambda fact: "**worse**" if fact["verdict"] == "worse" else fact["verdict"],
+            "note": lambda fact: fact["note"],
         },
     )
     return (

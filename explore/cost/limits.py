@@ -180,11 +180,11 @@ def limits_of(
         ]
         weights[networks.index(task.network)] = task.weight
         # each dataflow has the better of everything: a layer chooses one
-        cycles[index] = np.minimum.reduce([one.cycles for one in least])
-        a1[index] = np.minimum.reduce([one.a1 for one in least])
-        a2[index] = np.minimum.reduce([one.a2 for one in least])
+        cycles[index] = np.minimum.reduce([limit.cycles for limit in least])
+        a1[index] = np.minimum.reduce([limit.a1 for limit in least])
+        a2[index] = np.minimum.reduce([limit.a2 for limit in least])
         fixed[index] = min(
-            sum(table.array_terms(one.macs, one.a0, sides)) + table.dram_pj * one.a3 for one in least
+            sum(table.array_terms(limit.macs, limit.a0, sides)) + table.dram_pj * limit.a3 for limit in least
         )
     return LeastCosts(space, networks, weights, tuple(tasks), cycles, fixed, a1, a2, rest)
 

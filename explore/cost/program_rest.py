@@ -191,15 +191,20 @@ def _by_size(
     What memories hold, larger ones hold as well: if accelerators with the least memories of all and with the largest take
     the same, all do; else, of those with the same scratchpad, all between two that do.
     """
-    sizes = {(one.accumulator_kib, one.scratchpad_kib): one for one in machines}
-    ends = [sizes.get((pick(one for one, _ in sizes), pick(one for _, one in sizes))) for pick in (min, max)]
+    sizes = {(machine.accumulator_kib, machine.scratchpad_kib): machine for machine in machines}
+    ends = [
+        sizes.get(
+            (pick(accumulator for accumulator, _ in sizes), pick(scratchpad for _, scratchpad in sizes))
+        )
+        for pick in (min, max)
+    ]
     if None not in ends:
-        worst, best = (costs(one) for one in ends if one is not None)
+        worst, best = (costs(machine) for machine in ends if machine is not None)
         if worst == best:
             return (SizedOperators(0, 0, best, max(sizes)),)
     found: dict[tuple[OperatorCost, ...], list[tuple[int, int]]] = {}
     rows: dict[int, list[Accelerator]] = {}
-    for machine in sorted(machines, key=lambda one: one.accumulator_kib):
+    for machine in sorted(machines, key=lambda machine: machine.accumulator_kib):
         rows.setdefault(machine.scratchpad_kib, []).append(machine)
     for scratchpad, row in rows.items():
         known: dict[int, tuple[OperatorCost, ...]] = {}
@@ -216,14 +221,14 @@ def _by_size(
                 open_ += [(low, middle), (middle, high)]
         for index, operators in known.items():
             found.setdefault(operators, []).append((row[index].accumulator_kib, scratchpad))
-    ordered = sorted(found, key=lambda one: -sum(operator.cost.cycles for operator in one))
+    ordered = sorted(found, key=lambda operators: -sum(operator.cost.cycles for operator in operators))
     sized = [SizedOperators(0, 0, ordered[0], found[ordered[0]][0])]
     for operators in ordered[1:]:
         pairs = found[operators]
         least = [
             pair
             for pair in pairs
-            if not any(one != pair and one[0] <= pair[0] and one[1] <= pair[1] for one in pairs)
+            if not any(other != pair and other[0] <= pair[0] and other[1] <= pair[1] for other in pairs)
         ]
         sized += [SizedOperators(*pair, operators, pair) for pair in sorted(least)]
     return tuple(sized)

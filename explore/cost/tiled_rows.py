@@ -79,7 +79,7 @@ def evaluate_tiled_rows(path: str | Path, out: str | Path, machine: Machine) -> 
     wanted = _columns(header, name)
     predict: Callable[[dict[str, int], Machine], list[float]] = _chain if wanted is _CHAIN else _product
     made = ["predicted.cycle", *(f"predicted.{one}" for one in (_WORDS if wanted is _CHAIN else ()))]
-    places = {column: place for place, column in enumerate(header)}
+    places = {column: field for field, column in enumerate(header)}
     known: dict[tuple[int, ...], list[float]] = {}
     found, layers = [], []
     for row in rows:
@@ -92,16 +92,16 @@ def evaluate_tiled_rows(path: str | Path, out: str | Path, machine: Machine) -> 
         layers.append(" ".join(f"{column} {values[column]}" for column in wanted if "tile" not in column))
     predicted = np.array(found)
     errors = {}
-    for place, column in enumerate(("cycles", *_WORDS)[: len(made)]):
+    for number, column in enumerate(("cycles", *_WORDS)[: len(made)]):
         if column in places:
             target = np.array([_target(row, places[column], column, name) for row in rows])
             if np.isfinite(target).any():
                 lines = [row.line for row in rows]
-                errors[column] = Error.of(lines, layers, predicted[:, place], target)
-    kept = [place for place, column in enumerate(header) if column not in made]
-    table = [[*(header[place] for place in kept), *made]]
+                errors[column] = Error.of(lines, layers, predicted[:, number], target)
+    kept = [field for field, column in enumerate(header) if column not in made]
+    table = [[*(header[field] for field in kept), *made]]
     for row, values_ in zip(rows, predicted.tolist(), strict=True):
-        table.append([*(row.fields[place] for place in kept), *map(repr, values_)])
+        table.append([*(row.fields[field] for field in kept), *map(repr, values_)])
     write_table(csv_text(table), out)
     return TiledStatistics(machine.name, len(rows), errors, str(out))
 

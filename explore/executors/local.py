@@ -73,11 +73,11 @@ class LocalExecutor:
                 if done is not None:
                     yield done
                     continue
-                busy = [one for one in self._crew if one.given is not None]
+                busy = [member for member in self._crew if member.given is not None]
                 if not busy and agenda.over:
                     return
-                ready = wait([one.pipe for one in busy], agenda.pause)
-                for worker in [one for one in busy if one.pipe in ready]:
+                ready = wait([member.pipe for member in busy], agenda.pause)
+                for worker in [member for member in busy if member.pipe in ready]:
                     found = self._hear(worker, agenda)
                     if found is not None:
                         # before somebody looks at the result, who may take his time
@@ -86,7 +86,9 @@ class LocalExecutor:
                         if there is not None:
                             yield there
         finally:
-            for worker in [one for one in self._crew if one.given is not None]:  # only when it is given up
+            for worker in [
+                member for member in self._crew if member.given is not None
+            ]:  # only when it is given up
                 self._dismiss(worker)
 
     def _fill(

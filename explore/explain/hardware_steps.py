@@ -67,18 +67,18 @@ def hardware_steps(
     twice or half the value (clocks: a quarter more, or a fifth less). The reference model knows sizes, bandwidth and clock; the
     timing of the original Gemmini is known for the original's settings alone, so that there only sizes have steps.
     """
-    found: list[HardwareStep] = []
+    steps: list[HardwareStep] = []
     for name in PARAMETERS:
         if name in SIZES:
-            found += [_size_step(accelerator, space, name, way) for way in ("down", "up")]
+            steps += [_size_step(accelerator, space, name, way) for way in ("down", "up")]
         elif accelerator.timing == "gemmini":
             continue
         elif name == "row_functions":
             if cost_model == "instruction":
-                found.append(_units_step(accelerator, space))
+                steps.append(_units_step(accelerator, space))
         elif cost_model in SETTINGS[name][1].readers:
-            found += [_setting_step(accelerator, space, name, way) for way in ("down", "up")]
-    return found
+            steps += [_setting_step(accelerator, space, name, way) for way in ("down", "up")]
+    return steps
 
 
 def only(space: DesignSpace, accelerator: Accelerator) -> DesignSpace:
@@ -136,22 +136,24 @@ def _largest(name: str, way: Way, after: int) -> bool:
 
 def _in_space(accelerator: Accelerator, space: DesignSpace, name: str, way: Way) -> dict[str, int] | None:
     """Sizes of the accelerator of a space that is the next in one size, with the others as near as may be; None without one."""
-    own = {one: int(getattr(accelerator, one)) for one in SIZES}
+    own = {parameter: int(getattr(accelerator, parameter)) for parameter in SIZES}
     if not space.enumerable:
         value = _next(getattr(space, name), own[name], way)
         return None if value is None else own | {name: int(value)}
     points = space.rule_points()
     points = points.take(points.units == accelerator.features.row_functions)
-    value = _next(sorted({int(one) for one in getattr(points, name)}), own[name], way)
+    value = _next(sorted({int(size) for size in getattr(points, name)}), own[name], way)
     if value is None:
         return None
     points = points.take(getattr(points, name) == value)
-    rows = [{one: int(getattr(points, one)[n]) for one in SIZES} for n in range(len(points))]
+    rows = [
+        {parameter: int(getattr(points, parameter)[n]) for parameter in SIZES} for n in range(len(points))
+    ]
 
     def distance(sizes: Mapping[str, int]) -> tuple[float, int]:
-        others = [one for one in SIZES if one != name]
-        away = sum(abs(portable.log2(sizes[one] / own[one])) for one in others)
-        return round(away, 6), -sum(sizes[one] for one in others)
+        others = [parameter for parameter in SIZES if parameter != name]
+        away = sum(abs(portable.log2(sizes[parameter] / own[parameter])) for parameter in others)
+        return round(away, 6), -sum(sizes[parameter] for parameter in others)
 
     return min(rows, key=distance)
 

@@ -56,19 +56,19 @@ def trade_offs(
     while len(found) < _ENOUGH:
         priced: list[tuple[float, int, str]] = []
         for name in metrics:
-            known = {one.design for one in found} | {number for _, number, _ in priced}
+            known = {trade_off.design for trade_off in found} | {number for _, number, _ in priced}
             offers = [
-                (_price(one, name), number, name)
-                for number, one in ratios.items()
-                if one[name] <= most[name] * (1 - LEAST_GAIN) and number not in known
+                (_price(changes, name), number, name)
+                for number, changes in ratios.items()
+                if changes[name] <= most[name] * (1 - LEAST_GAIN) and number not in known
             ]
             priced += [min(offers)] if offers else []
         if not priced:
             break
         for _, number, name in sorted(priced):
-            one = ratios[number]
-            most[name] = one[name]
-            found.append(TradeOff(number, name, _worst(one, name), one, False, sources[number]))
+            changes = ratios[number]
+            most[name] = changes[name]
+            found.append(TradeOff(number, name, _worst(changes, name), changes, False, sources[number]))
     return found[:_MOST]
 
 

@@ -72,7 +72,7 @@ class MachineAlternatives:
         """Take up more mappings, by layer; those that cannot be compiled or are known are left out. How many are new."""
         new = 0
         for layer, name, ones, known in zip(self.layers, self.names, mappings, self.found, strict=True):
-            keys = {one.key for one in known}
+            keys = {alternative.key for alternative in known}
             usable: list[tuple[Mapping, MeasurementJob, str, str]] = []
             for mapping in ones:
                 try:
@@ -85,10 +85,10 @@ class MachineAlternatives:
                 if key not in keys:
                     keys.add(key)
                     usable.append((mapping, job, key, schedule.style))
-            costs = instruction_costs([layer] * len(usable), [one[0] for one in usable], self.accelerator)
+            costs = instruction_costs([layer] * len(usable), [entry[0] for entry in usable], self.accelerator)
             known += [
-                Alternative(*one, cost.latency_cycles, cost.energy_pj)
-                for one, cost in zip(usable, costs, strict=True)
+                Alternative(*entry, cost.latency_cycles, cost.energy_pj)
+                for entry, cost in zip(usable, costs, strict=True)
             ]
             new += len(usable)
         return new

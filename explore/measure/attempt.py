@@ -22,14 +22,14 @@ def attempt(accelerator: Accelerator, work: Callable[[], Measurement]) -> Measur
     """What `work` measures, with its wall time; what fails or is infeasible is a result, too."""
     start = time.perf_counter()
     try:
-        found = work()
+        measurement = work()
     except InfeasibleError as error:
-        found = Measurement("infeasible", error.message)
+        measurement = Measurement("infeasible", error.message)
     except SimulationError as error:
-        found = Measurement("failed", f"{error.kind}: {error.message}")
+        measurement = Measurement("failed", f"{error.kind}: {error.message}")
     except WrongResultError as error:
-        found = Measurement("failed", str(error))
-    return replace(found, config_hash=accelerator.config_hash, seconds=time.perf_counter() - start)
+        measurement = Measurement("failed", str(error))
+    return replace(measurement, config_hash=accelerator.config_hash, seconds=time.perf_counter() - start)
 
 
 def check_exit(result: Simulation) -> None:

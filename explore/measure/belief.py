@@ -56,14 +56,16 @@ class Belief:
 
     def predict(self, programs: Sequence[PredictionSubject]) -> tuple[Floats, Floats]:
         """Mean and standard deviation of log(measured / predicted) of programs that were not measured, (n,) each."""
-        prior = np.array([one.log for one in programs], dtype=np.float64)
-        own = np.array([one.deviation for one in programs], dtype=np.float64)
+        prior = np.array([program.log for program in programs], dtype=np.float64)
+        own = np.array([program.deviation for program in programs], dtype=np.float64)
         variance = _STYLE**2 + _MACHINE**2 + _LAYER**2 + own**2
         if not self._programs or not programs:
             return prior, np.sqrt(variance)
         if self._solved is None:
             known = _shared(self._programs, self._programs)
-            known[np.diag_indices_from(known)] += [one.deviation**2 + _NOISE**2 for one in self._programs]
+            known[np.diag_indices_from(known)] += [
+                program.deviation**2 + _NOISE**2 for program in self._programs
+            ]
             inverse = portable.inverse(known)
             self._solved = (inverse, portable.dot(inverse, self._errors))
         inverse, weighted = self._solved

@@ -67,20 +67,22 @@ def comparisons(designs: Sequence[Design], objective: Objective) -> list[Baselin
 
     Empty unless the baseline was measured whole.
     """
-    baseline = next((one.measured for one in designs if _is(one, "baseline") and one.measured), None)
+    baseline = next(
+        (design.measured for design in designs if _is(design, "baseline") and design.measured), None
+    )
     if baseline is None:
         return []
     best = best_measured(designs, objective)
-    mapped = next((one for one in designs if _is(one, "mappings") and one.measured), None)
+    mapped = next((design for design in designs if _is(design, "mappings") and design.measured), None)
     found = []
-    for one in (best, mapped):
-        if one is None or one.measured is None:
+    for design in (best, mapped):
+        if design is None or design.measured is None:
             continue
-        cost = one.measured
+        cost = design.measured
         found.append(
             BaselineComparison(
-                one.name,
-                one.role,
+                design.name,
+                design.role,
                 objective.scalar(baseline) / objective.scalar(cost),
                 baseline.edp / cost.edp,
                 baseline.latency_cycles / cost.latency_cycles,

@@ -261,26 +261,28 @@ class MeasuredSearch:
         by_energy, by_cycles = self._elasticity(*totals, machine.accelerator.area_mm2)
         for layer, ones in enumerate(machine.found):
             parts = []
-            for one in ones:
-                at = self._believed(one)
+            for option in ones:
+                at = self._believed(option)
                 energy = counts[layer] * by_energy * at.energy_pj / totals[0]
                 cycles = counts[layer] * by_cycles * at.cycles / totals[1]
                 parts.append((energy + cycles, cycles))
-            measured = [part for one, (part, _) in zip(ones, parts, strict=True) if one.key in self._known]
+            measured = [
+                part for option, (part, _) in zip(ones, parts, strict=True) if option.key in self._known
+            ]
             least = min(measured, default=math.inf)
             if not (math.isfinite(least) and least > 0):
                 continue
-            for one, (part, cycles) in zip(ones, parts, strict=True):
-                if one.key in self._known or not part > 0:
+            for option, (part, cycles) in zip(ones, parts, strict=True):
+                if option.key in self._known or not part > 0:
                     continue
-                spread = self._believed(one).deviation * cycles / part + _OWN_ENERGY * (1 - cycles / part)
+                spread = self._believed(option).deviation * cycles / part + _OWN_ENERGY * (1 - cycles / part)
                 group = design.place * len(self.tasks) + layer
                 choices.append(
                     MeasurementChoice(
-                        portable.log(part), spread, self._bound(one), group, portable.log(least), least
+                        portable.log(part), spread, self._bound(option), group, portable.log(least), least
                     )
                 )
-                wanted.append([one])
+                wanted.append([option])
 
     def _elasticity(self, energy: float, cycles: float, area: float) -> tuple[float, float]:
         """d ln(objective) / d ln(energy) and / d ln(latency)."""
@@ -376,9 +378,9 @@ class MeasuredSearch:
         """The best combination of some alternatives that keeps the bounds; None where there is none."""
         energies, latencies = [], []
         for ones in machine.found:
-            believed = [self._believed(one) if usable(one) else _NEVER for one in ones]
-            energies.append(np.array([one.energy_pj for one in believed]))
-            latencies.append(np.array([one.cycles for one in believed]))
+            believed = [self._believed(option) if usable(option) else _NEVER for option in ones]
+            energies.append(np.array([belief.energy_pj for belief in believed]))
+            latencies.append(np.array([option.cycles for option in believed]))
         merged = chain(energies, latencies, self._counts(machine).tolist())
         if merged is None:
             return None
@@ -389,7 +391,7 @@ class MeasuredSearch:
         ]
         for at in np.argsort(values, kind="stable"):
             chosen = [ones[i] for ones, i in zip(machine.found, merged.choice[at], strict=True)]
-            if self._allowed(machine.accelerator, [self._believed(one) for one in chosen]):
+            if self._allowed(machine.accelerator, [self._believed(option) for option in chosen]):
                 return chosen
         return None
 
@@ -402,33 +404,41 @@ class MeasuredSearch:
 
     def _totals(self, machine: MachineAlternatives, chosen: Sequence[Alternative]) -> tuple[float, float]:
         """Energy (pJ) and cycles of the workload."""
-        believed = [self._believed(one) for one in chosen]
+        believed = [self._believed(option) for option in chosen]
         cycles, energy = self._beside(machine)
         return (
-            float(portable.dot([one.energy_pj for one in believed], self._counts(machine))) + energy,
-            float(portable.dot([one.cycles for one in believed], self._counts(machine))) + cycles,
+            float(portable.dot([belief.energy_pj for belief in believed], self._counts(machine))) + energy,
+            float(portable.dot([belief.cycles for belief in believed], self._counts(machine))) + cycles,
         )
 
     def _found(self, machine: MachineAlternatives, chosen: Sequence[Alternative], name: str) -> Design | None:
         """A design as measured; None unless all its layers were, and were right."""
-        results = [self._known.get(one.key) for one in chosen]
-        if any(one is None or one.status != "measured" for one in results):
+        results = [self._known.get(option.key) for option in chosen]
+        if any(result is None or result.status != "measured" for result in results):
             return None
         counts, rest = self._counts(machine), self._beside(machine)
         predicted = self._cost(
             machine,
-            float(portable.dot([one.cycles for one in chosen], counts)) + rest[0],
-            float(portable.dot([one.energy_pj for one in chosen], counts)) + rest[1],
+            float(portable.dot([option.cycles for option in chosen], counts)) + rest[0],
+            float(portable.dot([option.energy_pj for option in chosen], counts)) + rest[1],
         )
         return Design(
             name,
             "candidate",
             machine.accelerator,
-            tuple(one.mapping for one in chosen),
+            tuple(option.mapping for option in chosen),
             predicted,
             tuple(
-                DesignLayer(one.key, one.job.layer, one.job.schedule, "", one.cycles, one.energy_pj, result)
-                for one, result in zip(chosen, results, strict=True)
+                DesignLayer(
+                    option.key,
+                    option.job.layer,
+                    option.job.schedule,
+                    "",
+                    option.cycles,
+                    option.energy_pj,
+                    result,
+                )
+                for option, result in zip(chosen, results, strict=True)
             ),
             "",
             "instruction",
@@ -451,13 +461,15 @@ class MeasuredSearch:
 
     def _take(self, wanted: Sequence[Alternative], *, within: bool) -> None:
         """Measure what is not known yet and learn from it; `within` the budget or beyond."""
-        fresh = {one.key: one for one in wanted if one.key not in self._known}
+        fresh = {option.key: option for option in wanted if option.key not in self._known}
         if not fresh:
             return
-        for one in fresh.values():
-            self._believed(one)  # before it is known
-        for key, found in zip(fresh, self._measure_jobs([one.job for one in fresh.values()]), strict=True):
-            one = fresh[key]
+        for option in fresh.values():
+            self._believed(option)  # before it is known
+        for key, found in zip(
+            fresh, self._measure_jobs([option.job for option in fresh.values()]), strict=True
+        ):
+            option = fresh[key]
             program = self._programs[key]
             self._known[key] = found
             if within:
@@ -465,11 +477,11 @@ class MeasuredSearch:
             else:
                 self.verified += found.cycles
             if found.status != "measured":
-                self.failures.append(f"{one.job.name}: {found.reason}")
+                self.failures.append(f"{option.job.name}: {found.reason}")
                 continue
-            self._cycles.learn(program, portable.log(found.cycles / one.cycles))
-            if found.energy_pj > 0 and one.energy_pj > 0:
-                self._energy.learn(_energy_program(program), portable.log(found.energy_pj / one.energy_pj))
+            self._cycles.learn(program, portable.log(found.cycles / option.cycles))
+            if found.energy_pj > 0 and option.energy_pj > 0:
+                self._energy.learn(_energy_program(program), portable.log(found.energy_pj / option.energy_pj))
         self._beliefs.clear()
 
     def _tell(self, number: int, measured: int) -> None:

@@ -236,11 +236,11 @@ class Design:
     def as_programs(self, programs: tuple[DesignProgram, ...]) -> Design:
         """The same design, to be measured as whole programs, and predicted as these are."""
         predicted = self.predicted
-        known = [(one.weight, one.predicted) for one in programs if one.predicted is not None]
+        known = [(program.weight, program.predicted) for program in programs if program.predicted is not None]
         if len(known) == len(programs):
             predicted = self._cost(
-                sum(weight * one.cycles for weight, one in known),
-                sum(weight * one.energy_pj for weight, one in known),
+                sum(weight * cost.cycles for weight, cost in known),
+                sum(weight * cost.energy_pj for weight, cost in known),
             )
         return replace(self, programs=programs, predicted=predicted, searched=self.predicted)
 
@@ -286,20 +286,20 @@ class Design:
         """
         if self.programs:
             return {
-                one.key: ProgramJob(one.plan, f"{self.name}, {one.network}")
-                for one in self.programs
-                if one.key and one.plan is not None
+                program.key: ProgramJob(program.plan, f"{self.name}, {program.network}")
+                for program in self.programs
+                if program.key and program.plan is not None
             }
-        if self.reason or any(one.reason for one in self.layers):
+        if self.reason or any(layer.reason for layer in self.layers):
             return {}
         wanted = self._within(cycle_limit)
         named = zip(self.layers, self.tasks, strict=True)
         return {
-            one.key: MeasurementJob(
-                one.layer, one.schedule, self.accelerator, name=f"{self.name}, {task.name}"
+            layer.key: MeasurementJob(
+                layer.layer, layer.schedule, self.accelerator, name=f"{self.name}, {task.name}"
             )
-            for one, task in sorted(named, key=lambda pair: -(pair[0].predicted_cycles or 0.0))
-            if one.schedule is not None and one.key in wanted
+            for layer, task in sorted(named, key=lambda pair: -(pair[0].predicted_cycles or 0.0))
+            if layer.schedule is not None and layer.key in wanted
         }
 
     @property
@@ -344,16 +344,16 @@ class Design:
         """Measured cost of the workload: sums of count times measured cycles and energy; None unless all is measured."""
         if self.status != "measured":
             return None
-        times = [one.weight for one in self.programs] or self.runs
+        times = [program.weight for program in self.programs] or self.runs
         cycles, energy = (0.0, 0.0) if self.programs else self.rest
         found = [
-            (count, one.measured)
-            for count, one in zip(times, self.parts, strict=True)
-            if one.measured is not None
+            (count, part.measured)
+            for count, part in zip(times, self.parts, strict=True)
+            if part.measured is not None
         ]
         return self._cost(
-            cycles + sum(count * one.cycles for count, one in found),
-            energy + sum(count * one.energy_pj for count, one in found),
+            cycles + sum(count * cost.cycles for count, cost in found),
+            energy + sum(count * cost.energy_pj for count, cost in found),
             "measured",
         )
 
@@ -376,10 +376,10 @@ class Design:
 
     def _within(self, limit: float | None) -> set[str]:
         """Keys of the layers to measure under a limit of simulated cycles."""
-        cycles = [one.predicted_cycles for one in self.layers]
-        if limit is None or any(one is None for one in cycles):
-            return {one.key for one in self.layers}
-        weights = [count * (one or 0.0) for count, one in zip(self.runs, cycles, strict=True)]
+        cycles = [layer.predicted_cycles for layer in self.layers]
+        if limit is None or any(predicted is None for predicted in cycles):
+            return {layer.key for layer in self.layers}
+        weights = [count * (predicted or 0.0) for count, predicted in zip(self.runs, cycles, strict=True)]
         chosen: set[str] = set()
         spent = 0.0
         for index in sorted(range(len(weights)), key=lambda i: -weights[i]):

@@ -191,14 +191,14 @@ def _contenders(known: StudyDesigns, most: int, counted_by: CycleEngine) -> list
     best_of_each, _ = by_accelerator(known.candidates, study.objective)
     chosen = [known.candidates[i] for i in best_of_each[:most]]
     if counted_by == "timed":
-        for one in chosen:
-            engine_for(counted_by, None, one.accelerator)
-            check_timed(one.accelerator)
+        for candidate in chosen:
+            engine_for(counted_by, None, candidate.accelerator)
+            check_timed(candidate.accelerator)
     found = [
-        MachineAlternatives.of(one.accelerator, one.mappings, known.layers, names, counted_by)
-        for one in chosen
+        MachineAlternatives.of(candidate.accelerator, candidate.mappings, known.layers, names, counted_by)
+        for candidate in chosen
     ]
-    compiled = [one for one in found if one is not None]
+    compiled = [machine for machine in found if machine is not None]
     if not compiled:
         raise InfeasibleError(
             "none of the best designs can be compiled",
@@ -220,10 +220,10 @@ def learned_prior() -> Prior | None:
 
     def prior(ones: Sequence[Alternative]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
         features, predicted = described(
-            [one.job.layer for one in ones],
-            [one.mapping for one in ones],
-            [one.job.accelerator for one in ones],
-            [one.style for one in ones],
+            [alternative.job.layer for alternative in ones],
+            [alternative.mapping for alternative in ones],
+            [alternative.job.accelerator for alternative in ones],
+            [alternative.style for alternative in ones],
         )
         found = learned.correct(features, predicted)
         return portable.log(found.cycles / predicted), found.deviation
@@ -239,11 +239,11 @@ def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | N
     def allowed(accelerator: Accelerator, expected: Sequence[Expected]) -> bool:
         if not space.constraints.any_on_mappings:
             return True
-        runs = [(one.cycles, one.energy_pj) for one in expected]
+        runs = [(cost.cycles, cost.energy_pj) for cost in expected]
         networks = network_costs(tasks, runs, accelerator, rest)
         whole = Cost(
-            math.fsum(weights[name] * one.latency_cycles for name, one in networks.items()),
-            math.fsum(weights[name] * one.energy_pj for name, one in networks.items()),
+            math.fsum(weights[name] * cost.latency_cycles for name, cost in networks.items()),
+            math.fsum(weights[name] * cost.energy_pj for name, cost in networks.items()),
             accelerator.area_mm2,
         )
         return not broken_bounds(space.constraints, whole, tasks, runs, accelerator, rest)

@@ -42,32 +42,34 @@ def merge(candidates: Sequence[Candidate], designs: Sequence[Design], objective:
     good to be true, measured points stay on it that no other measured point dominates.
     """
     found = list(candidates)
-    predictions: list[Cost | None] = [one.cost for one in found]
+    predictions: list[Cost | None] = [candidate.cost for candidate in found]
     if not designs:
         best = _least(found, objective, range(len(found)))
         return Merged(tuple(found), tuple(predictions), best, {}, ())
-    places = {candidate_identity(one): index for index, one in enumerate(found)}
+    places = {candidate_identity(candidate): index for index, candidate in enumerate(found)}
     validated: dict[int, Design] = {}
-    for one in designs:
-        if one.role != "candidate":
+    for design in designs:
+        if design.role != "candidate":
             continue
-        index = places.get(one.identity)
+        index = places.get(design.identity)
         if index is None:
-            if one.predicted is None:
+            if design.predicted is None:
                 continue
             index = len(found)
-            found.append(one.candidate(objective))
-            predictions.append(one.prediction)
-        validated[index] = one
-        if one.measured is not None:
-            found[index] = replace(found[index], cost=one.measured, objective=objective.scalar(one.measured))
-    bad = {index for index, one in validated.items() if one.status in ("failed", "infeasible")}
+            found.append(design.candidate(objective))
+            predictions.append(design.prediction)
+        validated[index] = design
+        if design.measured is not None:
+            found[index] = replace(
+                found[index], cost=design.measured, objective=objective.scalar(design.measured)
+            )
+    bad = {index for index, design in validated.items() if design.status in ("failed", "infeasible")}
     good = [index for index in range(len(found)) if index not in bad]
-    measured = [index for index, one in validated.items() if one.measured is not None]
+    measured = [index for index, design in validated.items() if design.measured is not None]
     front = _front(found, good, objective) | _front(found, measured, objective)
-    found = [replace(one, front=index in front) for index, one in enumerate(found)]
+    found = [replace(candidate, front=index in front) for index, candidate in enumerate(found)]
     best = _least(found, objective, measured or good or range(len(found)))
-    others = tuple(one for one in designs if one.role != "candidate")
+    others = tuple(design for design in designs if design.role != "candidate")
     return Merged(tuple(found), tuple(predictions), best, validated, others)
 
 

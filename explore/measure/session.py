@@ -246,19 +246,19 @@ def validate_designs(
     for design in designs:
         for key, job in design.jobs(options.cycle_limit).items():
             jobs.setdefault(key, job)
-    predicted = {part.key: part.predicted_cycles for one in designs for part in one.parts}
+    predicted = {part.key: part.predicted_cycles for design in designs for part in design.parts}
     keys = list(jobs)
     if progress:
         progress.begin(designs, len(jobs), sum(predicted[key] or 0.0 for key in jobs))
         _tell_failures(designs, progress)
 
-    def finished(number: int, _: int, one: Finished[Measurable, Measurement]) -> None:
-        key = keys[one.index]
+    def finished(number: int, _: int, done: Finished[Measurable, Measurement]) -> None:
+        key = keys[done.index]
         if key not in known:
-            study.keep_measurement(key, one.value.to_dict())
+            study.keep_measurement(key, done.value.to_dict())
             known.add(key)
         if progress:
-            progress.measured(number, one.value, one.task, predicted[key])
+            progress.measured(number, done.value, done.task, predicted[key])
 
     kept = study.measurements()
     known = set(kept)
@@ -277,7 +277,7 @@ def validate_designs(
         ended = stop.ended
     identities = {design.identity for design in designs}
     return ValidationOutcome(
-        tuple(one for one in measured_designs(study) if one.identity in identities), ended
+        tuple(design for design in measured_designs(study) if design.identity in identities), ended
     )
 
 

@@ -49,18 +49,25 @@ def bottlenecks(costs: DesignCosts, details: Sequence[LayerDetail] | None) -> li
     names = [*resources, *(name for name in ("group", "operator", "host") if _any(entries, name))]
     found = []
     for name in names:
-        mine = [one for one in entries if limit_of(one) == name]
+        mine = [entry for entry in entries if limit_of(entry) == name]
         doubled: float | None = None
         if name == "host":
-            doubled = math.fsum(one.total_cycles / (1 + (one.on == "host")) for one in entries)
+            doubled = math.fsum(entry.total_cycles / (1 + (entry.on == "host")) for entry in entries)
         elif name in resources and details is not None:
             place = resources.index(name)
             doubled = math.fsum(
-                one.total_cycles if one.task is None else one.runs * details[one.task].doubled[place]
-                for one in entries
+                entry.total_cycles if entry.task is None else entry.runs * details[entry.task].doubled[place]
+                for entry in entries
             )
-        found.append(Bottleneck(name, len(mine), math.fsum(one.total_cycles for one in mine), doubled))
-    return sorted(found, key=lambda one: (one.doubled_cycles is None, one.doubled_cycles or 0.0, -one.cycles))
+        found.append(Bottleneck(name, len(mine), math.fsum(entry.total_cycles for entry in mine), doubled))
+    return sorted(
+        found,
+        key=lambda bottleneck: (
+            bottleneck.doubled_cycles is None,
+            bottleneck.doubled_cycles or 0.0,
+            -bottleneck.cycles,
+        ),
+    )
 
 
 def _any(entries: Sequence[CostEntry], name: str) -> bool:

@@ -95,15 +95,15 @@ def _together(units: list[GraphNode]) -> list[GraphNode]:
     """The same units with those of a group one behind the other, where the group runs: at the first of them if all that the
     others read from elsewhere is there by then, else at the last."""
     members: dict[str, list[int]] = {}
-    for place, unit in enumerate(units):
+    for position, unit in enumerate(units):
         if unit.group is not None:
-            members.setdefault(unit.group, []).append(place)
-    turn: dict[int, tuple[int, int]] = {place: (place, 0) for place in range(len(units))}
+            members.setdefault(unit.group, []).append(position)
+    turn: dict[int, tuple[int, int]] = {position: (position, 0) for position in range(len(units))}
     for places in members.values():
-        outside = {source for place in places for source in units[place].sources} - set(places)
+        outside = {source for position in places for source in units[position].sources} - set(places)
         at = places[0] if max(outside, default=-1) < places[0] else places[-1]
-        turn.update({place: (at, number + 1) for number, place in enumerate(places)})
-    order = sorted(range(len(units)), key=lambda place: (*turn[place], place))
+        turn.update({position: (at, number + 1) for number, position in enumerate(places)})
+    order = sorted(range(len(units)), key=lambda position: (*turn[position], position))
     moved = {old: new for new, old in enumerate(order)}
     return [
         replace(units[old], sources={moved.get(source, -1) for source in units[old].sources}) for old in order

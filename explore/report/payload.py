@@ -248,17 +248,21 @@ def _layer(entry: CostEntry, detail: LayerDetail | None) -> dict[str, Any]:
     if detail is not None:
         known = {
             "words": [
-                {name: _short(one) for name, one in zip("WIO", level, strict=True) if one}
+                {name: _short(words) for name, words in zip("WIO", level, strict=True) if words}
                 for level in detail.words
             ],
-            "moved": {name: _short(one) for name, one in detail.moved_by_name.items()},
-            "held": [{**to_json(one), "bytes": _short(one.bytes)} for one in detail.held],
+            "moved": {name: _short(words) for name, words in detail.moved_by_name.items()},
+            "held": [{**to_json(held), "bytes": _short(held.bytes)} for held in detail.held],
             "lanes": dict(zip(("rows", "columns"), detail.lanes, strict=True)),
-            "doubled": {name: _short(one) for name, one in zip(layer.resources, detail.doubled, strict=True)},
+            "doubled": {
+                name: _short(cycles) for name, cycles in zip(layer.resources, detail.doubled, strict=True)
+            },
         }
     return {
         "executed": number(layer.macs),
-        "busy": {name: number(one) for name, one in zip(layer.resources, layer.latency_terms, strict=True)},
+        "busy": {
+            name: number(cycles) for name, cycles in zip(layer.resources, layer.latency_terms, strict=True)
+        },
         "style": layer.style or "",
         **({"groups": list(entry.groups)} if entry.groups else {}),
         "detail": known,

@@ -91,11 +91,11 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     layer_costs = model.design_costs(designs)
     programs = _Programs(known.workload, best.tasks, rest)
     costs = [
-        with_measurements(programs.costs(one.accelerator, layer_cost), merged.validated.get(index))
-        for index, (one, layer_cost) in enumerate(zip(candidates, layer_costs, strict=True))
+        with_measurements(programs.costs(candidate.accelerator, layer_cost), merged.validated.get(index))
+        for index, (candidate, layer_cost) in enumerate(zip(candidates, layer_costs, strict=True))
     ]
-    for one, predicted in zip(costs, merged.predictions, strict=True):
-        one.check(predicted)
+    for design_costs, predicted in zip(costs, merged.predictions, strict=True):
+        design_costs.check(predicted)
     detailed = _detailed(candidates, candidates.index(best), objective)
     details = layer_details(
         cost_model, layers, [designs[i] for i in detailed], [layer_costs[i] for i in detailed]
@@ -118,13 +118,13 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         violations=[
             broken_bounds(
                 space.constraints,
-                one.cost,
-                one.tasks,
+                candidate.cost,
+                candidate.tasks,
                 ((run.latency_cycles, run.energy_pj) for run in layer),
-                one.accelerator,
+                candidate.accelerator,
                 rest,
             )
-            for one, layer in zip(nearest, layer_costs, strict=True)
+            for candidate, layer in zip(nearest, layer_costs, strict=True)
         ]
         if nearest
         else (),

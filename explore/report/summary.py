@@ -234,18 +234,22 @@ def _time_sentences(data: ReportData) -> list[str]:
     """Where the time goes, most of it first, and what would help."""
     costs, found = data.best_costs, best_bottlenecks(data)
     whole = costs.cycles or 1.0
-    times = {one.name: one.cycles for one in found}
+    times = {bottleneck.name: bottleneck.cycles for bottleneck in found}
     how = " (predicted)" if data.source == "measured" else ""
     if costs.measured is not None and costs.measured_terms_pj:
         times, how = {}, " (measured)"
-        for one in costs.measured_entries:
-            if one.measured is not None:
-                times[limit_of(one)] = times.get(limit_of(one), 0.0) + one.measured.cycles
+        for entry in costs.measured_entries:
+            if entry.measured is not None:
+                times[limit_of(entry)] = times.get(limit_of(entry), 0.0) + entry.measured.cycles
     total = math.fsum(times.values()) or 1.0
     shares = sorted(((value / total, name) for name, value in times.items()), key=lambda pair: -pair[0])
     where = ", ".join(f"{RESOURCES[name].limited} {value:.0%}" for value, name in shares if value >= 0.005)
     sentences = [f"Its time{how} goes to: {where}."]
-    gains = [(whole / one.doubled_cycles, one.name) for one in found if one.doubled_cycles]
+    gains = [
+        (whole / bottleneck.doubled_cycles, bottleneck.name)
+        for bottleneck in found
+        if bottleneck.doubled_cycles
+    ]
     helps = [f"{RESOURCES[name].twice} {gain:.2f} times" for gain, name in gains if gain >= 1.01][:3]
     if helps:
         sentences.append(f"All else as it is, the whole program would be faster with {_listing(helps)}.")
@@ -391,23 +395,23 @@ def _energy_block(data: ReportData) -> dict[str, Any]:
 
 
 def _host_block(data: ReportData) -> dict[str, Any]:
-    beside = [one for one in data.best_costs.beside if one.runs > 0]
-    energy = math.fsum(one.total_pj for one in beside if one.on == "host")
+    beside = [entry for entry in data.best_costs.beside if entry.runs > 0]
+    energy = math.fsum(entry.total_pj for entry in beside if entry.on == "host")
     return {
         "source": "predicted",
-        "latency_cycles": math.fsum(one.total_cycles for one in beside if one.on == "host"),
+        "latency_cycles": math.fsum(entry.total_cycles for entry in beside if entry.on == "host"),
         "energy_uj": energy * 1e-6,
         "operators": [
             {
-                "network": one.network,
-                "operator": one.name,
-                "kind": one.function,
-                "count": one.runs,
-                "latency_cycles": one.cycles,
-                "energy_uj": one.energy_pj * 1e-6,
-                "on": one.on,
+                "network": entry.network,
+                "operator": entry.name,
+                "kind": entry.function,
+                "count": entry.runs,
+                "latency_cycles": entry.cycles,
+                "energy_uj": entry.energy_pj * 1e-6,
+                "on": entry.on,
             }
-            for one in beside
+            for entry in beside
         ],
     }
 

@@ -45,15 +45,19 @@ def validation_block(data: ReportData) -> Record | None:
     designs = data.validated_designs
     if not designs:
         return None
-    numbers = {id(one): index for index, one in data.validated.items()}
+    numbers = {id(design): index for index, design in data.validated.items()}
     error, of_energy = model_error(designs), energy_error(designs)
-    found = [asdict(one) | {"text": one.text} for one in comparisons(designs, data.objective)]
+    found = [
+        asdict(comparison) | {"text": comparison.text} for comparison in comparisons(designs, data.objective)
+    ]
     return {
-        "designs": [_design(one, numbers.get(id(one))) for one in designs],
+        "designs": [_design(design, numbers.get(id(design))) for design in designs],
         "model_error": error and asdict(error),
         "energy_error": of_energy and asdict(of_energy),
         "energy_source": energy_sources(designs),
-        "comparisons": [{key: value for key, value in one.items() if key != "objective"} for one in found],
+        "comparisons": [
+            {key: value for key, value in comparison.items() if key != "objective"} for comparison in found
+        ],
     }
 
 
@@ -131,39 +135,42 @@ def validation_sentences(data: ReportData) -> list[str]:
     designs = data.validated_designs
     if not designs:
         return []
-    count = Counter(one.status for one in designs)
-    found = []
+    count = Counter(design.status for design in designs)
+    sentences = []
     bad: tuple[tuple[DesignStatus, str], ...] = (
         ("failed", "FAILED: their programs gave wrong results, which is a mistake in baco"),
         ("infeasible", "cannot be compiled or built"),
     )
     for status, words in bad:
         if count[status]:
-            names = ", ".join(one.name for one in designs if one.status == status)
-            found.append(f"{count[status]} of {len(designs)} designs validated {words} ({names}).")
+            names = ", ".join(design.name for design in designs if design.status == status)
+            sentences.append(f"{count[status]} of {len(designs)} designs validated {words} ({names}).")
     if count["measured"]:
-        found.append(
-            f"{count['measured']} of {len(designs)} designs validated were measured: {_WHAT[any(one.programs for one in designs)]}"
+        sentences.append(
+            f"{count['measured']} of {len(designs)} designs validated were measured: {_WHAT[any(design.programs for design in designs)]}"
             f" compiled, simulated on {simulated_on(designs)}, and every element that it computes right."
         )
     if count["sampled"]:
-        found.append(
+        sentences.append(
             f"Of {count['sampled']} designs only some layers were measured; their costs are estimates with error bars."
         )
-    found += agreement_sentences(designs)
+    sentences += agreement_sentences(designs)
     error = model_error(designs)
     if error:
-        found.append(
+        sentences.append(
             f"Predicted cycles of the {error.count} {error.what} measured are off by {error.mean_absolute:.1%} on average"
             f" (bias {error.bias:+.1%})."
         )
     error = energy_error(designs)
     if error:
-        found.append(
+        sentences.append(
             f"Predicted energies are off by {error.mean_absolute:.1%} on average (bias {error.bias:+.1%})."
         )
-    found += [f"{one.text[0].upper()}{one.text[1:]}." for one in comparisons(designs, data.objective)]
-    return found
+    sentences += [
+        f"{comparison.text[0].upper()}{comparison.text[1:]}."
+        for comparison in comparisons(designs, data.objective)
+    ]
+    return sentences
 
 
 def energy_sources(designs: Sequence[Design]) -> str:

@@ -241,16 +241,16 @@ def limits(data: ReportData) -> list[Limit]:
     everything else that its costs have in it. Predicted."""
     peak = float(data.best.accelerator.dim**2)
     parts: dict[str, list[CostEntry]] = {}
-    for one in data.best_costs.entries:
-        parts.setdefault(limit_of(one), []).append(one)
+    for entry in data.best_costs.entries:
+        parts.setdefault(limit_of(entry), []).append(entry)
     total = data.best_costs.cycles
     found = []
     for resource, ones in parts.items():
-        cycles = math.fsum(one.total_cycles for one in ones)
-        macs = math.fsum(one.runs * one.macs for one in ones)
+        cycles = math.fsum(entry.total_cycles for entry in ones)
+        macs = math.fsum(entry.runs * entry.macs for entry in ones)
         if cycles > 0:
             found.append(Limit(resource, cycles, cycles / total, macs / (peak * cycles)))
-    return sorted(found, key=lambda one: -one.share)
+    return sorted(found, key=lambda limit: -limit.share)
 
 
 def _seconds(cost: Cost, one: Candidate) -> Cost:

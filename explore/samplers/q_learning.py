@@ -87,12 +87,12 @@ class DirectionSpace:
 
     @cached_property
     def directions(self) -> tuple[Direction, ...]:
-        found = []
+        ways = []
         for number, name in enumerate(self.loops):
             parts = range(len(_PLACES[name]))
-            found += [Direction(number, up, down) for up in parts for down in parts if up != down]
-        found += [Direction(-1, 1), Direction(-1, -1)]
-        return (*found, *(Direction(-1, 0, tensor) for tensor in range(3)))
+            ways += [Direction(number, up, down) for up in parts for down in parts if up != down]
+        ways += [Direction(-1, 1), Direction(-1, -1)]
+        return (*ways, *(Direction(-1, 0, tensor) for tensor in range(3)))
 
     def mapping(
         self, factors: Sequence[Sequence[int]], order: int = 0, copies: tuple[int, int, int] = (1, 1, 1)
@@ -185,7 +185,7 @@ class DirectionSpace:
             for tensor, words_of in (("W", words["W"]), ("I", words["I"]), ("O", results))
         ]
         quarters = [
-            *(one for loop in self.factors(mapping) for one in loop),
+            *(factor for loop in self.factors(mapping) for factor in loop),
             mapping.rows / a.dim,
             mapping.columns / a.dim,
             *moved,
@@ -201,8 +201,8 @@ class DirectionSpace:
         logarithms[: len(quarters)] /= 4
         logarithms[len(quarters) :] /= 8
         shares = [needed.accumulator_words / a.accumulator_rows, needed.scratchpad_rows / a.scratchpad_rows]
-        order = [float(one == mapping.order[3]) for one in DRAM_ORDERS]
-        return np.array([*logarithms, *shares, *order, *(float(one - 1) for one in mapping.buffering)])
+        order = [float(dram_order == mapping.order[3]) for dram_order in DRAM_ORDERS]
+        return np.array([*logarithms, *shares, *order, *(float(copies - 1) for copies in mapping.buffering)])
 
 
 def _times_moved(mapping: Mapping, tensor: str) -> int:
@@ -352,9 +352,11 @@ class DirectionSampler:
     def _near(self, point: Mapping) -> tuple[list[Mapping], Floats]:
         """Feasible mappings beside one, and what the network is told of the steps to them."""
         if point not in self._ways:
-            near = [self.space.neighbour(point, one) for one in self.space.directions]
-            held = [one for one in near if one is not None and self.space.feasible(one)]
-            steps = [self._step(point, one) for one in held if self._network]
+            near = [self.space.neighbour(point, direction) for direction in self.space.directions]
+            held = [
+                neighbour for neighbour in near if neighbour is not None and self.space.feasible(neighbour)
+            ]
+            steps = [self._step(point, neighbour) for neighbour in held if self._network]
             self._ways[point] = held, np.array(steps).reshape(len(steps), self._inputs)
         return self._ways[point]
 

@@ -109,7 +109,7 @@ def _rounded(structure: TreeStructure, order: list[Choice], row: list[float]) ->
 
 def _relaxed_value(structure: TreeStructure, logs: Mapping[Choice, Tensor]) -> Tensor:
     """What falls: of all starts together, since none depends on another."""
-    made = {choice: tensors.exp(one) for choice, one in logs.items()}
+    made = {choice: tensors.exp(log) for choice, log in logs.items()}
     tree, factors = structure.relaxed(made)
     # a loop that is too long for its dimension runs once, and what it is too long by is a penalty
     over: Any = 0.0
@@ -121,13 +121,17 @@ def _relaxed_value(structure: TreeStructure, logs: Mapping[Choice, Tensor]) -> T
         whole.append(torch.clamp(number, min=1.0))
     cost = tree_cost(tree, structure.operators, structure.machine, whole)
     held = footprint(tree, structure.operators, structure.machine, whole)
-    for level, one in zip(structure.machine.levels, held, strict=True):
+    for level, need in zip(structure.machine.levels, held, strict=True):
         if level.words is not None:
-            over = over + _beyond(one.words, level.words)  # blocks padded to rows are found out when rounded
+            over = over + _beyond(need.words, level.words)  # blocks padded to rows are found out when rounded
         for tensor, room in (level.parts or {}).items():
-            over = over + _beyond(one.parts.get(tensor, 0), room)
-    for group, place in dict.fromkeys((one.group, one.level) for one in made if one.spatial):
-        used = [f for one, f in made.items() if one.spatial and (one.group, one.level) == (group, place)]
+            over = over + _beyond(need.parts.get(tensor, 0), room)
+    for group, place in dict.fromkeys((choice.group, choice.level) for choice in made if choice.spatial):
+        used = [
+            f
+            for choice, f in made.items()
+            if choice.spatial and (choice.group, choice.level) == (group, place)
+        ]
         over = over + _beyond(product(used), structure.room(place))
     values = tensors.log(cost.cycles) + _PENALTY * over
     return tensors.total(values)

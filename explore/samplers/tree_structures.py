@@ -49,8 +49,8 @@ def search_trees(
     """
     check_chain(operators)
     drawn = random.Random(seed)
-    each = [genes(one, n, machine) for n, one in enumerate(operators)]
-    dims = sorted({dim for one in operators for dim in one.extents})
+    each = [genes(operator, n, machine) for n, operator in enumerate(operators)]
+    dims = sorted({dim for operator in operators for dim in operator.extents})
     best: dict[_Key, SizedTree | None] = {}
     looked: dict[_Key, int] = {}
 
@@ -62,12 +62,12 @@ def search_trees(
         if before is None or (found is not None and found.value < before.value):
             best[key] = found
 
-    def child(one: _Key, other: _Key) -> TreeStructure:
-        mixed = [drawn.choice(pair) for pair in zip(one[0], other[0], strict=True)]
+    def child(parent: _Key, other: _Key) -> TreeStructure:
+        mixed = [drawn.choice(pair) for pair in zip(parent[0], other[0], strict=True)]
         mixed = [
             drawn.choice(each[n]) if drawn.random() < _MUTATION else gene for n, gene in enumerate(mixed)
         ]
-        fixed = set(drawn.choice((one, other))[1])
+        fixed = set(drawn.choice((parent, other))[1])
         if drawn.random() < _MUTATION:
             fixed ^= {drawn.choice(dims)}
         return TreeStructure(tuple(operators), machine, tuple(mixed), frozenset(fixed)).canonical
@@ -75,9 +75,13 @@ def search_trees(
     for structure in known:
         judge(structure)
     for _ in range(_POPULATION):
-        judge(TreeStructure(tuple(operators), machine, tuple(drawn.choice(one) for one in each)).canonical)
+        judge(
+            TreeStructure(
+                tuple(operators), machine, tuple(drawn.choice(options) for options in each)
+            ).canonical
+        )
     for number in range(rounds):
-        running = {key: one for key, one in best.items() if one is not None}
+        running = {key: tree for key, tree in best.items() if tree is not None}
         parents = sorted(running, key=lambda key: running[key].value)[:_PARENTS]
         watch(number, best[parents[0]] if parents else None)
         if parents:
@@ -87,7 +91,7 @@ def search_trees(
             new = child(drawn.choice(parents), drawn.choice(parents))
             if (new.genes, new.fixed) not in best:
                 judge(new)
-    return _least(one for one in best.values() if one)
+    return _least(tree for tree in best.values() if tree)
 
 
 def _least(trees: Iterable[SizedTree]) -> SizedTree | None:

@@ -135,13 +135,13 @@ def taken_groups(
         tasks: of the network, by place in the workload.
         places: of the accelerators with the judge.
     """
-    beside = {one.operator: one for one in rest}
+    beside = {cost.operator: cost for cost in rest}
     at = np.array(places, dtype=np.int64)
     rows = [
         (
             times,
-            {one.operators.names: one for one in row},
-            GroupRow([one.operators for one in row]),
+            {possible.operators.names: possible for possible in row},
+            GroupRow([possible.operators for possible in row]),
             _gains(row, beside, judge, at),
         )
         for times, all_rows in parts
@@ -153,13 +153,13 @@ def taken_groups(
         replaced: dict[str, float] = defaultdict(float)
         runs = dict.fromkeys(tasks, 0.0)
         for times, by_names, row, gained in rows:
-            gains = {names: float(one.gains[n]) for names, one in gained.items() if one.gains[n] > 0}
+            gains = {names: float(gain.gains[n]) for names, gain in gained.items() if gain.gains[n] > 0}
             for group in row.best(gains) if gains else []:
-                one = by_names[group.names]
+                possible = by_names[group.names]
                 groups[group_name(group.names)] += times * np.array([1.0, *gained[group.names].costs[n]])
-                for task in one.tasks:
+                for task in possible.tasks:
                     runs[task] += times
-                for name in one.others:
+                for name in possible.others:
                     replaced[name] += times
         found.append(_fusion(groups, replaced, runs, beside))
     return found

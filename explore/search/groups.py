@@ -194,7 +194,7 @@ def _decided(
     # accelerators on which a program does the same without groups, by network
     alike: dict[tuple[str, int, bool, tuple[OperatorCost, ...]], list[int]] = {}
     for at in known:
-        dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
+        dim, accumulator, scratchpad = (int(size) for size in hardware.row(at))
         units = bool(space.units_at(bool(hardware.units[at])))
         machine = space.accelerator(dim, accumulator, scratchpad, units)
         for name in names:
@@ -203,10 +203,12 @@ def _decided(
     for number, ((name, dim, units, operators), places) in enumerate(alike.items()):
         doing("choosing such units for kinds of accelerators", number, len(alike))
         groups = found.get((name, dim, units), [])
-        for at, one in zip(places, taken_groups(groups, operators, tasks[name], judge, places), strict=True):
-            fusions[name, at] = one
+        for at, fusion in zip(
+            places, taken_groups(groups, operators, tasks[name], judge, places), strict=True
+        ):
+            fusions[name, at] = fusion
     for at in known:
-        dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
+        dim, accumulator, scratchpad = (int(size) for size in hardware.row(at))
         if any(fusions[name, at].groups for name in names):
             placed[dim, accumulator, scratchpad, bool(space.units_at(bool(hardware.units[at])))] = tuple(
                 choices[name].setdefault(fusions[name, at], len(choices[name])) for name in names

@@ -233,14 +233,14 @@ class DesignSpace(Shown):
         Arguments broadcast; capacities that are no whole KiB are illegal.
         """
         dims, accumulators, scratchpads = self._choices
-        found = (
+        allowed = (
             member(dim, dims) & member(accumulator_kib, accumulators) & member(scratchpad_kib, scratchpads)
         )
         if self.rules == "gemmini":
-            found = found & self.legal_scratchpad(dim, scratchpad_kib)
-            found = found & self.legal_accumulator(dim, accumulator_kib)
-            found = found & self._deeper_scratchpad(dim, accumulator_kib, scratchpad_kib)
-        return np.asarray(found)
+            allowed = allowed & self.legal_scratchpad(dim, scratchpad_kib)
+            allowed = allowed & self.legal_accumulator(dim, accumulator_kib)
+            allowed = allowed & self._deeper_scratchpad(dim, accumulator_kib, scratchpad_kib)
+        return np.asarray(allowed)
 
     def allowed(
         self,

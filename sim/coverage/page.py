@@ -57,9 +57,9 @@ class Coverage:
 
     def share(self, kind: Kind, file: str | None = None) -> Share:
         """Of a kind of points, in one file or in all."""
-        points = [one for one in self.counts if one.kind == kind and file in (None, one.file)]
-        reached = sum(self.counts[one] > 0 for one in points)
-        waived = sum(not self.counts[one] and one in self.waived for one in points)
+        points = [point for point in self.counts if point.kind == kind and file in (None, point.file)]
+        reached = sum(self.counts[point] > 0 for point in points)
+        waived = sum(not self.counts[point] and point in self.waived for point in points)
         return Share(reached, len(points), waived)
 
     @property

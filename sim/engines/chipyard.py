@@ -172,15 +172,15 @@ class _Said:
 
     def output_line(self, line: str) -> int:
         if self._finished:  # VCS's report
-            if found := _TIME.match(line):
-                self._femtoseconds = int(found[1]) * _FEMTOSECONDS[found[2]]
+            if time := _TIME.match(line):
+                self._femtoseconds = int(time[1]) * _FEMTOSECONDS[time[2]]
             return 0
-        if found := _FINISHED.search(line):
+        if finished := _FINISHED.search(line):
             self._finished = True
-            return found.start()
+            return finished.start()
         if _CHATTER.fullmatch(line):
-            if found := _VCS.match(line):
-                self.vcs = found[1]
+            if version := _VCS.match(line):
+                self.vcs = version[1]
             return 0
         start = self._output.read(line)
         return len(line) if start is None else start

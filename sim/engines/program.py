@@ -50,13 +50,13 @@ def run_program(
     Returns the buffers of role output and inout by name, and what was measured. An exit code other than 0 is in the
     result. Raises InputError for inputs that do not fit, and as `baco.sim.engines.base.Engine.run`.
     """
-    buffers = {one.name: one for one in program.buffers}
+    buffers = {buffer.name: buffer for buffer in program.buffers}
     images = []
     for name, array in (inputs or {}).items():
         if name not in buffers:
             raise InputError(f"the program has no buffer '{name}'", hint=did_you_mean(name, buffers))
         images.append((program.symbols[name], _content(buffers[name], array)))
-    read = [one for one in program.buffers if read_all or one.role in ("output", "inout")]
+    read = [buffer for buffer in program.buffers if read_all or buffer.role in ("output", "inout")]
     room = memory or MainMemory()
     needed = -(-program.memory_bytes // _STEP_BYTES) * _STEP_BYTES
     if needed > room.size_bytes:
@@ -72,15 +72,15 @@ def run_program(
             limits=limits or Limits(),
             recording=recording or Recording(),
             images=tuple(images),
-            dumps=tuple((program.symbols[one.name], one.nbytes) for one in read),
+            dumps=tuple((program.symbols[buffer.name], buffer.nbytes) for buffer in read),
             watches=tuple(watches),
             report=report,
             console=console,
         )
         result = run_job(job, engine=engine)
     outputs = {
-        one.name: np.frombuffer(data, dtype=np.dtype(one.dtype)).reshape(one.shape).copy()
-        for one, data in zip(read, result.memory_dumps, strict=True)
+        buffer.name: np.frombuffer(data, dtype=np.dtype(buffer.dtype)).reshape(buffer.shape).copy()
+        for buffer, data in zip(read, result.memory_dumps, strict=True)
     }
     return outputs, result
 

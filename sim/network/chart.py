@@ -164,21 +164,21 @@ _BODY = """<ul class="cards">{cards}</ul>
 
 def _cards(run: NetworkRun) -> list[tuple[str, str, str]]:
     """Headline numbers: label, value, remark."""
-    cycles = sum(one.cycles for one in run.operators)
+    cycles = sum(operator.cycles for operator in run.operators)
     by_unit: dict[str, int] = {}
-    for one in run.operators:
-        by_unit[one.on] = by_unit.get(one.on, 0) + one.cycles
+    for operator in run.operators:
+        by_unit[operator.on] = by_unit.get(operator.on, 0) + operator.cycles
     cards = [("Whole program", f"{cycles:,}", "cycles, all operators")]
     cards += [
         (f"On the {name}" if name != "both" else "On both", f"{part / cycles:.0%}", f"{part:,} cycles")
         for name, part in by_unit.items()
     ]
-    mesh = sum(one.busy["mesh"] for one in run.operators)
+    mesh = sum(operator.busy["mesh"] for operator in run.operators)
     cards.append(("Array multiplies", f"{mesh / cycles:.0%}", f"{mesh:,} cycles"))
-    guesses = [one.predicted for one in run.operators if one.predicted is not None]
+    guesses = [operator.predicted for operator in run.operators if operator.predicted is not None]
     if len(guesses) == len(run.operators):
         cards.append(("Predicted", f"{sum(guesses):,.0f}", f"cycles, {sum(guesses) / cycles - 1:+.1%}"))
-    moved = sum(one.dram_bytes for one in run.operators)
+    moved = sum(operator.dram_bytes for operator in run.operators)
     cards.append(("Main memory", f"{moved / 2**20:,.1f} MiB", "read and written"))
     return cards
 

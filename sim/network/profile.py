@@ -152,16 +152,16 @@ def describe(built: NetworkProgram, function: str) -> str:
 def group_by_operator(built: NetworkProgram, steps: Sequence[StepProfile]) -> list[OperatorProfile]:
     """A profile for every operator, in order."""
     found = []
-    for operator, group in groupby(steps, key=lambda one: one.operator):
+    for operator, group in groupby(steps, key=lambda step: step.operator):
         part = list(group)
-        where = {built.lowered.steps[one.number].accelerator for one in part}
-        guesses = [one.predicted for one in part if one.predicted is not None]
+        where = {built.lowered.steps[step.number].accelerator for step in part}
+        guesses = [step.predicted for step in part if step.predicted is not None]
         found.append(
             OperatorProfile(
                 part[0].start,
-                sum(one.cycles for one in part),
-                _sum([one.counters for one in part]),
-                _sum([one.activity for one in part]),
+                sum(step.cycles for step in part),
+                _sum([step.counters for step in part]),
+                _sum([step.activity for step in part]),
                 operator,
                 len(part),
                 _with_reason(part[0].what, built.lowered.reasons.get(operator)),

@@ -71,10 +71,10 @@ def run_network(
     looked_at = boundaries(built) if reference is not None else []
     labels = list(built.program.labels.values())
     copied: dict[int, list[Boundary]] = {number: [] for number in range(len(labels))}
-    for one in looked_at:
-        copied[one.step].append(one)
+    for value in looked_at:
+        copied[value.step].append(value)
     watches = [
-        Watchpoint(address, tuple((one.address, one.nbytes) for one in copied[number]))
+        Watchpoint(address, tuple((value.address, value.nbytes) for value in copied[number]))
         for number, address in enumerate(labels)
     ]
     try:
@@ -92,7 +92,7 @@ def run_network(
         )
     except SimulationError as error:
         raise _located(error, built) from error
-    order = {one.operator: number for number, one in enumerate(looked_at)}
+    order = {value.operator: number for number, value in enumerate(looked_at)}
     found = [
         pair
         for number, mark in enumerate(result.marks)

@@ -51,15 +51,15 @@ def run_to_dict(built: NetworkProgram, run: NetworkRun) -> dict[str, Any]:
     return {
         "prologue_cycles": run.prologue,
         "epilogue_cycles": run.epilogue,
-        "predicted_cycles": _total([one.predicted for one in run.operators]),
+        "predicted_cycles": _total([operator.predicted for operator in run.operators]),
         "boundaries": len(run.checked),
-        "wrong_boundaries": [str(one) for one in run.wrong],
+        "wrong_boundaries": [str(boundary) for boundary in run.wrong],
         "kinds": [
             {"kind": kind, "steps": count, "cycles": cycles, "predicted": predicted}
             for kind, count, cycles, predicted in kind_errors(built, run)
         ],
-        "operators": [one.to_dict() for one in run.operators],
-        "steps": [one.to_dict() for one in run.steps],
+        "operators": [operator.to_dict() for operator in run.operators],
+        "steps": [step.to_dict() for step in run.steps],
     }
 
 

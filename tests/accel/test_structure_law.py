@@ -231,7 +231,7 @@ def test_additions_leave_the_rest_alone(
 
     def count(found: list[Accelerator], jobs: int) -> tuple[list[Counts], str]:
         counted.extend(found)
-        return [known(one) for one in found], "Yosys 1.0"
+        return [known(machine) for machine in found], "Yosys 1.0"
 
     monkeypatch.setattr(fit_structure, "_count_all", count)
     before = json.loads(resources.files("baco.accel").joinpath("structure.json").read_text())
@@ -249,9 +249,9 @@ def test_additions_leave_the_rest_alone(
             for name, factor in after["coefficients"][quantity].items()
             if factor != before["coefficients"][quantity][name]
         }
-        assert changed == set().union(*(one.terms for one in fit_structure.ADDITIONS.values()))
+        assert changed == set().union(*(addition.terms for addition in fit_structure.ADDITIONS.values()))
     for name in fit_structure.ADDITIONS:
-        assert {getattr(one.features, name) for one in counted} == {False, True}
+        assert {getattr(machine.features, name) for machine in counted} == {False, True}
 
 
 def test_without_yosys_it_is_one_message(

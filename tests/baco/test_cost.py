@@ -26,12 +26,12 @@ layers:
 def check_sums(tree: baco.CostTree) -> None:
     if not tree.parts:
         return
-    assert math.fsum(one.energy_uj for one in tree.parts) == pytest.approx(tree.energy_uj, rel=1e-12)
+    assert math.fsum(part.energy_uj for part in tree.parts) == pytest.approx(tree.energy_uj, rel=1e-12)
     if tree.parts[0].latency_cycles is not None:
-        cycles = math.fsum(one.latency_cycles or 0.0 for one in tree.parts)
+        cycles = math.fsum(part.latency_cycles or 0.0 for part in tree.parts)
         assert cycles == pytest.approx(tree.latency_cycles, rel=1e-12)
-    for one in tree.parts:
-        check_sums(one)
+    for part in tree.parts:
+        check_sums(part)
 
 
 @pytest.mark.parametrize("mapping", [None, TEXT])

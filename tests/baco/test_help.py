@@ -47,19 +47,19 @@ def test_help(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wide = shown(program, words, capsys, monkeypatch, 2000).translate(_FRAME)
-    for one in command.params:
+    for parameter in command.params:
         # what stands in square brackets is markup to rich, unless it is escaped
-        for bracketed in re.findall(r"\[[^\[\]]*\]", (one.help or "").replace("\\[", "[")):
-            assert bracketed.translate(_FRAME) in wide, f"{one.name}: {bracketed} is swallowed"
+        for bracketed in re.findall(r"\[[^\[\]]*\]", (parameter.help or "").replace("\\[", "[")):
+            assert bracketed.translate(_FRAME) in wide, f"{parameter.name}: {bracketed} is swallowed"
     narrow = shown(program, words, capsys, monkeypatch, 80)
     for text in (wide, narrow):
         assert "<bool>" not in text
         assert "BOOLEAN" not in text
-    for one in command.params:
-        if getattr(one, "is_flag", False):
-            assert one.metavar == ""
-        elif one.metavar and " " not in one.metavar:
-            assert one.metavar in narrow, f"{one.name}: {one.metavar} is broken"
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False):
+            assert parameter.metavar == ""
+        elif parameter.metavar and " " not in parameter.metavar:
+            assert parameter.metavar in narrow, f"{parameter.name}: {parameter.metavar} is broken"
 
 
 def test_brackets_are_in_the_texts_that_are_tested() -> None:

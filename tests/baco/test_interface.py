@@ -234,10 +234,15 @@ def test_a_log_is_drawn(tmp_path: Path) -> None:
 
 def test_figures_show_the_designs(result: baco.Result) -> None:
     rest, front, best, knee = result.plot_front().data
-    assert [one.name for one in (rest, front, best, knee)] == ["dominated", "Pareto front", "best", "knee"]
+    assert [trace.name for trace in (rest, front, best, knee)] == [
+        "dominated",
+        "Pareto front",
+        "best",
+        "knee",
+    ]
     sizes = {"": 1.0, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
     prefix = result.plot_front().layout.xaxis.title.text.removeprefix("latency, ").removesuffix("cycles")
-    cycles = [one.cost.latency_cycles for one in result.data.candidates if one.front]
+    cycles = [candidate.cost.latency_cycles for candidate in result.data.candidates if candidate.front]
     assert [x * sizes[prefix] for x in front.x] == pytest.approx(cycles)
     assert list(best.y) == [result.best.cost.area_mm2]
     of_energy = result.plot_front("energy", "edp")
@@ -245,7 +250,7 @@ def test_figures_show_the_designs(result: baco.Result) -> None:
     assert of_energy.data[2].x[0] * sizes[prefix] == pytest.approx(result.best.cost.energy_pj * 1e-12)
     for axis in (of_energy.layout.xaxis, of_energy.layout.yaxis):
         assert axis.exponentformat == "power"  # no tick brings a prefix of its own
-    bars = [value for one in result.plot_layers().data for value in one.y]
+    bars = [value for trace in result.plot_layers().data for value in trace.y]
     assert sum(bars) == pytest.approx(result.best.cost.latency_cycles)
     (history,) = result.plot_history().data
     assert list(history.y) == sorted(history.y, reverse=True)

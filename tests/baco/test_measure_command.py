@@ -42,7 +42,7 @@ def test_measured_search_and_its_repetition(capsys: pytest.CaptureFixture[str], 
     path = tmp_path / "out" / "summary.json"
     summary = json.loads(path.read_text())
     jsonschema.validate(summary, json.loads(SCHEMA_PATH.read_text()))
-    designs = {one["name"]: one for one in summary["validation"]["designs"]}
+    designs = {design["name"]: design for design in summary["validation"]["designs"]}
     winner = designs["measured search"]
     assert winner["status"] == "measured"
     assert summary["best"]["cost"]["source"] == "measured"
@@ -51,12 +51,12 @@ def test_measured_search_and_its_repetition(capsys: pytest.CaptureFixture[str], 
     # again: everything is known, and ends the same
     code, again, err = call(capsys, tmp_path, "--measure", "40k", "--resume")
     assert code == 0, err
-    assert [one for one in again.splitlines() if "EDP" in one and "measured," in one] == [
-        one for one in out.splitlines() if "EDP" in one and "measured," in one
+    assert [line for line in again.splitlines() if "EDP" in line and "measured," in line] == [
+        line for line in out.splitlines() if "EDP" in line and "measured," in line
     ]
     repeated = json.loads(path.read_text())["validation"]["designs"]
-    assert {one["name"]: one["measured"] for one in repeated} == {
-        name: one["measured"] for name, one in designs.items()
+    assert {design["name"]: design["measured"] for design in repeated} == {
+        name: design["measured"] for name, design in designs.items()
     }
 
 

@@ -98,15 +98,15 @@ def test_a_network_in_rtl(folder: Path, baco: Call, tmp_path: Path) -> None:
     assert plain["boundaries"] == len(operators) > 3
     assert plain["wrong_boundaries"] == []
     assert plain["prologue_cycles"] + plain["epilogue_cycles"] + sum(
-        one["cycles"] for one in operators
+        operator["cycles"] for operator in operators
     ) == plain["cycles"]  # fmt: skip
-    assert plain["predicted_cycles"] == pytest.approx(sum(one["predicted"] for one in plain["steps"]))
+    assert plain["predicted_cycles"] == pytest.approx(sum(step["predicted"] for step in plain["steps"]))
     assert f"right: what {len(operators)} operators wrote" in out
     table = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     page = (tmp_path / "report" / "network.html").read_text()
-    for one in operators:
-        assert f"{one['cycles']:,}" in table[one["operator"]]
-        assert one["operator"] in page
+    for operator in operators:
+        assert f"{operator['cycles']:,}" in table[operator["operator"]]
+        assert operator["operator"] in page
     assert "default-src 'none'" in page  # the page asks nobody for anything
     assert (tmp_path / "report" / "network.png").read_bytes().startswith(b"\x89PNG")
 

@@ -57,17 +57,17 @@ def test_explore_and_validate_on_rtl(capsys: pytest.CaptureFixture[str], tmp_pat
     summary = json.loads((folder / "summary.json").read_text())
     jsonschema.validate(summary, json.loads(SCHEMA_PATH.read_text()))
     designs = summary["validation"]["designs"]
-    assert [one["status"] for one in designs] == ["measured"] * len(designs)
-    assert [one["name"] for one in designs[:2]] == ["best 1", "best 2"]
+    assert [design["status"] for design in designs] == ["measured"] * len(designs)
+    assert [design["name"] for design in designs[:2]] == ["best 1", "best 2"]
     assert [bound["name"] for bound in summary["bounds"]] == ["compulsory work"]
     assert summary["bounds"][0]["ratio"] >= 1
     assert "measured" in out
-    for one in designs:
-        window, product = one["layers"]
+    for design in designs:
+        window, product = design["layers"]
         total = 2 * window["measured_cycles"] + product["measured_cycles"]
-        assert one["measured"]["latency_cycles"] == total
+        assert design["measured"]["latency_cycles"] == total
         energy = 2 * window["measured_energy_uj"] + product["measured_energy_uj"]
-        assert one["measured"]["energy_uj"] == pytest.approx(energy)
+        assert design["measured"]["energy_uj"] == pytest.approx(energy)
         # no design multiplies faster than its array can
         assert window["measured_cycles"] >= 9 * 36 * 4 * 8 / 16
     assert summary["best"]["cost"]["source"] == "measured"

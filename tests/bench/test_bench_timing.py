@@ -40,15 +40,18 @@ def test_errors_are_those_of_the_programs_by_table_and_style(tmp_path: Path, pro
     )
     folder = measured_set(tmp_path, HEADER + rows[0] + rows[1], HEADER + rows[0], program)
     found = bench_timing(folder, SMALL)
-    assert [one.modelled for one in found.programs] == [cycles] * 3
-    assert {name: (one.rows, one.mean_absolute_error, one.bias) for name, one in found.parts.items()} == {
+    assert [program.modelled for program in found.programs] == [cycles] * 3
+    assert {
+        name: (accuracy.rows, accuracy.mean_absolute_error, accuracy.bias)
+        for name, accuracy in found.parts.items()
+    } == {
         "random": (2, 0.25, -0.25),
         "random, explicit": (1, 0.5, -0.5),
         "random, loop_ws": (1, 0.0, 0.0),
         "micro": (1, 0.5, -0.5),
         "micro, explicit": (1, 0.5, -0.5),
     }
-    assert [one.file for one in found.worst(2)] == ["one.elf", "one.elf"]
+    assert [program.file for program in found.worst(2)] == ["one.elf", "one.elf"]
     assert "| random | 2 |" in found.text()
     assert len(bench_timing(folder, SMALL, files=["two.elf"]).programs) == 1
 

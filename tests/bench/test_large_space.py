@@ -141,13 +141,15 @@ def test_peers_price_designs_as_their_accelerators_say(name: str) -> None:
         return designs_of(HardwareSearch(setup_of(TINY, 120), PEERS[name], mappings=40))
 
     designs = found()
-    assert [one.objective for one in designs] == sorted((one.objective for one in designs), reverse=True)
-    for one in designs:
-        machine = one.accelerator
+    assert [design.objective for design in designs] == sorted(
+        (design.objective for design in designs), reverse=True
+    )
+    for design in designs:
+        machine = design.accelerator
         assert TINY.constraints.area_mm2 is not None
         assert machine.area_mm2 <= TINY.constraints.area_mm2
-        costs = instruction_costs(LAYERS, one.mappings, machine)
-        cycles = sum(task.count * cost.latency_cycles for task, cost in zip(one.tasks, costs, strict=True))
-        energy = sum(task.count * cost.energy_pj for task, cost in zip(one.tasks, costs, strict=True))
-        assert one.objective == pytest.approx(energy * 1e-6 * cycles * 1000 / machine.clock_mhz, rel=1e-9)
-    assert [one.objective for one in found()] == [one.objective for one in designs]
+        costs = instruction_costs(LAYERS, design.mappings, machine)
+        cycles = sum(task.count * cost.latency_cycles for task, cost in zip(design.tasks, costs, strict=True))
+        energy = sum(task.count * cost.energy_pj for task, cost in zip(design.tasks, costs, strict=True))
+        assert design.objective == pytest.approx(energy * 1e-6 * cycles * 1000 / machine.clock_mhz, rel=1e-9)
+    assert [design.objective for design in found()] == [design.objective for design in designs]

@@ -75,9 +75,9 @@ def test_gains_of_fusion_are_of_the_same_seed() -> None:
         "area_mm2": 1.25,
         "samples": 2000,
         "designs": {"alone": ["a", "b", "c"], "fused": ["d", "e", "f"]},
-        "alone": [vars(one) for one in alone],
-        "fused": [vars(one) for one in fused],
-        "gain": [one.edp / other.edp for one, other in zip(alone, fused, strict=True)],
+        "alone": [vars(program) for program in alone],
+        "fused": [vars(program) for program in fused],
+        "gain": [program.edp / other.edp for program, other in zip(alone, fused, strict=True)],
     }
     assert row["gain"] == [2.0, 3.0, 2.5]
     less = {**row, "area_mm2": 0.5, "gain": [1.0, 1.5, 2.0]}

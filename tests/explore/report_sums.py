@@ -62,19 +62,19 @@ def _rows(kept: Any, network: str, machine: Accelerator) -> tuple[list[list[Any]
     units = machine.features.row_functions
     rows = kept["operators"][network][str(machine.dim)] if not units else []
     if units:
-        for one in kept["with_units"][network][str(machine.dim)]:
-            if one["accumulator_kib"] <= sizes[0] and one["scratchpad_kib"] <= sizes[1]:
-                rows = one["operators"]  # of those that fit, the last holds
-    assert all(one["runs"] > 0 for one in rows)
-    costs, fused = [one["cost"] for one in rows], kept["fused"]
+        for sized in kept["with_units"][network][str(machine.dim)]:
+            if sized["accumulator_kib"] <= sizes[0] and sized["scratchpad_kib"] <= sizes[1]:
+                rows = sized["operators"]  # of those that fit, the last holds
+    assert all(operator["runs"] > 0 for operator in rows)
+    costs, fused = [operator["cost"] for operator in rows], kept["fused"]
     for point, places in fused["points"]:
         if tuple(point) != (machine.dim, *sizes, units):
             continue
         if network in fused["choices"]:
             place = places[sorted(fused["choices"]).index(network)]
             fusion = fused["choices"][network][place]
-            negative = [[-value for value in one["cost"]] for one in fusion["replaced"]]
-            return [*costs, *negative, *(one["cost"] for one in fusion["groups"])], fusion["runs"]
+            negative = [[-value for value in operator["cost"]] for operator in fusion["replaced"]]
+            return [*costs, *negative, *(group["cost"] for group in fusion["groups"])], fusion["runs"]
     return costs, []
 
 
@@ -138,13 +138,21 @@ def _check_payload(plain: Any, packed: Any, note: Any) -> None:
                 headline["energy"],
             )
             waits = block["bottlenecks"][name]
-            note(f"{where}, bottlenecks", math.fsum(one["cycles"] for one in waits), headline["latency"])
-            gains = [one["doubled_cycles"] for one in waits if one["doubled_cycles"] is not None]
+            note(
+                f"{where}, bottlenecks",
+                math.fsum(bottleneck["cycles"] for bottleneck in waits),
+                headline["latency"],
+            )
+            gains = [
+                bottleneck["doubled_cycles"]
+                for bottleneck in waits
+                if bottleneck["doubled_cycles"] is not None
+            ]
             assert all(doubled <= headline["latency"] * (1 + 1e-9) for doubled in gains)
             assert gains == sorted(gains)
             if "was" in design:
                 measured = [row.get("measured") for row in (*layers, *others)]
-                total = math.fsum(one["cycles"] for one in measured if one is not None)
+                total = math.fsum(part["cycles"] for part in measured if part is not None)
                 note(f"{where}, measured", total, design["latency"])
 
 
@@ -153,43 +161,45 @@ def _check_files(folder: Path, plain: Any, note: Any) -> None:
     best = summary["best"]["cost"]
     design = plain["candidates"][plain["best"]]
     headline = design.get("was", design)
-    predicted = [one["predicted"] for one in summary["parts"]]
-    note("summary.json", math.fsum(one["latency_cycles"] for one in predicted), headline["latency"])
-    note("summary.json", math.fsum(one["energy_uj"] for one in predicted), headline["energy"] * 1e-6)
-    waits = math.fsum(one["latency_cycles"] for one in summary["bottlenecks"])
+    predicted = [part["predicted"] for part in summary["parts"]]
+    note("summary.json", math.fsum(cost["latency_cycles"] for cost in predicted), headline["latency"])
+    note("summary.json", math.fsum(cost["energy_uj"] for cost in predicted), headline["energy"] * 1e-6)
+    waits = math.fsum(bottleneck["latency_cycles"] for bottleneck in summary["bottlenecks"])
     note("summary.json, bottlenecks", waits, headline["latency"])
     parts = math.fsum(summary["energy"]["predicted_uj"].values())
     note("summary.json, components", parts, headline["energy"] * 1e-6)
-    networks = [one["cost"] for one in summary["networks"]]
+    networks = [network["cost"] for network in summary["networks"]]
     note(
-        "summary.json, networks", math.fsum(one["latency_cycles"] for one in networks), best["latency_cycles"]
+        "summary.json, networks",
+        math.fsum(cost["latency_cycles"] for cost in networks),
+        best["latency_cycles"],
     )
-    note("summary.json, networks", math.fsum(one["energy_uj"] for one in networks), best["energy_uj"])
+    note("summary.json, networks", math.fsum(cost["energy_uj"] for cost in networks), best["energy_uj"])
     note("summary.json, area", math.fsum(summary["area_mm2"].values()), best["area_mm2"])
     program = summary["program"]
     whole = program["accelerator_cycles"] + program["host_cycles"]
     note("summary.json, program", whole, program["latency_cycles"])
     if plain["whole"]:
         note("summary.json, program", whole, best["latency_cycles"])
-        host = [one for one in summary["parts"] if one["on"] == "host"]
+        host = [part for part in summary["parts"] if part["on"] == "host"]
         source = program["host_source"]
-        cycles = math.fsum((one[source] or {"latency_cycles": 0.0})["latency_cycles"] for one in host)
+        cycles = math.fsum((part[source] or {"latency_cycles": 0.0})["latency_cycles"] for part in host)
         note("summary.json, host", cycles, program["host_cycles"])
     if best["source"] == "measured":
-        measured = [one["measured"] for one in summary["parts"] if one["measured"] is not None]
-        cycles = math.fsum(one["latency_cycles"] for one in measured)
+        measured = [part["measured"] for part in summary["parts"] if part["measured"] is not None]
+        cycles = math.fsum(cost["latency_cycles"] for cost in measured)
         note("summary.json, measured", cycles, best["latency_cycles"])
         if summary["energy"]["measured_uj"] is not None:
             energy = math.fsum(summary["energy"]["measured_uj"].values())
             note("summary.json, measured", energy, best["energy_uj"])
     rows = pq.read_table(folder / "candidates.parquet").to_pylist()
-    for row, one in zip(rows, plain["candidates"], strict=False):
-        before = one.get("was", one)
-        assert (row["latency_cycles"], row["energy_uj"]) == (one["latency"], one["energy"] * 1e-6)
-        assert (row["edp_uj_cycles"], row["area_mm2"]) == (one["edp"], one["area"])
+    for row, candidate in zip(rows, plain["candidates"], strict=False):
+        before = candidate.get("was", candidate)
+        assert (row["latency_cycles"], row["energy_uj"]) == (candidate["latency"], candidate["energy"] * 1e-6)
+        assert (row["edp_uj_cycles"], row["area_mm2"]) == (candidate["edp"], candidate["area"])
         assert row["predicted_latency_cycles"] == before["latency"]
         assert row["predicted_energy_uj"] == before["energy"] * 1e-6
-        assert (row["source"], row["config_hash"]) == (one["source"], one["hash"])
+        assert (row["source"], row["config_hash"]) == (candidate["source"], candidate["hash"])
 
 
 def _check_table(result: baco.Result, index: int, note: Any) -> None:
@@ -212,9 +222,9 @@ def _check_script(page: str, plain: Any, result: baco.Result, note: Any) -> None
     design = plain["candidates"][plain["best"]]
     headline = design.get("was", design)
     engine.change("all-bars", "on")
-    traces = [one for one in engine.get("plots['plot-layers'].traces") if one["type"] == "bar"]
-    cycles = math.fsum(math.fsum(one["x"]) for one in traces if one.get("xaxis") != "x2")
-    joules = math.fsum(math.fsum(one["x"]) for one in traces if one.get("xaxis") == "x2")
+    traces = [trace for trace in engine.get("plots['plot-layers'].traces") if trace["type"] == "bar"]
+    cycles = math.fsum(math.fsum(trace["x"]) for trace in traces if trace.get("xaxis") != "x2")
+    joules = math.fsum(math.fsum(trace["x"]) for trace in traces if trace.get("xaxis") == "x2")
     titles = [
         str(engine.get(f"plots['plot-layers'].layout.{name}.title.text")) for name in ("xaxis", "xaxis2")
     ]
@@ -245,8 +255,8 @@ def _check_script(page: str, plain: Any, result: baco.Result, note: Any) -> None
     rows = list(csv.DictReader(io.StringIO(str(engine.get("saved[saved.length - 1].text")))))
     assert rows
     for row in rows:
-        one = next(c for c in plain["candidates"] if (c.get("label") or str(c["id"])) == row["design"])
-        assert float(row["latency_cycles"]) == one["latency"]
-        assert float(row["energy_uj"]) == one["energy"] * 1e-6
-        assert float(row["edp_uj_cycles"]) == one["edp"]
-        assert float(row["predicted_latency_cycles"]) == one.get("was", one)["latency"]
+        candidate = next(c for c in plain["candidates"] if (c.get("label") or str(c["id"])) == row["design"])
+        assert float(row["latency_cycles"]) == candidate["latency"]
+        assert float(row["energy_uj"]) == candidate["energy"] * 1e-6
+        assert float(row["edp_uj_cycles"]) == candidate["edp"]
+        assert float(row["predicted_latency_cycles"]) == candidate.get("was", candidate)["latency"]

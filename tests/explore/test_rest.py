@@ -64,9 +64,9 @@ def test_repeated_blocks_are_counted_from_two_of_them(name: str) -> None:
     whole = rest_costs(sketch(network), DEFAULT)
     rest = rest_of_programs(Workload.of([network]), [DEFAULT])
     cycles, energy = rest.total(network.name, DEFAULT)
-    assert cycles == pytest.approx(sum(one.cost.cycles for one in whole), rel=1e-9)
-    assert energy == pytest.approx(sum(one.cost.energy_pj(DEFAULT) for one in whole), rel=1e-9)
-    assert sum(one.runs for one in rest.operators[network.name][16]) == len(whole)
+    assert cycles == pytest.approx(sum(operator.cost.cycles for operator in whole), rel=1e-9)
+    assert energy == pytest.approx(sum(operator.cost.energy_pj(DEFAULT) for operator in whole), rel=1e-9)
+    assert sum(operator.runs for operator in rest.operators[network.name][16]) == len(whole)
 
 
 def test_weights_and_sides() -> None:
@@ -101,13 +101,17 @@ def test_row_functions_take_operators_from_the_host() -> None:
     machines = {units: with_units(DEFAULT, units) for units in (False, True)}
     mix = workload(SMALL, "resnet18:image=32")
     rest = rest_of_programs(mix, list(machines.values()))
-    transformer, image = (one.name for one in mix.networks)
+    transformer, image = (network.name for network in mix.networks)
     for units, machine in machines.items():
         code = network_code(sketch(load_network(SMALL), 1), machine)
-        on_host = {one.function for one in rest.operators_of(transformer, machine) if not one.on_accelerator}
+        on_host = {
+            operator.function
+            for operator in rest.operators_of(transformer, machine)
+            if not operator.on_accelerator
+        }
         assert (rest.total(transformer, machine), on_host) == (
             pytest.approx(rest_of_programs(mix, [machine]).total(transformer, machine)),
-            {one.function for one in code.lowered.steps if not one.accelerator},
+            {step.function for step in code.lowered.steps if not step.accelerator},
         )
         cycles, *_ = rest.of(np.array([16.0]), units=np.array([units]))
         assert cycles[0].tolist() == pytest.approx([rest.total(name, machine)[0] for name in rest.networks])
@@ -220,7 +224,7 @@ def test_what_is_kept_of_programs_is_never_another_accelerators() -> None:
     ]
     kept = ProgramsBeside([network])
     first = kept.costs(network.name, machine)
-    found = [kept.costs(network.name, one) for one in others]
-    assert found == [ProgramsBeside([network]).costs(network.name, one) for one in others]
-    assert sum(one != first for one in found) > 8
+    found = [kept.costs(network.name, machine) for machine in others]
+    assert found == [ProgramsBeside([network]).costs(network.name, machine) for machine in others]
+    assert sum(costs != first for costs in found) > 8
     assert kept.costs(network.name, machine.replace(name="other")) == first

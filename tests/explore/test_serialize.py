@@ -108,18 +108,18 @@ def test_workloads_round_trip_as_whole_graphs() -> None:
 
 def variants(data: Any) -> list[Any]:
     """`data` with each key left out and each value replaced by something of another kind."""
-    found: list[Any] = []
+    changed: list[Any] = []
     if isinstance(data, dict):
         for key in data:
-            found.append({k: v for k, v in data.items() if k != key})
+            changed.append({k: v for k, v in data.items() if k != key})
             for junk in (None, "junk", -1, 0.5, [], {}, [[]], True):
                 if junk != data[key] or type(junk) is not type(data[key]):
-                    found.append({**data, key: junk})
-            found += [{**data, key: inner} for inner in variants(data[key])]
+                    changed.append({**data, key: junk})
+            changed += [{**data, key: inner} for inner in variants(data[key])]
     if isinstance(data, list) and data:
-        found.append(data[:-1])
-        found += [[inner, *data[1:]] for inner in variants(data[0])]
-    return found
+        changed.append(data[:-1])
+        changed += [[inner, *data[1:]] for inner in variants(data[0])]
+    return changed
 
 
 @pytest.mark.parametrize(

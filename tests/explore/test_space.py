@@ -61,13 +61,13 @@ def test_units_are_those_that_the_file_says(text: str, expected: tuple[bool, ...
     assert (again.units, again.space_hash) == (expected, found.space_hash)
     points = found.rule_points()
     rows = list(zip(points.dim, points.accumulator_kib, points.scratchpad_kib, points.units, strict=True))
-    assert len(set(rows)) == len(rows) == len(expected) * len({one[:3] for one in rows})
+    assert len(set(rows)) == len(rows) == len(expected) * len({row[:3] for row in rows})
     machines = [found.accelerator(d, a, s, units) for d, a, s, units in rows]
-    assert [one.features.row_functions for one in machines] == points.units.tolist()
-    assert [one.area_mm2 for one in machines] == pytest.approx(points.area_mm2.tolist(), rel=1e-12)
+    assert [machine.features.row_functions for machine in machines] == points.units.tolist()
+    assert [machine.area_mm2 for machine in machines] == pytest.approx(points.area_mm2.tolist(), rel=1e-12)
     limited = found.constrain(area_mm2=float(np.median(points.area_mm2)))
     allowed = limited.allowed(points.dim, points.accumulator_kib, points.scratchpad_kib, points.units)
-    assert allowed.tolist() == [one.area_mm2 <= limited.constraints.area_mm2 for one in machines]
+    assert allowed.tolist() == [machine.area_mm2 <= limited.constraints.area_mm2 for machine in machines]
     plain = found.without_units()
     assert plain.units == expected[:1]
     assert (plain.space_hash == found.space_hash) == (len(expected) == 1)

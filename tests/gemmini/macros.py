@@ -71,17 +71,19 @@ class LoopMacros:
     def _store_normalised(self, commands: list[loop_ws.Raw], activation: int) -> None:
         """A row of blocks: statistics of its whole rows first, in turn in two slots, then their results."""
         for r in range(commands[0].rs2 >> 48 if commands else 0):
-            columns = [np.arange(one.rs2 >> 32 & 0xFFFF) for one in commands]
+            columns = [np.arange(command.rs2 >> 32 & 0xFFFF) for command in commands]
             places = [
-                (self.place(one.rs2).row + r + c // self.dim * self.dim, c % self.dim)
-                for one, c in zip(commands, columns, strict=True)
+                (self.place(command.rs2).row + r + c // self.dim * self.dim, c % self.dim)
+                for command, c in zip(commands, columns, strict=True)
             ]
             row = np.concatenate([self.acc[place] for place in places])
             self.normaliser.slot = r % 2
             for norm in _NORMALISED[activation]:
                 self.normaliser.take(row, norm)
             self.normaliser.leave()
-            addresses = [one.rs1 + r * self.st.stride + c for one, c in zip(commands, columns, strict=True)]
+            addresses = [
+                command.rs1 + r * self.st.stride + c for command, c in zip(commands, columns, strict=True)
+            ]
             self.write(
                 np.concatenate(addresses),
                 self.by_table(self.narrowed(row, np.arange(row.shape[-1]) % self.dim)),

@@ -109,33 +109,35 @@ def case_line(word: int, s: State) -> str:
 def check(
     folder: Path, random: Random, draw: Callable[[Random], Iterator[Instruction]], rounds: int, states: int
 ) -> None:
-    instructions = [one for _ in range(rounds) for one in draw(random)]
-    words = assemble(folder, [one.text for one in instructions])
+    instructions = [instruction for _ in range(rounds) for instruction in draw(random)]
+    words = assemble(folder, [instruction.text for instruction in instructions])
     cases = [
-        (one, w, some_state(random, one))
-        for one, w in zip(instructions, words, strict=True)
+        (instruction, w, some_state(random, instruction))
+        for instruction, w in zip(instructions, words, strict=True)
         for _ in range(states)
     ]
     results = table([case_line(word, state) for _, word, state in cases])
     assert len(results) == len(cases)
-    for (one, word, before), (pc, cause, value, fcsr, memory, *changes) in zip(cases, results, strict=True):
+    for (instruction, word, before), (pc, cause, value, fcsr, memory, *changes) in zip(
+        cases, results, strict=True
+    ):
         expected = copy.deepcopy(before)
-        one.effect(expected)
+        instruction.effect(expected)
         length = 4 if word & 3 == 3 else 2
         if expected.trapped:
-            assert (pc, cause, value) == (TRAP, 2, word), one.text
+            assert (pc, cause, value) == (TRAP, 2, word), instruction.text
         else:
-            assert cause == 0, one.text
-            assert pc == (CODE + length if expected.pc is None else expected.pc), one.text
+            assert cause == 0, instruction.text
+            assert pc == (CODE + length if expected.pc is None else expected.pc), instruction.text
         got = before.x + before.f
         for number, changed in zip(changes[::2], changes[1::2], strict=True):
             got[number] = changed
-        where = f"{one.text}, fcsr {before.fcsr:#x}: " + ", ".join(
-            f"f{n}={before.f[n]:#x}" for n in one.floats
+        where = f"{instruction.text}, fcsr {before.fcsr:#x}: " + ", ".join(
+            f"f{n}={before.f[n]:#x}" for n in instruction.floats
         )
         assert got == expected.x + expected.f, where
         assert fcsr == expected.fcsr, where
-        assert memory == expected.memory, one.text
+        assert memory == expected.memory, instruction.text
 
 
 def test_integer_and_atomic_instructions(tmp_path: Path) -> None:

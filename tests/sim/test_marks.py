@@ -57,7 +57,7 @@ def test_marks_say_what_has_happened_before(program: Program, job: Job, engine: 
     result = run_job(replace(job, watches=watches), engine=engine)
     names = {address: name for name, address in program.labels.items()}
     # once each time, in order, however long the fence waits; copies are from before the instruction
-    seen = [(names[one.address], int(np.frombuffer(one.copies[0], "<i8")[0])) for one in result.marks]
+    seen = [(names[mark.address], int(np.frombuffer(mark.copies[0], "<i8")[0])) for mark in result.marks]
     assert seen == [
         ("inside", 0),
         ("inside", 1),
@@ -67,13 +67,13 @@ def test_marks_say_what_has_happened_before(program: Program, job: Job, engine: 
         ("after", 3),
     ]
     assert all(a.cycle < b.cycle for a, b in pairwise(result.marks))
-    loads = [one.counters["host_rocc_commands"] for one in result.marks]
+    loads = [mark.counters["host_rocc_commands"] for mark in result.marks]
     assert loads == [0, 0, 0, 1, 2, 2]
     assert result.marks[-1].counters["dram_read_bytes"] == result.dram_read_bytes == 16
     if engine == "rtl":
-        read = [one.counters["memory_read_requests"] for one in result.marks]
+        read = [mark.counters["memory_read_requests"] for mark in result.marks]
         assert read[3] == 0 < read[5]
-        waited = [one.counters["host_stall_fence"] for one in result.marks]
+        waited = [mark.counters["host_stall_fence"] for mark in result.marks]
         assert waited[4] == 0 < waited[5] == result.marks[5].cycle - result.marks[4].cycle - 1
 
 

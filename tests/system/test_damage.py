@@ -144,14 +144,14 @@ def _clear(folder: Path) -> None:
 def _all(whole: tuple[Path, dict[str, Any]], folder: Path, each: int, reported: int, seed: int) -> None:
     """So many damages of entries, and so many of studies and of measurements, which a report is made of."""
     checks: list[Callable[[Path, random.Random], None]] = [
-        lambda place, rng: _studies(whole, place, rng, reported),
-        lambda place, rng: _measurements(whole, place, rng, reported),
-        lambda place, rng: _entries(place, rng, each),
+        lambda target, rng: _studies(whole, target, rng, reported),
+        lambda target, rng: _measurements(whole, target, rng, reported),
+        lambda target, rng: _entries(target, rng, each),
     ]
     for number, check in enumerate(checks):
-        place = folder / str(number)
-        place.mkdir()
-        check(place, random.Random(f"{seed} {number}"))
+        target = folder / str(number)
+        target.mkdir()
+        check(target, random.Random(f"{seed} {number}"))
 
 
 def test_damages(whole: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:

@@ -26,12 +26,14 @@ def run_in_rtl(spec: str, accelerator: Accelerator, layers: int | None = None) -
         built,
         unit.reference,
         "rtl",
-        predicted=[one.cycles for one in predict_steps(built.lowered, accelerator)],
+        predicted=[cost.cycles for cost in predict_steps(built.lowered, accelerator)],
     )
     assert run.result.exit_code == 0
-    assert [str(one) for one in run.wrong] == []
-    assert [one.operator for one in run.checked] == [op.name for op in unit.network.operators]
-    assert run.prologue + sum(one.cycles for one in run.operators) + run.epilogue == run.result.cycles
+    assert [str(boundary) for boundary in run.wrong] == []
+    assert [boundary.operator for boundary in run.checked] == [op.name for op in unit.network.operators]
+    assert (
+        run.prologue + sum(operator.cycles for operator in run.operators) + run.epilogue == run.result.cycles
+    )
     return run
 
 

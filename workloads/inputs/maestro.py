@@ -36,22 +36,22 @@ def load_maestro(path: str, rest: str | None = None) -> Network:
     ]
     name, layers = "", []
     constants: dict[str, str] = {}
-    place = 0
-    while place < len(tokens):
-        word, line = tokens[place]
-        if word == "Network" and place + 1 < len(tokens):
-            name = tokens[place + 1][0]
-            place += 2
-        elif word == "Layer" and place + 1 < len(tokens):
-            end = _block_end(path, tokens, place)
-            inner = [(constants.get(one, one), at) for one, at in tokens[place + 2 : end]]
-            layers.append(_maestro_layer(path, tokens[place + 1][0], line, inner))
-            place = end
-        elif word == "Constant" and place + 2 < len(tokens):
-            constants[tokens[place + 1][0]] = tokens[place + 2][0]
-            place += 3
+    position = 0
+    while position < len(tokens):
+        word, line = tokens[position]
+        if word == "Network" and position + 1 < len(tokens):
+            name = tokens[position + 1][0]
+            position += 2
+        elif word == "Layer" and position + 1 < len(tokens):
+            end = _block_end(path, tokens, position)
+            inner = [(constants.get(one, one), at) for one, at in tokens[position + 2 : end]]
+            layers.append(_maestro_layer(path, tokens[position + 1][0], line, inner))
+            position = end
+        elif word == "Constant" and position + 2 < len(tokens):
+            constants[tokens[position + 1][0]] = tokens[position + 2][0]
+            position += 3
         else:
-            place += 1
+            position += 1
     if not name and not layers:
         raise InputError(
             "this is no network of MAESTRO: it names no Network and no Layer", location=Location(path)

@@ -76,10 +76,10 @@ def read_samples(data: NetworkData, network: Network, names: Sequence[str]) -> S
     parts = [reader.part(arrays, here) for arrays, here in reader.given(data)]
     if not parts:
         raise InputError("there are no samples in the data", location=_place(data))
-    labels = [one.labels for one in parts if one.labels is not None]
-    if labels and (len(labels) < len(parts) or len({one.shape[1:] for one in labels}) > 1):
+    labels = [part.labels for part in parts if part.labels is not None]
+    if labels and (len(labels) < len(parts) or len({array.shape[1:] for array in labels}) > 1):
         raise InputError("all samples have labels of one shape, or none has", location=_place(data))
-    inputs = tuple(sample for one in parts for sample in one.inputs)
+    inputs = tuple(sample for part in parts for sample in part.inputs)
     return SampleSet(inputs, np.concatenate(labels) if labels else None)
 
 
@@ -101,13 +101,13 @@ class _Reader:
             if not path.is_dir():
                 yield load_arrays(path), Location(str(path))
                 return
-            for one in sorted(path.glob("*.npz")):
-                yield load_arrays(one), Location(str(one))
+            for file in sorted(path.glob("*.npz")):
+                yield load_arrays(file), Location(str(file))
         elif isinstance(data, Mapping):
-            yield {name: np.asarray(one) for name, one in data.items()}, None
+            yield {name: np.asarray(array) for name, array in data.items()}, None
         else:
-            for number, one in enumerate(data):
-                yield self._item(one, number), Location(f"sample {number}")
+            for number, sample in enumerate(data):
+                yield self._item(sample, number), Location(f"sample {number}")
 
     def _item(self, item: Any, number: int) -> Mapping[str, Array]:
         """What a loader gives at once."""

@@ -177,21 +177,23 @@ def _missing(
     given: list[str],
 ) -> InputError:
     """All open dimensions, and the complete line to type."""
-    names = list(dict.fromkeys(one.tensor for one in left))
+    names = list(dict.fromkeys(dimension.tensor for dimension in left))
     own = _own_sizes(model)
     listed, options = [], []
     for value in inputs:
         if value.name not in names:
             continue
         dims = value.type.tensor_type.shape.dim
-        missing = {one.axis: one for one in left if one.tensor == value.name}
+        missing = {dimension.axis: dimension for dimension in left if dimension.tensor == value.name}
         shown = [missing[i].label if i in missing else str(d.dim_value) for i, d in enumerate(dims)]
         listed.append(f"{value.name} ({' x '.join(shown)})")
         proposed = [
             missing[i].proposed(len(dims), own) if i in missing else d.dim_value for i, d in enumerate(dims)
         ]
         options.append(f"{value.name}={'x'.join(map(str, proposed))}")
-    count = len({one.name if one.named else f"{one.tensor}.{one.axis}" for one in left})
+    count = len(
+        {dimension.name if dimension.named else f"{dimension.tensor}.{dimension.axis}" for dimension in left}
+    )
     what = "a dimension" if count == 1 else f"{count} dimensions"
     return InputError(
         f"{what} of its inputs {'is' if count == 1 else 'are'} symbolic: {', '.join(listed)}",

@@ -79,10 +79,14 @@ def select(choices: Sequence[MeasurementChoice], budget: float) -> list[int]:
     Args:
         budget: simulated cycles.
     """
-    left = {i for i, one in enumerate(choices) if 0 < one.cycles <= budget and math.isfinite(one.log_cost)}
+    left = {
+        i
+        for i, choice in enumerate(choices)
+        if 0 < choice.cycles <= budget and math.isfinite(choice.log_cost)
+    }
     best: dict[int, float] = {}
-    for one in choices:
-        best[one.group] = min(best.get(one.group, math.inf), one.best)
+    for choice in choices:
+        best[choice.group] = min(best.get(choice.group, math.inf), choice.best)
     chosen: list[int] = []
     while left:
         order = sorted(left)
@@ -92,11 +96,11 @@ def select(choices: Sequence[MeasurementChoice], budget: float) -> list[int]:
         if not use[at] > 0:
             break
         place = order[at]
-        one = choices[place]
+        choice = choices[place]
         chosen.append(place)
         left.discard(place)
-        budget -= one.cycles
-        best[one.group] = min(best[one.group], one.log_cost)
+        budget -= choice.cycles
+        best[choice.group] = min(best[choice.group], choice.log_cost)
         left = {i for i in left if choices[i].cycles <= budget}
     return chosen
 
@@ -104,12 +108,15 @@ def select(choices: Sequence[MeasurementChoice], budget: float) -> list[int]:
 def _improvements(choices: Sequence[MeasurementChoice], best: dict[int, float]) -> Floats:
     """Expected of each, weighted; of a group that nothing was measured of, as if its worst candidate had been."""
     worst: dict[int, float] = {}
-    for one in choices:
-        top = one.log_cost + 3 * one.deviation
-        worst[one.group] = max(worst.get(one.group, -math.inf), top)
-    known = [best[one.group] if math.isfinite(best[one.group]) else worst[one.group] for one in choices]
+    for choice in choices:
+        top = choice.log_cost + 3 * choice.deviation
+        worst[choice.group] = max(worst.get(choice.group, -math.inf), top)
+    known = [
+        best[choice.group] if math.isfinite(best[choice.group]) else worst[choice.group] for choice in choices
+    ]
     mean, deviation, weight = (
-        np.array([getattr(one, name) for one in choices]) for name in ("log_cost", "deviation", "weight")
+        np.array([getattr(choice, name) for choice in choices])
+        for name in ("log_cost", "deviation", "weight")
     )
     found: Floats = weight * expected_improvement(np.array(known), mean, deviation)
     return found

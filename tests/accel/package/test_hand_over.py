@@ -70,14 +70,14 @@ def test_each_file_stands_by_itself(handed: Path) -> None:
 def test_memories_are_the_instances_of_the_verilog(machine: Accelerator) -> None:
     text = preprocess(verilog(machine), TOOLS.verilator, TOOLS.verilator_root)
     there = sorted(
-        (one.parameters["ROWS"], one.parameters["LANES"], one.parameters["LANE_BITS"])
-        for one in read_hierarchy(text).instances
-        if one.module == "baco_sram"
+        (instance.parameters["ROWS"], instance.parameters["LANES"], instance.parameters["LANE_BITS"])
+        for instance in read_hierarchy(text).instances
+        if instance.module == "baco_sram"
     )
     said = sorted(
-        (one.shape.rows, one.shape.lanes, one.shape.lane_bits)
-        for one in memory_banks(machine)
-        for _ in range(one.banks)
+        (bank.shape.rows, bank.shape.lanes, bank.shape.lane_bits)
+        for bank in memory_banks(machine)
+        for _ in range(bank.banks)
     )
     assert said == there
 

@@ -19,7 +19,9 @@ def test_clean() -> None:
 
 def test_warnings_and_errors() -> None:
     warnings = _lint("module unit (input wire [1:0] a, output wire b);\n  assign b = a;\nendmodule\n")
-    assert any("WIDTHTRUNC: unit.v:2" in one for one in warnings)
-    assert any("UNUSEDSIGNAL" in one for one in warnings)
-    assert any("syntax error" in one for one in _lint("module unit (;\nendmodule\n"))
-    assert any("gone" in one for one in _lint("module unit (input wire a);\n  gone u (.a(a));\nendmodule\n"))
+    assert any("WIDTHTRUNC: unit.v:2" in message for message in warnings)
+    assert any("UNUSEDSIGNAL" in message for message in warnings)
+    assert any("syntax error" in message for message in _lint("module unit (;\nendmodule\n"))
+    assert any(
+        "gone" in message for message in _lint("module unit (input wire a);\n  gone u (.a(a));\nendmodule\n")
+    )

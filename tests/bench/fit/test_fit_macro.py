@@ -21,12 +21,12 @@ def test_finds_what_made_the_cycles():
     """Cycles that the formulas give with other constants lead back to about these cycles."""
     made = replace(CONSTANTS, start=CONSTANTS.start * 1.3, switch=CONSTANTS.switch * 1.5)
     samples = []
-    for one in _micro():
-        cycles = (one.errors(made) + 1) * one.cycles
-        samples.append(replace(one, cycles=cycles))
-    before = np.abs(np.concatenate([one.errors(CONSTANTS) for one in samples])).mean()
+    for sample in _micro():
+        cycles = (sample.errors(made) + 1) * sample.cycles
+        samples.append(replace(sample, cycles=cycles))
+    before = np.abs(np.concatenate([sample.errors(CONSTANTS) for sample in samples])).mean()
     found = fit_macro(samples)
-    after = np.abs(np.concatenate([one.errors(found) for one in samples])).mean()
+    after = np.abs(np.concatenate([sample.errors(found) for sample in samples])).mean()
     assert after < before / 2
     assert after < 0.02
 

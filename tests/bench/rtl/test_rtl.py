@@ -93,11 +93,11 @@ def test_timing(probe: Probe, key: str) -> None:
 
 def test_latency_and_rate_of_the_array_are_what_its_structure_says(probe: Probe) -> None:
     keys = ("ws_row", "ws_block", "ws_pass", "load_full", "store_full")
-    found = {one.key: one for one in measure(keys, probe)}
-    assert {key: one.ours for key, one in found.items()} == {
+    found = {fact.key: fact for fact in measure(keys, probe)}
+    assert {key: fact.ours for key, fact in found.items()} == {
         "ws_row": ROW, "ws_block": ROW + DIM - 1, "ws_pass": DIM, "load_full": DIM, "store_full": DIM,
     }  # fmt: skip
-    assert {one.verdict for one in found.values() if one.key != "store_full"} == {"reproduced"}
+    assert {fact.verdict for fact in found.values() if fact.key != "store_full"} == {"reproduced"}
 
 
 def fact(original: float, ours: float) -> MeasuredFact:

@@ -34,10 +34,12 @@ def measured() -> Measurement:
 
 
 def test_sets_share_no_accelerator_and_no_shape() -> None:
-    hashes = [one.config_hash for name in SETS for one in accelerators_of(name).values()]
+    hashes = [accelerator.config_hash for name in SETS for accelerator in accelerators_of(name).values()]
     assert len(set(hashes)) == len(hashes)
-    shapes = {name: {one.layer.problem for one in samples(name, 22)} for name in ("train", "test")}
-    shapes["micro"] = {p.layer.problem for one in accelerators_of("micro").values() for p in probes(one)}
+    shapes = {name: {sample.layer.problem for sample in samples(name, 22)} for name in ("train", "test")}
+    shapes["micro"] = {
+        p.layer.problem for accelerator in accelerators_of("micro").values() for p in probes(accelerator)
+    }
     assert not shapes["train"] & shapes["test"]
     assert not (shapes["train"] | shapes["test"]) & shapes["micro"]
     assert {set_of_shape(problem) for problem in shapes["micro"]} == {"micro"}

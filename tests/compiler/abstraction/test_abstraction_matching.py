@@ -137,11 +137,11 @@ def test_operands_swap_when_that_needs_fewer_instructions() -> None:
 def test_as_many_matchings_as_published(kind: Kind) -> None:
     """Table 5.3 of the thesis (AMOS, ISCA 2022): strict; what Algorithm 4 accepts: full."""
     contraction, unit = kind.contraction(), gemmini(16)
-    strict = {str(one) for one in matchings(contraction, unit, counting="strict", swaps=(False,))}
+    strict = {str(matching) for matching in matchings(contraction, unit, counting="strict", swaps=(False,))}
     full = list(matchings(contraction, unit, swaps=(False,)))
     assert (len(strict), len(full)) == (kind.strict, kind.full)
-    assert strict <= {str(one) for one in full}
-    assert all(accepts(one) for one in full)
+    assert strict <= {str(matching) for matching in full}
+    assert all(accepts(matching) for matching in full)
 
 
 def _accepted(contraction: Contraction, choices: int) -> list[tuple[int, ...]]:

@@ -210,15 +210,15 @@ def test_identification() -> None:
     """Copies in sequential loops, over all loops directly inside each other whose rounds are known beforehand."""
     rng = np.random.default_rng(8)
     # left and right factor in the loop over depth and both grid loops
-    assert [len(one.nest) for one in _found(gemm(rng, (16, 16, 16), (8, 8, 8)))] == [2, 2]
+    assert [len(load.nest) for load in _found(gemm(rng, (16, 16, 16), (8, 8, 8)))] == [2, 2]
     # one loaded in the outer loop, two in the inner one, each with the grid's loop around
-    assert [len(one.nest) for one in _found(nested(rng, 2, 3, 5, (8, 8, 4)))] == [2, 3, 3]
+    assert [len(load.nest) for load in _found(nested(rng, 2, 3, 5, (8, 8, 4)))] == [2, 3, 3]
     # the end of the inner loop is a number of the outer one
-    assert [len(one.nest) for one in _found(triangular(rng, 5, 4, 6))] == [1, 1]
+    assert [len(load.nest) for load in _found(triangular(rng, 5, 4, 6))] == [1, 1]
     # rule 1: the second product's left factor is computed, not copied; a, b and w are copies
-    assert [_argument(one) for one in _found(CASES["chained"](rng))] == [0, 1, 2]
+    assert [_argument(load) for load in _found(CASES["chained"](rng))] == [0, 1, 2]
     # rule 3: the array transposes a right factor with tiles that are not full, which the hardware does not order
-    assert [_argument(one) for one in _found(CASES["B transposed"](rng))] == [0]
+    assert [_argument(load) for load in _found(CASES["B transposed"](rng))] == [0]
 
 
 def test_sums_stay_in_the_accumulator_through_nested_loops() -> None:

@@ -129,10 +129,11 @@ def test_autotune_takes_what_is_fast_in_rtl() -> None:
     m, n, k = 128, 256, 64
     a, b, c = random_int8(m, k), random_int8(k, n), np.zeros((m, n), np.int32)
     grid = lambda meta: (baco.cdiv(m, meta["BM"]), baco.cdiv(n, meta["BN"]))  # noqa: E731
-    kernel = baco.autotune([baco.Config(one) for one in sizes])(kernels.matmul_by_index)
+    kernel = baco.autotune([baco.Config(size) for size in sizes])(kernels.matmul_by_index)
     chosen = kernel[grid].bind(a, b, c, m, n, k).constants
     cycles = [
-        baco.do_bench(lambda one=one: kernels.matmul_by_index[grid](a, b, c, m, n, k, **one)) for one in sizes
+        baco.do_bench(lambda size=size: kernels.matmul_by_index[grid](a, b, c, m, n, k, **size))
+        for size in sizes
     ]
     assert np.array_equal(c, kernels.dot(a, b))
     best = cycles[sizes.index({name: chosen[name] for name in sizes[0]})]

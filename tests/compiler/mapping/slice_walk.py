@@ -39,8 +39,8 @@ class Walk:
 
     def __init__(self, tree: Tile, operators: Sequence[Contraction]) -> None:
         self.tree = tree
-        self.ops = {one.name: one for one in operators}
-        self.maker = {one.output.operand: one.name for one in operators}
+        self.ops = {operator.name: operator for operator in operators}
+        self.maker = {operator.output.operand: operator.name for operator in operators}
         self.counts: dict[tuple[str, int, int, tuple[str, ...]], Counter[str]] = defaultdict(Counter)
         self.executed: Counter[str] = Counter()
         self.distinct: Counter[str] = Counter()
@@ -48,7 +48,7 @@ class Walk:
         self.made: dict[object, set[Element]] = {}
         self.whole: dict[object, set[Element]] = {}
         self.seen: set[object] = set()
-        self.start = {name: dict.fromkeys(one.extents, 0) for name, one in self.ops.items()}
+        self.start = {name: dict.fromkeys(operator.extents, 0) for name, operator in self.ops.items()}
 
     def everything(self) -> Walk:
         """Carry the tree out."""

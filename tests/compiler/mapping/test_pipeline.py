@@ -75,16 +75,16 @@ def test_words_are_those_of_the_movement_analysis(seed: int) -> None:
         tuple(loops[cut:]),
         (inner,),
     )
-    if any(one.tensor == "D" for one in middle.keeps):
+    if any(residency.tensor == "D" for residency in middle.keeps):
         inner = dataclasses.replace(inner, keeps=tuple(map(Residency, "AB")))
         middle = dataclasses.replace(middle, children=(inner,))
     tree = Tile(2, tuple(map(Residency, "ABD")), tuple(loops[:cut]), (middle,))
     total = {dim: tile[dim] * next(loop.factor for loop in loops if loop.dim == dim) for dim in "mnk"}
     operators = [matmul(total["m"], total["n"], total["k"])]
     run = run_pipeline(tree, operators, MACHINE)
-    moved = [one for one in movement(tree, operators) if one.outer == 2]
-    assert run.read_words == sum(one.down for one in moved)
-    assert run.written_words == sum(one.up for one in moved)
+    moved = [transfer for transfer in movement(tree, operators) if transfer.outer == 2]
+    assert run.read_words == sum(transfer.down for transfer in moved)
+    assert run.written_words == sum(transfer.up for transfer in moved)
 
 
 def test_a_chain_keeps_what_lies_between_on_chip() -> None:

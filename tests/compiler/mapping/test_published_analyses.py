@@ -58,18 +58,19 @@ def test_words_of_attention_by_what_is_fused(heads: int, rows: int, depth: int) 
 
     def parts(which: list[Contraction]) -> tuple[Tile, ...]:
         return tuple(
-            leaf(one, **{dim: extent for dim, extent in one.extents.items() if dim != "h"}) for one in which
+            leaf(operator, **{dim: extent for dim, extent in operator.extents.items() if dim != "h"})
+            for operator in which
         )
 
     def group(which: list[Contraction], inner: str) -> Tile:
-        tensors = "".join(dict.fromkeys(access.operand for one in which for access in one.accesses))
+        tensors = "".join(dict.fromkeys(access.operand for operator in which for access in operator.accesses))
         tiles = parts(which)
         buffer = Tile(1, kept(tensors), (), tiles, "Shar" if len(tiles) > 1 else "Seq")
-        outside = "".join(one for one in tensors if one not in inner)
+        outside = "".join(tensor for tensor in tensors if tensor not in inner)
         return Tile(2, kept(outside), (Loop("h", heads),), (buffer,))
 
     def total(*groups: tuple[list[Contraction], str]) -> int:
-        return sum(sum(moved(group(*one), one[0]).values()) for one in groups)
+        return sum(sum(moved(group(*members), members[0]).values()) for members in groups)
 
     nd, nn = rows * depth, rows * rows
     assert total(([scores], ""), ([softmax], ""), ([values], "")) == heads * (4 * nd + 4 * nn)
@@ -150,7 +151,7 @@ def test_queries_keys_and_values_as_one_product_save_two_reads_of_their_input() 
 def lstm_words(order: str, pinned: int) -> int:
     """Words of weights that an LSTM of 10 layers, 100 steps and 256 states reads, where `pinned` of the 1,024 columns of a
     layer's gates (512 words each, half for the input and half for the state) stay in the buffer while its steps go by."""
-    layer, step, o, i = (variable(one) for one in ("l", "t", "o", "i"))
+    layer, step, o, i = (variable(dim) for dim in ("l", "t", "o", "i"))
 
     def gates(columns: int, name: str) -> Contraction:
         return Contraction(
@@ -163,8 +164,8 @@ def lstm_words(order: str, pinned: int) -> int:
     def words(columns: int, name: str, held: str) -> int:
         operator = gates(columns, name)
         work = Tile(0, (), (Loop("o", columns), Loop("i", 512)), operator=name)
-        block = Tile(1, tuple(Residency(f"{one}{name}") for one in held), (), (work,))
-        tree = Tile(2, tuple(Residency(f"{one}{name}") for one in "GWX"), steps, (block,))
+        block = Tile(1, tuple(Residency(f"{letter}{name}") for letter in held), (), (work,))
+        tree = Tile(2, tuple(Residency(f"{letter}{name}") for letter in "GWX"), steps, (block,))
         return moved(tree, [operator])[f"W{name}"]
 
     steps = tuple(Loop(dim, 10 if dim == "l" else 100) for dim in order)

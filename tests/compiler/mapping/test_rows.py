@@ -291,17 +291,19 @@ def test_text_and_json_say_it() -> None:
 def test_factors_at_once_are_factors_one_by_one() -> None:
     operators = attention(1, 24, 4, 24, 6)
     options = [{"m": m, "l": l} for m in (2, 3, 4) for l in (2, 6, 1)]  # noqa: E741
-    trees = [tree(operators, one) for one in options]
+    trees = [tree(operators, option) for option in options]
     template = trees[0]
-    numbers = np.array([[one["m"], one["l"], *rest(operators, one)] for one in options], dtype=float)
+    numbers = np.array(
+        [[option["m"], option["l"], *rest(operators, option)] for option in options], dtype=float
+    )
     at_once = tree_cost(template, operators, machine(), list(numbers.T))
     held = footprint(template, operators, machine(), list(numbers.T))[1].words
-    for n, one in enumerate(trees):
-        alone = tree_cost(one, operators, machine())
+    for n, sized in enumerate(trees):
+        alone = tree_cost(sized, operators, machine())
         assert (at_once.cycles[n], at_once.energy_pj[n], at_once.words[2][n]) == (
             alone.cycles, alone.energy_pj, alone.words[2]
         )  # fmt: skip
-        assert held[n] == footprint(one, operators, machine())[1].words
+        assert held[n] == footprint(sized, operators, machine())[1].words
 
 
 def rest(operators: list[Contraction], blocks: dict[str, int]) -> list[int]:
@@ -340,10 +342,10 @@ def test_structures_without_online_rows_cut_none() -> None:
             machine(),
             (Gene(1, "Shar", "h"), Gene(1, "Shar", "h", online), Gene(1, "Shar", "l")),
         ).canonical
-        assert ("l" in {one.dim for one in structure.choices()}) == online
+        assert ("l" in {choice.dim for choice in structure.choices()}) == online
         found = list(all_sizes(structure))
-        assert all(not shortfalls(one.tree, operators, machine()) for one in found)
-        cut = [one for one in found if any(loop.dim == "l" for loop in one.tree.loops)]
+        assert all(not shortfalls(tree.tree, operators, machine()) for tree in found)
+        cut = [tree for tree in found if any(loop.dim == "l" for loop in tree.tree.loops)]
         assert bool(cut) == online
     # of the last operator of a group nobody is there to correct anything
     last = TreeStructure(
@@ -351,7 +353,7 @@ def test_structures_without_online_rows_cut_none() -> None:
     ).canonical
     assert not any(gene.online for gene in last.genes)
     flows = [dataflow(name, operators, load_machine("edge")) for name in ("flat-rgran", "chimera")]
-    assert [any(gene.online for gene in one.genes) for one in flows] == [False, True]
+    assert [any(gene.online for gene in flow.genes) for flow in flows] == [False, True]
 
 
 def test_attention_of_long_rows_on_a_published_machine() -> None:

@@ -356,12 +356,18 @@ def test_the_best_groups_of_a_row_are_those_of_brute_force() -> None:
             GroupOperators(tuple(operators[start:stop]))
             for start, stop in itertools.combinations(range(len(names) + 1), 2)
         ]
-        gains = {one.names: float(random.integers(-5, 20)) for one in candidates if random.random() < 0.7}
+        gains = {
+            candidate.names: float(random.integers(-5, 20))
+            for candidate in candidates
+            if random.random() < 0.7
+        }
         most = 0.0
         for cuts in itertools.product((False, True), repeat=len(names) - 1):
             places = [0, *(at + 1 for at, cut in enumerate(cuts) if cut), len(names)]
             parts = [tuple(names[a:b]) for a, b in itertools.pairwise(places)]
             most = max(most, sum(max(0.0, gains.get(part, 0.0)) for part in parts))
         found = list(best_groups(candidates, gains))
-        assert sum(gains[one.names] for one in found) == most
-        assert len({name for one in found for name in one.names}) == sum(len(one.names) for one in found)
+        assert sum(gains[group.names] for group in found) == most
+        assert len({name for group in found for name in group.names}) == sum(
+            len(group.names) for group in found
+        )

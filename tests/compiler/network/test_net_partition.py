@@ -22,11 +22,15 @@ def divisions(groups: list[frozenset[int]]) -> Iterator[list[frozenset[int]]]:
 
 def runs(needs: list[set[int]], groups: list[frozenset[int]]) -> bool:
     """Whether groups and single operators can run one after the other: the graph between them has no cycle."""
-    unit = {one: group for group in groups for one in group}
-    units = [*groups, *(frozenset((one,)) for one in range(len(needs)) if one not in unit)]
+    unit = {op: group for group in groups for op in group}
+    units = [*groups, *(frozenset((op,)) for op in range(len(needs)) if op not in unit)]
     done: set[int] = set()
     while units:
-        ready = [one for one in units if all(need in done or need in one for op in one for need in needs[op])]
+        ready = [
+            members
+            for members in units
+            if all(need in done or need in members for op in members for need in needs[op])
+        ]
         if not ready:
             return False
         done |= ready[0]
@@ -55,11 +59,11 @@ def test_the_best_division_is_that_of_brute_force() -> None:
         needs = graph(drawn, drawn.randint(1, 10))
         gains: Groups = {connected(drawn, needs): float(drawn.randint(-3, 20)) for _ in range(9)}
         found = best_partition(needs, gains)
-        options = [one for one in divisions(list(gains)) if runs(needs, one)]
-        cyclic += sum(not runs(needs, one) for one in divisions(list(gains)))
+        options = [division for division in divisions(list(gains)) if runs(needs, division)]
+        cyclic += sum(not runs(needs, division) for division in divisions(list(gains)))
         assert runs(needs, found)
-        assert sum(gains[one] for one in found) == max(
-            sum(gains[one] for one in option) for option in options
+        assert sum(gains[group] for group in found) == max(
+            sum(gains[group] for group in option) for option in options
         )
         several += len(found) > 1
     assert cyclic > 500, "many divisions cannot run"

@@ -29,27 +29,27 @@ def lifetimes(random: np.random.Generator) -> list[Lifetime]:
 def test_values_that_live_together_do_not_overlap(seed: int) -> None:
     values = lifetimes(np.random.default_rng(seed))
     plan = plan_memory(values)
-    assert set(plan.offsets) == {one.name for one in values}
+    assert set(plan.offsets) == {value.name for value in values}
     assert all(offset % ALIGN == 0 for offset in plan.offsets.values())
-    by_name = {one.name: one for one in values}
+    by_name = {value.name: value for value in values}
     for step in range(30):
         owner: dict[int, str] = {}
         live = 0
-        for one in values:
-            if not one.first <= step <= one.last:
+        for value in values:
+            if not value.first <= step <= value.last:
                 continue
             shared = False
-            for byte in range(plan.offsets[one.name], plan.offsets[one.name] + one.nbytes):
-                other = owner.setdefault(byte, one.name)
-                if other != one.name:
-                    a, b = by_name[other], one
+            for byte in range(plan.offsets[value.name], plan.offsets[value.name] + value.nbytes):
+                other = owner.setdefault(byte, value.name)
+                if other != value.name:
+                    a, b = by_name[other], value
                     # only a value that takes the place of another one in its last step
                     assert step == a.last == b.first or step == b.last == a.first
-                    assert plan.offsets[other] == plan.offsets[one.name]
+                    assert plan.offsets[other] == plan.offsets[value.name]
                     shared = True
-            live += 0 if shared else -(-one.nbytes // ALIGN) * ALIGN
+            live += 0 if shared else -(-value.nbytes // ALIGN) * ALIGN
         assert live <= plan.live_bytes <= plan.nbytes
-    assert plan.nbytes <= sum(-(-one.nbytes // ALIGN) * ALIGN for one in values)
+    assert plan.nbytes <= sum(-(-value.nbytes // ALIGN) * ALIGN for value in values)
 
 
 def test_a_value_in_place_of_another_takes_no_memory() -> None:

@@ -70,6 +70,6 @@ def test_parts_are_the_whole(tmp_path, dim):
     factors = network.constants
     for behind, parts in parts_of(network, dim):
         own = np.ascontiguousarray(factors[behind.factors.value]).view(np.float32).reshape(-1)
-        assert np.array_equal(np.concatenate([one.factors for one in parts]), own)
-        assert all(one.product.output.shape[-1] == len(one.factors) <= dim for one in parts)
-        assert [one.start for one in parts] == list(range(0, len(own), dim))
+        assert np.array_equal(np.concatenate([part.factors for part in parts]), own)
+        assert all(part.product.output.shape[-1] == len(part.factors) <= dim for part in parts)
+        assert [part.start for part in parts] == list(range(0, len(own), dim))

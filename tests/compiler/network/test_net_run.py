@@ -99,18 +99,18 @@ def test_every_operator_is_checked_and_right(small: Small, ran: NetworkRun) -> N
 def test_steps_add_up(small: Small, ran: NetworkRun) -> None:
     result = ran.result
     total = result.cycles if result.cycles is not None else result.counters["host_cycles"]
-    assert ran.prologue + sum(one.cycles for one in ran.steps) + ran.epilogue == total
-    assert [one.start for one in ran.steps] == [
-        ran.prologue + sum(one.cycles for one in ran.steps[:n]) for n in range(len(ran.steps))
+    assert ran.prologue + sum(step.cycles for step in ran.steps) + ran.epilogue == total
+    assert [step.start for step in ran.steps] == [
+        ran.prologue + sum(step.cycles for step in ran.steps[:n]) for n in range(len(ran.steps))
     ]
-    assert [one.function for one in ran.steps] == [step.function for step in small.built.lowered.steps]
-    assert [one.operator for one in ran.operators] == [op.name for op in small.network.operators]
+    assert [step.function for step in ran.steps] == [step.function for step in small.built.lowered.steps]
+    assert [operator.operator for operator in ran.operators] == [op.name for op in small.network.operators]
     # nothing moves outside the steps
     for name in ("host_rocc_commands", "dram_read_bytes", "dram_write_bytes"):
         whole = result.counters.get(name, getattr(result, name, None))
-        assert sum(one.counters[name] for one in ran.steps) == whole
-        assert sum(one.counters[name] for one in ran.operators) == whole
-    assert sum(one.activity["macs"] for one in ran.operators) == result.macs
+        assert sum(step.counters[name] for step in ran.steps) == whole
+        assert sum(operator.counters[name] for operator in ran.operators) == whole
+    assert sum(operator.activity["macs"] for operator in ran.operators) == result.macs
 
 
 def test_looking_changes_no_cycle(small: Small) -> None:
@@ -176,13 +176,13 @@ def test_a_wrong_weight_is_found_where_it_is(small: Small, engine: str, number: 
 
 def test_predictions(small: Small) -> None:
     run = small.run("rtl")
-    predicted = [one.cycles for one in predict_steps(small.built.lowered, DIM4)]
+    predicted = [cost.cycles for cost in predict_steps(small.built.lowered, DIM4)]
     assert len(predicted) == len(run.steps)
-    assert all(np.isfinite(one) and one > 0 for one in predicted)
-    assert [one.predicted for one in run.steps] == predicted
+    assert all(np.isfinite(cycles) and cycles > 0 for cycles in predicted)
+    assert [step.predicted for step in run.steps] == predicted
     kinds = kind_errors(small.built, run)
     assert {kind for kind, *_ in kinds} == {"layer", "addition", "map", "softmax"}
-    assert sum(cycles for _, _, cycles, _ in kinds) == sum(one.cycles for one in run.steps)
+    assert sum(cycles for _, _, cycles, _ in kinds) == sum(step.cycles for step in run.steps)
     assert sum(value for *_, value in kinds) == pytest.approx(sum(predicted))
 
 

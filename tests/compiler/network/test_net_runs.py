@@ -22,16 +22,16 @@ def test_runs_side_by_side_are_each_what_it_is_alone(name):
     network = SMALL[name]()
     quantised = quantise(network, seed=1)
     given = [random_inputs(expand(network), seed) for seed in range(3)]
-    inputs = [quantise_inputs(quantised, {k: one[k] for k in quantised.inputs}) for one in given]
+    inputs = [quantise_inputs(quantised, {k: sample[k] for k in quantised.inputs}) for sample in given]
     together = reference_runs(quantised, inputs)
-    for run, one in enumerate(inputs):
-        alone = reference(quantised, one)
+    for run, integers in enumerate(inputs):
+        alone = reference(quantised, integers)
         for value in quantised.values.values():
             found = together[value.name] if value.role == "constant" else together[value.name][run]
             np.testing.assert_array_equal(found, alone[value.name], err_msg=value.name)
-    samples = SampleSet(tuple({k: one[k] for k in quantised.inputs} for one in given))
-    for one, outputs in zip(inputs, integer_runs(quantised, samples), strict=True):
-        values = reference(quantised, one)
+    samples = SampleSet(tuple({k: sample[k] for k in quantised.inputs} for sample in given))
+    for integers, outputs in zip(inputs, integer_runs(quantised, samples), strict=True):
+        values = reference(quantised, integers)
         for output, found in zip(quantised.outputs, outputs, strict=True):
             np.testing.assert_array_equal(found, real(quantised, values, output))
 

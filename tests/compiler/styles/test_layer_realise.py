@@ -385,7 +385,9 @@ PAIRS = Layer(Problem(R=3, S=1, P=12, Q=5, C=3, K=2, groups=9), scale=0.01, bias
 @pytest.mark.parametrize("layer", [DEPTHWISE, PAIRS], ids=["depthwise", "grouped"])
 def test_packed_schedules_are_mappings_and_compute_the_layer(layer: Layer, accelerator: Accelerator) -> None:
     packed = [
-        one.schedule for one in choices(layer, accelerator, 3) if isinstance(one.schedule, DepthwiseSchedule)
+        choice.schedule
+        for choice in choices(layer, accelerator, 3)
+        if isinstance(choice.schedule, DepthwiseSchedule)
     ]
     assert packed
     for schedule in packed:
@@ -394,7 +396,7 @@ def test_packed_schedules_are_mappings_and_compute_the_layer(layer: Layer, accel
         assert realise(layer, mapping, accelerator) == schedule
         assert schedule.packed * layer.problem.C <= mapping.rows
         assert schedule.packed * layer.problem.K <= mapping.columns
-    assert not wrong_layers([Case(layer, one) for one in packed[:2]], accelerator)
+    assert not wrong_layers([Case(layer, schedule) for schedule in packed[:2]], accelerator)
 
 
 def test_which_mappings_run_several_groups_at_once() -> None:

@@ -168,18 +168,22 @@ def test_ratios_are_those_of_costs_with_latency_as_time(study: Result) -> None:
 
 def test_what_has_no_say_in_the_model_changes_nothing_but_the_area(study: Result) -> None:
     if study.cost_model == "reference":
-        assert {one.step.parameter for one in priced(study)} == {
+        assert {neighbour.step.parameter for neighbour in priced(study)} == {
             *("dim", "scratchpad_kib", "accumulator_kib", "memory_gb_s", "clock_mhz")
         }
         return
-    queues = [one for one in priced(study) if one.step.parameter in ("execute_queue", "store_queue")]
+    queues = [
+        neighbour
+        for neighbour in priced(study)
+        if neighbour.step.parameter in ("execute_queue", "store_queue")
+    ]
     assert len(queues) == 4
-    for one in queues:
-        assert one.found is not None
-        assert one.found.cost.latency_cycles == pytest.approx(
+    for neighbour in queues:
+        assert neighbour.found is not None
+        assert neighbour.found.cost.latency_cycles == pytest.approx(
             near(study).reference.cost.latency_cycles, rel=1e-12
         )
-        assert one.ratios["area"] != 1
+        assert neighbour.ratios["area"] != 1
 
 
 def test_a_longer_queue_of_loads_is_never_slower_and_a_shorter_one_never_faster(study: Result) -> None:
@@ -256,11 +260,13 @@ def test_the_design_of_equal_area_is_the_best_of_those_that_are_no_larger(study:
 
 def test_limits_add_up_to_the_whole_program(study: Result) -> None:
     found = study.explain()
-    assert math.fsum(one.share for one in found.limits) == pytest.approx(1)
-    assert math.fsum(one.cycles for one in found.limits) == pytest.approx(
+    assert math.fsum(limit.share for limit in found.limits) == pytest.approx(1)
+    assert math.fsum(limit.cycles for limit in found.limits) == pytest.approx(
         study.best.cost.latency_cycles, rel=1e-9
     )
-    assert [one.share for one in found.limits] == sorted((one.share for one in found.limits), reverse=True)
+    assert [limit.share for limit in found.limits] == sorted(
+        (limit.share for limit in found.limits), reverse=True
+    )
     macs = sum(task.count * task.problem.macs for task in study.data.tasks)
     side = study.best.accelerator.dim
     assert found.multipliers == side * side
@@ -274,19 +280,19 @@ def test_sentences_say_what_the_summary_has(study: Result) -> None:
     largest = block["limits"][0]
     assert limited.startswith(f"limited by: {largest['words']} {percent(largest['share'])}")
     assert f"{percent(block['array_in_use'])} of its {block['multipliers']:,} multipliers" in limited
-    for one in block["alternatives"]:
-        assert one["text"] in instead
-        assert f"(#{one['id']})" in one["text"]
-        assert words(one["ratios"][one["gains"]]) in one["text"]
-        assert words(one["ratios"][one["pays"]]) in one["text"]
+    for alternative in block["alternatives"]:
+        assert alternative["text"] in instead
+        assert f"(#{alternative['id']})" in alternative["text"]
+        assert words(alternative["ratios"][alternative["gains"]]) in alternative["text"]
+        assert words(alternative["ratios"][alternative["pays"]]) in alternative["text"]
     assert block["baseline"]["text"] in instead
     # every share in the line about steps is a ratio of one of them
-    ratios = [ratio for one in block["neighbours"]["steps"] for ratio in one["ratios"].values()]
+    ratios = [ratio for neighbour in block["neighbours"]["steps"] for ratio in neighbour["ratios"].values()]
     said = re.findall(r"[\d.]+% (?:less|more)|[\d.,]+ × the", stepped)
     assert set(said) <= {words(ratio) for ratio in ratios}
-    for one, step in zip(block["neighbours"]["steps"], near(study).steps, strict=True):
-        assert one["ratios"] == dict(step.ratios)
-        assert (one["before"], one["after"], one["in_space"]) == (
+    for neighbour, step in zip(block["neighbours"]["steps"], near(study).steps, strict=True):
+        assert neighbour["ratios"] == dict(step.ratios)
+        assert (neighbour["before"], neighbour["after"], neighbour["in_space"]) == (
             step.step.before,
             step.step.after,
             step.step.inside,
@@ -325,22 +331,24 @@ def test_it_is_the_same_in_every_form(study: Result) -> None:
     found = study.explain()
     assert repr(found).splitlines()[1:] == list(found.lines)
     table = found.steps()
-    assert table["parameter"].tolist() == [one.step.parameter for one in near(study).steps]
+    assert table["parameter"].tolist() == [neighbour.step.parameter for neighbour in near(study).steps]
     name = study.objective.metrics[0]
     shown = [None if math.isnan(value) else value for value in table[name].tolist()]
-    assert shown == [one.ratios.get(name) for one in near(study).steps]
+    assert shown == [neighbour.ratios.get(name) for neighbour in near(study).steps]
     engine = Engine(page_html(study.data))
     assert engine.get("elements['why'].hidden") is False
     shown = engine.rows("alternatives")
-    for one, row in zip(found.alternatives, shown[1:], strict=False):
-        assert row.startswith(f"#{one.design}:")
+    for alternative, row in zip(found.alternatives, shown[1:], strict=False):
+        assert row.startswith(f"#{alternative.design}:")
     assert "no larger than gemmini-default" in engine.text("alternatives")
     rows = engine.rows("steps")
-    assert [row.split(" | ")[0] for row in rows] == [step_words(one.step) for one in near(study).steps]
-    for row, one in zip(rows, near(study).steps, strict=True):
+    assert [row.split(" | ")[0] for row in rows] == [
+        step_words(neighbour.step) for neighbour in near(study).steps
+    ]
+    for row, neighbour in zip(rows, near(study).steps, strict=True):
         shown = row.split(" | ")[1]
-        if one.ratios:
-            assert float(shown.rstrip("%")) == pytest.approx((one.ratios[name] - 1) * 100, abs=0.051)
+        if neighbour.ratios:
+            assert float(shown.rstrip("%")) == pytest.approx((neighbour.ratios[name] - 1) * 100, abs=0.051)
         else:
             assert shown == "–"
     assert found.steps_html in found._repr_html_()
@@ -350,7 +358,7 @@ def test_it_is_the_same_in_every_form(study: Result) -> None:
 def test_a_network_that_is_gone_leaves_the_steps_in_the_space(
     study: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = {(one.step.parameter, one.step.way) for one in priced(study)}
+    there = {(neighbour.step.parameter, neighbour.step.way) for neighbour in priced(study)}
 
     def gone(network: object) -> None:
         raise InputError("the file is not there any more")
@@ -358,14 +366,16 @@ def test_a_network_that_is_gone_leaves_the_steps_in_the_space(
     monkeypatch.setattr(beside, "load_again", gone)
     again = load_study(study.folder)
     steps = near(again).steps
-    left = {(one.step.parameter, one.step.way) for one in steps if one.found is not None}
+    left = {
+        (neighbour.step.parameter, neighbour.step.way) for neighbour in steps if neighbour.found is not None
+    }
     assert left
     assert left < there
-    for one in steps:
-        key = (one.step.parameter, one.step.way)
+    for neighbour in steps:
+        key = (neighbour.step.parameter, neighbour.step.way)
         if key in there - left:
-            assert not one.step.inside
-            assert one.reason == "the file is not there any more"
+            assert not neighbour.step.inside
+            assert neighbour.reason == "the file is not there any more"
     assert "memory_gb_s" not in {name for name, _ in left}
 
 
@@ -390,17 +400,21 @@ def test_a_measured_best_is_compared_with_like_costs(tmp_path: Path) -> None:
     assert costs is not None
     slow = dataclasses.replace(predicted, latency_cycles=3 * predicted.latency_cycles, source="measured")
     best = dataclasses.replace(data.best, cost=slow)
-    candidates = [best if n == place else one for n, one in enumerate(data.candidates)]
-    parts = {one.key: MeasuredPart(one.runs, 3 * one.total_cycles, one.total_pj) for one in costs.entries}
-    totals = {one.name: (3 * one.cycles, one.energy_pj) for one in costs.networks}
+    candidates = [best if n == place else candidate for n, candidate in enumerate(data.candidates)]
+    parts = {
+        entry.key: MeasuredPart(entry.runs, 3 * entry.total_cycles, entry.total_pj) for entry in costs.entries
+    }
+    totals = {network.name: (3 * network.cycles, network.energy_pj) for network in costs.networks}
     measured = [
-        costs.with_measured(slow, parts, totals) if n == place else one for n, one in enumerate(data.costs)
+        costs.with_measured(slow, parts, totals) if n == place else cost for n, cost in enumerate(data.costs)
     ]
     before = explanation(data)
     after = explanation(dataclasses.replace(data, candidates=candidates, best=best, costs=measured))
     assert isinstance(before, Explanation)
     assert isinstance(after, Explanation)
-    assert [one.design for one in before.alternatives] == [one.design for one in after.alternatives]
-    for one, other in zip(before.alternatives, after.alternatives, strict=True):
-        assert other.ratios == pytest.approx(dict(one.ratios), rel=1e-9)
-    assert {one.source for one in after.alternatives} == {"predicted"}
+    assert [alternative.design for alternative in before.alternatives] == [
+        alternative.design for alternative in after.alternatives
+    ]
+    for alternative, other in zip(before.alternatives, after.alternatives, strict=True):
+        assert other.ratios == pytest.approx(dict(alternative.ratios), rel=1e-9)
+    assert {alternative.source for alternative in after.alternatives} == {"predicted"}

@@ -39,22 +39,22 @@ def chosen(ratios: dict[int, dict[str, float]]) -> list[TradeOff]:
 def test_each_gain_is_the_cheapest_of_all_that_gain_a_tenth(seed: int) -> None:
     ratios = front(seed)
     found = chosen(ratios)
-    assert len({one.design for one in found}) == len(found) <= 3
+    assert len({trade_off.design for trade_off in found}) == len(found) <= 3
     prices = {}
-    for one in found:
-        own = ratios[one.design]
-        assert own[one.gains] <= 1 - LEAST_GAIN
-        assert one.pays == max((n for n in NAMES if n != one.gains), key=lambda n: own[n])
-        assert own[one.pays] > 1  # nothing is for free: the best is on the front, too
-        prices[one.design] = math.log(own[one.pays]) / math.log(1 / own[one.gains])
-    first = {one.gains: one for one in reversed(found)}
-    taken = [one.design for one in found]
-    for name, one in first.items():
+    for trade_off in found:
+        own = ratios[trade_off.design]
+        assert own[trade_off.gains] <= 1 - LEAST_GAIN
+        assert trade_off.pays == max((n for n in NAMES if n != trade_off.gains), key=lambda n: own[n])
+        assert own[trade_off.pays] > 1  # nothing is for free: the best is on the front, too
+        prices[trade_off.design] = math.log(own[trade_off.pays]) / math.log(1 / own[trade_off.gains])
+    first = {trade_off.gains: trade_off for trade_off in reversed(found)}
+    taken = [trade_off.design for trade_off in found]
+    for name, trade_off in first.items():
         for number, own in ratios.items():
             if number in taken or own[name] > 1 - LEAST_GAIN:
                 continue
             worst = max(own[n] for n in NAMES if n != name)
-            assert math.log(max(worst, 1.005)) / math.log(1 / own[name]) >= prices[one.design] - 1e-9
+            assert math.log(max(worst, 1.005)) / math.log(1 / own[name]) >= prices[trade_off.design] - 1e-9
     # with two gains to be had, two are named
     gains = [own for own in ratios.values() if any(own[n] <= 1 - LEAST_GAIN for n in NAMES[1:])]
     assert len(found) >= min(1, len(gains))

@@ -132,8 +132,10 @@ def test_ample_budget_finds_the_best_of_all_combinations() -> None:
     assert search.first is not None
     assert measured(found) < measured(search.first)
     assert len(truth.asked) == len(set(truth.asked)), "nothing is measured twice"
-    assert [one.cycles for one in rounds] == sorted(one.cycles for one in rounds)
-    assert [one.objective for one in rounds] == sorted((one.objective for one in rounds), reverse=True)
+    assert [round_.cycles for round_ in rounds] == sorted(round_.cycles for round_ in rounds)
+    assert [round_.objective for round_ in rounds] == sorted(
+        (round_.objective for round_ in rounds), reverse=True
+    )
 
 
 def test_costs_of_the_winner_are_those_measured() -> None:

@@ -72,12 +72,12 @@ def test_parts_of_the_report_add_up(folder: Path) -> None:
     """Predicted ones to what the search predicted, measured ones to what was measured, start and end of the program included."""
     assert max(deviations(folder, script=False).values()) < 1e-9
     costs = report_data(folder / FILE_NAME).best_costs
-    own = {one.name: one.measured for one in costs.measured_entries}
+    own = {entry.name: entry.measured for entry in costs.measured_entries}
     start = own.pop(START_AND_END)
     assert start is not None
-    assert 0 < start.cycles < 0.01 * sum(one.cycles for one in own.values() if one is not None)
+    assert 0 < start.cycles < 0.01 * sum(measured.cycles for measured in own.values() if measured is not None)
     assert all(
-        one.measured is not None for one in costs.layers
+        layer.measured is not None for layer in costs.layers
     )  # none of the groups of so small an image pays
 
 

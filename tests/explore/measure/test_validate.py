@@ -74,35 +74,38 @@ def test_the_best_of_different_accelerators_come_first() -> None:
     twin = replace(found[0], objective=found[0].objective)
     chosen = choose_candidates([*found, twin], EDP, 4, 0)
     assert [name for name, _ in chosen] == ["best 1", "best 2", "best 3", "best 4"]
-    ranked = sorted(found, key=lambda one: one.cost.edp)
-    hashes = list(dict.fromkeys(one.accelerator.config_hash for one in ranked))
-    assert [one.accelerator.config_hash for _, one in chosen] == hashes[:4]
+    ranked = sorted(found, key=lambda candidate: candidate.cost.edp)
+    hashes = list(dict.fromkeys(candidate.accelerator.config_hash for candidate in ranked))
+    assert [candidate.accelerator.config_hash for _, candidate in chosen] == hashes[:4]
     assert chosen[0][1].cost.edp == ranked[0].cost.edp
 
 
 def test_with_too_few_accelerators_the_next_best_fill_up() -> None:
     found = _candidates(3)
-    worse = [replace(one, cost=replace(one.cost, energy_pj=2 * one.cost.energy_pj)) for one in found]
+    worse = [
+        replace(candidate, cost=replace(candidate.cost, energy_pj=2 * candidate.cost.energy_pj))
+        for candidate in found
+    ]
     chosen = choose_candidates([*found, *worse], EDP, 5, 0)
-    distinct = {one.accelerator.config_hash for one in found}
+    distinct = {candidate.accelerator.config_hash for candidate in found}
     assert len(chosen) == 5
-    assert {one.accelerator.config_hash for _, one in chosen[: len(distinct)]} == distinct
+    assert {candidate.accelerator.config_hash for _, candidate in chosen[: len(distinct)]} == distinct
 
 
 def test_the_spread_lies_on_the_front_and_is_not_too_slow() -> None:
     found = _candidates(40)
     chosen = choose_candidates(found, EDP, 2, 3)
-    best, spread = [one for _, one in chosen[:2]], [one for _, one in chosen[2:]]
+    best, spread = [candidate for _, candidate in chosen[:2]], [candidate for _, candidate in chosen[2:]]
     assert [name for name, _ in chosen[2:]] == [f"front {i + 1}" for i in range(len(spread))]
     members = [
-        one
-        for one in found
-        if one.front
-        and one.cost.latency_cycles <= MOST_LATENCY * best[0].cost.latency_cycles
-        and all(one is not other for other in best)
+        candidate
+        for candidate in found
+        if candidate.front
+        and candidate.cost.latency_cycles <= MOST_LATENCY * best[0].cost.latency_cycles
+        and all(candidate is not other for other in best)
     ]
     assert len(spread) == min(3, len(members)) > 0
-    assert all(any(one is member for member in members) for one in spread)
+    assert all(any(candidate is member for member in members) for candidate in spread)
     # the first of them is the member farthest from the best ones, by brute force
     points = np.log([[c.cost.latency_cycles, c.cost.energy_pj, c.cost.area_mm2] for c in best + members])
     scaled = (points - points.min(0)) / np.ptp(points, 0)
@@ -367,9 +370,9 @@ def test_a_report_draws_measured_points_where_they_exist(
     summary = json.loads((tmp_path / "summary.json").read_text())
     jsonschema.validate(summary, json.loads(SCHEMA_PATH.read_text()))
     block = summary["validation"]
-    assert [one["name"] for one in block["designs"]] == [one.name for one in outcome.designs]
-    measured = {one["candidate"]: one for one in block["designs"]}
-    costs = [one.measured for one in outcome.designs]
+    assert [design["name"] for design in block["designs"]] == [design.name for design in outcome.designs]
+    measured = {design["candidate"]: design for design in block["designs"]}
+    costs = [design.measured for design in outcome.designs]
     least = min(cost.edp for cost in costs if cost)
     assert summary["best"]["cost"]["source"] == "measured"
     assert summary["best"]["cost"]["edp_uj_cycles"] == pytest.approx(least)
@@ -378,10 +381,10 @@ def test_a_report_draws_measured_points_where_they_exist(
     rows = pq.read_table(tmp_path / "candidates.parquet").to_pylist()
     for row in rows:
         if row["id"] in measured:
-            one = measured[row["id"]]
+            design = measured[row["id"]]
             assert (row["source"], row["status"]) == ("measured", "measured")
-            assert row["latency_cycles"] == one["measured"]["latency_cycles"]
-            assert row["predicted_latency_cycles"] == one["predicted"]["latency_cycles"]
+            assert row["latency_cycles"] == design["measured"]["latency_cycles"]
+            assert row["predicted_latency_cycles"] == design["predicted"]["latency_cycles"]
         else:
             assert (row["source"], row["status"]) == ("predicted", None)
             assert row["predicted_latency_cycles"] == row["latency_cycles"]
@@ -400,11 +403,13 @@ def test_a_report_draws_measured_points_where_they_exist(
     assert engine.get("elements['validation'].hidden") is False
     assert engine.text("validation-parts").count("Layers of ") == len(outcome.designs)
     cells = [row.split(" | ") for row in engine.rows("validated")]
-    assert [row[0] for row in cells] == [f"{one['name']} (#{one['candidate']})" for one in block["designs"]]
-    for row, one in zip(cells, outcome.designs, strict=True):
+    assert [row[0] for row in cells] == [
+        f"{design['name']} (#{design['candidate']})" for design in block["designs"]
+    ]
+    for row, design in zip(cells, outcome.designs, strict=True):
         assert row[4] == "measured"
-        assert one.measured is not None
-        assert float(row[10]) == pytest.approx(one.measured.edp, rel=0.005)
+        assert design.measured is not None
+        assert float(row[10]) == pytest.approx(design.measured.edp, rel=0.005)
 
 
 def test_the_page_draws_lines_from_predictions_to_measurements(
@@ -415,7 +420,7 @@ def test_the_page_draws_lines_from_predictions_to_measurements(
     designs = validate_file(study, ValidationOptions(2, 0)).designs
     plot = Engine(page_html(report_data(study))).get("plots['plot-front']")
     traces = plot["traces"]
-    named = {one["name"]: one for one in traces if "name" in one}
+    named = {trace["name"]: trace for trace in traces if "name" in trace}
     axes = [
         (sorted(named["measured"][axis]), sorted(named["predicted before"][axis]), scale, what)
         for axis, scale, what in (
@@ -424,11 +429,11 @@ def test_the_page_draws_lines_from_predictions_to_measurements(
         )
     ]
     for measured, predicted, scale, what in axes:
-        costs = sorted(getattr(one.measured, what) * scale for one in designs)
-        before = sorted(getattr(one.predicted, what) * scale for one in designs)
+        costs = sorted(getattr(design.measured, what) * scale for design in designs)
+        before = sorted(getattr(design.predicted, what) * scale for design in designs)
         assert measured == pytest.approx(costs, rel=1e-4)
         assert predicted == pytest.approx(before, rel=1e-4)
-    dotted = next(one for one in traces if one.get("line", {}).get("dash") == "dot")
+    dotted = next(trace for trace in traces if trace.get("line", {}).get("dash") == "dot")
     assert dotted["x"][2::3] == [None] * len(designs)
     assert sorted(dotted["x"][1::3]) == axes[0][0]
     assert sorted(dotted["x"][::3]) == axes[0][1]

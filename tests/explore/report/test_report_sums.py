@@ -178,21 +178,21 @@ def test_measured_programs_add_up(
     data = report_data(tmp_path / FILE_NAME)
     costs = data.best_costs
     assert costs.measured is not None
-    (validated,) = [one for index, one in data.validated.items() if index == data.best_index]
+    (validated,) = [design for index, design in data.validated.items() if index == data.best_index]
     for program in validated.programs:
         assert program.measured is not None
-        own = [one for one in costs.measured_entries if one.network == program.network]
-        total = sum(one.measured.cycles for one in own if one.measured)
+        own = [entry for entry in costs.measured_entries if entry.network == program.network]
+        total = sum(entry.measured.cycles for entry in own if entry.measured)
         assert total == pytest.approx(program.weight * program.measured.cycles, rel=ROUNDING)
-        (start,) = [one for one in own if one.name == START_AND_END]
+        (start,) = [entry for entry in own if entry.name == START_AND_END]
         assert start.measured == MeasuredPart(program.weight, program.weight * 321)
-        host = sum(one.measured.cycles for one in own if one.on == "host" and one.measured)
+        host = sum(entry.measured.cycles for entry in own if entry.on == "host" and entry.measured)
         assert host == pytest.approx(program.weight * program.measured.host_cycles)
     # groups that the program runs are those of its plan
     for program in validated.programs:
         plan = program.plan
         assert plan is not None
-        names = {one.name for one in costs.measured_entries if one.kind == "group"}
+        names = {entry.name for entry in costs.measured_entries if entry.kind == "group"}
         assert {" > ".join(n.partition("[")[0] for n in group.split(" > ")) for group in plan.groups} <= names
     # of a design there is one prediction of the search and one of its programs, and words for what lies between
     before, after = validated.searched, validated.predicted
@@ -207,7 +207,7 @@ def test_measured_programs_add_up(
             int, re.findall(r"(\d+) (?:different|run as the search|as the compiler|in groups)", text)
         )
         assert layers == len(data.tasks) == sum(ways)
-        assert sum(len(one.plan.groups) for one in validated.programs if one.plan) == int(
+        assert sum(len(program.plan.groups) for program in validated.programs if program.plan) == int(
             re.findall(r"(\d+) groups run as one unit", text)[0]
         )
     else:

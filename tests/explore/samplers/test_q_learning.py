@@ -178,11 +178,13 @@ def test_facts_of_a_point() -> None:
     macs = 16 * 16 * 32 * 32
     # weights and results change with the loop over K, innermost of those that run; the input stays
     words = [32 * 16 * 2, 16 * 16 * 32, 16 * 16 * 16 * 2]
-    assert [2 ** (4 * one) for one in moved] == pytest.approx([16 * one / macs for one in words])
+    assert [2 ** (4 * logarithm) for logarithm in moved] == pytest.approx(
+        [16 * number / macs for number in words]
+    )
     sizes = [32 * 16, 16 * 16 * 32, 16 * 4]
     # multiplications of a tile of the scratchpad: for each word of weights, of input, of results, and for one of the accumulator
-    each = [16 * 16 * 32 * 16 / one for one in (32 * 16, 16 * 16 * 32, 16 * 16 * 16, 16 * 4 * 16)]
-    assert [2 ** (8 * one) for one in tiles] == pytest.approx([*sizes, *each])
+    each = [16 * 16 * 32 * 16 / tile for tile in (32 * 16, 16 * 16 * 32, 16 * 16 * 16, 16 * 4 * 16)]
+    assert [2 ** (8 * logarithm) for logarithm in tiles] == pytest.approx([*sizes, *each])
     assert numbers[-16:-14] == [64 / MACHINE.accumulator_rows, (32 + 2 * 256 * 2) / MACHINE.scratchpad_rows]
     assert numbers[-14:] == [1, *[0] * 10, 0, 1, 0]
 

@@ -94,20 +94,20 @@ def by_hand(structure: TreeStructure) -> float:
     """Least cycles over all sizes, by divisors of every loop, whatever the structure's own rules of what may follow."""
     order = structure.choices()
     best = float("inf")
-    extents = [structure.operators[one.owner].extents[one.dim] for one in order]
+    extents = [structure.operators[choice.owner].extents[choice.dim] for choice in order]
     for sizes in itertools.product(*(divisors(extent).tolist() for extent in extents)):
         made = dict(zip(order, sizes, strict=True))
         whole = True
-        for group, dim in {(one.group, one.dim) for one in order}:
-            factors = [f for one, f in made.items() if (one.group, one.dim) == (group, dim)]
+        for group, dim in {(choice.group, choice.dim) for choice in order}:
+            factors = [f for choice, f in made.items() if (choice.group, choice.dim) == (group, dim)]
             extent = next(
-                structure.operators[one.owner].extents[dim]
-                for one in order
-                if (one.group, one.dim) == (group, dim)
+                structure.operators[choice.owner].extents[dim]
+                for choice in order
+                if (choice.group, choice.dim) == (group, dim)
             )
             whole &= extent % prod(factors) == 0
-        for group in {one.group for one in order}:
-            whole &= prod(f for one, f in made.items() if one.group == group and one.spatial) <= 2
+        for group in {choice.group for choice in order}:
+            whole &= prod(f for choice, f in made.items() if choice.group == group and choice.spatial) <= 2
         found = rated(structure, made) if whole else None
         if found is not None:
             best = min(best, float(found.cost.cycles))
@@ -200,15 +200,15 @@ def test_a_search_begins_with_what_is_known_and_is_repeatable() -> None:
     on = load_machine("edge")
     operators = attention(4, 128, 32)
     known = [dataflow(name, operators, on) for name in dataflow_names(operators)]
-    peers = [one for one in (search_sizes(structure, 30, 0) for structure in known) if one is not None]
+    peers = [tree for tree in (search_sizes(structure, 30, 0) for structure in known) if tree is not None]
     found = [search_trees(operators, on, known=known, rounds=1, trials=30) for _ in range(2)]
     assert found[0] is not None
     assert found[1] is not None
     assert found[0].tree == found[1].tree
-    assert found[0].cost.cycles <= min(one.cost.cycles for one in peers)
+    assert found[0].cost.cycles <= min(tree.cost.cycles for tree in peers)
     macs = 2 * 4 * 128 * 128 * 32
     assert found[0].cost.cycles >= macs / on.multipliers
-    layerwise = next(one for one in peers if one.structure.groups == [range(1), range(1, 2), range(2, 3)])
+    layerwise = next(tree for tree in peers if tree.structure.groups == [range(1), range(1, 2), range(2, 3)])
     # scores and their softmax leave and come back, but for that all is as much
     assert layerwise.cost.words[2] >= 4 * 4 * 128 * 32 + 4 * 4 * 128 * 128
     assert found[0].cost.words[2] < layerwise.cost.words[2]

@@ -68,7 +68,7 @@ def test_neighbours_hold_what_changes_once_or_twice_in_every_combination(groups:
     row[T2][K_AXIS] = 3
     row[T3][[P_AXIS, C_AXIS]] = 6, 3
     near = copies_around(row, ProblemSet([problem]).bounds[0], groups)
-    mappings = [to_mapping(one, groups, True) for one in near]
+    mappings = [to_mapping(neighbour, groups, True) for neighbour in near]
     assert len(set(mappings)) == len(mappings)  # none twice, written in another way
     copies: dict[tuple[tuple[int, ...], ...], set[tuple[int, int, int]]] = {}
     for mapping in mappings:
@@ -81,11 +81,11 @@ def test_neighbours_hold_what_changes_once_or_twice_in_every_combination(groups:
             groups * trips["C"] * trips["P"],
             groups * trips["P"] * trips["K"] * inner,
         )
-        wanted = set(itertools.product(*[(1, 2) if one > 1 else (1,) for one in tiles]))
+        wanted = set(itertools.product(*[(1, 2) if tile > 1 else (1,) for tile in tiles]))
         assert mapping.buffering in wanted
         copies[mapping.temporal] |= {(0, 0, len(wanted))}
     for found in copies.values():
-        (number,) = (one[2] for one in found if one[0] == 0)
+        (number,) = (entry[2] for entry in found if entry[0] == 0)
         assert len(found) == number + 1
     # its own tiles, and whole axes in the accumulator or in the scratchpad
     own = to_mapping(row, groups, True)

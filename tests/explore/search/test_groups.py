@@ -102,18 +102,18 @@ def test_the_groups_taken_gain_most_of_all_that_do_not_overlap(seed: int) -> Non
     if not row:
         return
     found = taken_groups([(1.0, [row])], (), range(length), _Judge(alone), [0])[0]  # type: ignore[arg-type]
-    total = sum(one.cost.cycles for one in found.groups)
+    total = sum(group.cost.cycles for group in found.groups)
     total += sum(cost for cost, runs in zip(alone, found.runs, strict=True) if runs == 0)
     assert sorted(set(found.runs)) in ([0.0], [1.0], [0.0, 1.0])
     best = sum(alone)
     for chosen in itertools.product((False, True), repeat=len(row)):
-        groups = [one for one, taken in zip(row, chosen, strict=True) if taken]
-        inside = [task for one in groups for task in one.tasks]
+        groups = [group for group, taken in zip(row, chosen, strict=True) if taken]
+        inside = [task for group in groups for task in group.tasks]
         if len(inside) != len(set(inside)):
             continue
         options = [
-            [cost for need, (cost, *_) in zip(one.needs, one.costs, strict=True) if (need <= sizes).all()]
-            for one in groups
+            [cost for need, (cost, *_) in zip(group.needs, group.costs, strict=True) if (need <= sizes).all()]
+            for group in groups
         ]
         if all(options):
             left = sum(cost for n, cost in enumerate(alone) if n not in inside)
@@ -147,15 +147,15 @@ def test_limits_for_any_groups_are_below_every_design(study: tuple[Path, SearchO
     mix = Workload.of([load_network(NETWORK)])
     limits = limits_of(mix.tasks, small_space(), layers_of_tasks(mix.tasks, mix), fused=True)
     points = limits.points()
-    energy, cycles = (limits.workload(one) for one in limits.at(points))
+    energy, cycles = (limits.workload(limit) for limit in limits.at(points))
     assert (limits.rest, len(limits.networks)) == (None, 1)
     with StudyRecord.open(study[0] / "study.sqlite", read_only=True) as kept:
         designs = kept.candidates()
-    for one in designs:
-        here = points.dim == one.accelerator.dim
-        assert cycles[here].min() < one.cost.latency_cycles
-        assert energy[here].min() < one.cost.energy_pj
-    assert cycles.min() > min(one.cost.latency_cycles for one in designs) / 10
+    for design in designs:
+        here = points.dim == design.accelerator.dim
+        assert cycles[here].min() < design.cost.latency_cycles
+        assert energy[here].min() < design.cost.energy_pj
+    assert cycles.min() > min(design.cost.latency_cycles for design in designs) / 10
 
 
 @pytest.mark.parametrize("bound", [{"latency_cycles": 1e3}, {"energy_uj": 8.0}])
@@ -226,11 +226,13 @@ def test_reports_add_up(study: tuple[Path, SearchOutcome]) -> None:
     latency, energy = network_totals(data, data.workload.networks[0])
     assert latency == pytest.approx(found.best.cost.latency_cycles)
     assert energy == pytest.approx(found.best.cost.energy_pj)
-    groups = [one for one in data.best_costs.entries if one.kind == "group"]
+    groups = [entry for entry in data.best_costs.entries if entry.kind == "group"]
     assert groups
-    assert all(one.on == "accelerator" for one in groups)
-    alone = sum(one.runs for one in data.best_costs.layers)
-    members = sum(name in task.operators for one in groups for name in one.operators for task in data.tasks)
+    assert all(group.on == "accelerator" for group in groups)
+    alone = sum(layer.runs for layer in data.best_costs.layers)
+    members = sum(
+        name in task.operators for group in groups for name in group.operators for task in data.tasks
+    )
     assert alone + members == sum(task.count for task in data.tasks)
 
 

@@ -79,11 +79,13 @@ def test_rows_are_counted_and_predicted_as_they_run() -> None:
             mappings = [to_mapping(archive.genomes[n][k], layer.problem.groups, True) for k in fits]
             alike = [layer] * len(mappings)
             predicted = predict_layers(alike, mappings, accelerator)
-            assert cycles[0, fits] == pytest.approx([float(one.cycles) for one in predicted], rel=1e-6)
+            assert cycles[0, fits] == pytest.approx(
+                [float(prediction.cycles) for prediction in predicted], rel=1e-6
+            )
             costs = InstructionModel(alike, SPACE).layer_costs(mappings, accelerator)
-            assert energy[0, fits] == pytest.approx([one.energy_pj for one in costs])
+            assert energy[0, fits] == pytest.approx([cost.energy_pj for cost in costs])
             compared += sum(
-                isinstance(realise(layer, one, accelerator), DepthwiseSchedule) for one in mappings
+                isinstance(realise(layer, mapping, accelerator), DepthwiseSchedule) for mapping in mappings
             )
     assert compared > 60
 

@@ -104,18 +104,20 @@ def test_every_searcher_prices_designs_as_their_accelerators_say(name: str) -> N
     found = candidates_of(name, setup_of(TINY, 150))
     assert found
     if name in ("random", "genetic"):
-        assert len({one.accelerator.clock_mhz for one in found}) == 2
-        assert len({one.accelerator.dma_bits for one in found}) == 2
-    for one in found:
-        machine = one.accelerator
-        costs = instruction_costs(LAYERS, one.mappings, machine)
-        cycles = sum(task.count * cost.latency_cycles for task, cost in zip(one.tasks, costs, strict=True))
-        energy = sum(task.count * cost.energy_pj for task, cost in zip(one.tasks, costs, strict=True))
-        assert one.cost.latency_cycles == pytest.approx(cycles, rel=1e-9)
-        assert one.cost.energy_pj == pytest.approx(energy, rel=1e-9)
-        assert one.cost.area_mm2 == pytest.approx(machine.area_mm2, rel=1e-12)
+        assert len({candidate.accelerator.clock_mhz for candidate in found}) == 2
+        assert len({candidate.accelerator.dma_bits for candidate in found}) == 2
+    for candidate in found:
+        machine = candidate.accelerator
+        costs = instruction_costs(LAYERS, candidate.mappings, machine)
+        cycles = sum(
+            task.count * cost.latency_cycles for task, cost in zip(candidate.tasks, costs, strict=True)
+        )
+        energy = sum(task.count * cost.energy_pj for task, cost in zip(candidate.tasks, costs, strict=True))
+        assert candidate.cost.latency_cycles == pytest.approx(cycles, rel=1e-9)
+        assert candidate.cost.energy_pj == pytest.approx(energy, rel=1e-9)
+        assert candidate.cost.area_mm2 == pytest.approx(machine.area_mm2, rel=1e-12)
         edp = energy * 1e-6 * cycles * 1000 / machine.clock_mhz
-        assert one.objective == pytest.approx(edp, rel=1e-9)
+        assert candidate.objective == pytest.approx(edp, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["local", pytest.param("genetic", marks=pytest.mark.slow)])

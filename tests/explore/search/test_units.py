@@ -290,20 +290,20 @@ def test_every_searcher_finds_designs_of_both_kinds(name: str) -> None:
     rest = lopsided()
     samples = {"gradient": 60, "local": 60, "dosa-published": 150}.get(name, 600)
     found = candidates_of(rest, "edp", samples, name)
-    best = min(found, key=lambda one: one.objective)
+    best = min(found, key=lambda candidate: candidate.objective)
     assert units_of(best.accelerator) == "row_functions" or name not in ("gradient", "local")
-    assert {units_of(one.accelerator) for one in found} == {"none", "row_functions"}
+    assert {units_of(candidate.accelerator) for candidate in found} == {"none", "row_functions"}
     model = model_of(SPACE, rest)
-    for one in found:
-        machine = one.accelerator
+    for candidate in found:
+        machine = candidate.accelerator
         (operator,) = rest.operators_of("tiny", machine)
         beside = operator.cost
-        layers = model.layer_costs(one.mappings, machine)
+        layers = model.layer_costs(candidate.mappings, machine)
         cycles = sum(layer.latency_cycles for layer in layers) + beside.cycles
         energy = sum(layer.energy_pj for layer in layers) + beside.energy_pj(machine)
-        assert one.cost.latency_cycles == pytest.approx(cycles, rel=1e-9)
-        assert one.cost.energy_pj == pytest.approx(energy, rel=1e-9)
-        assert one.cost.area_mm2 == pytest.approx(machine.area_mm2, rel=1e-12)
+        assert candidate.cost.latency_cycles == pytest.approx(cycles, rel=1e-9)
+        assert candidate.cost.energy_pj == pytest.approx(energy, rel=1e-9)
+        assert candidate.cost.area_mm2 == pytest.approx(machine.area_mm2, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gradient", "genetic"])

@@ -72,11 +72,15 @@ def test_what_streams_reach_is_counted(covered: Simulator, tmp_path: Path) -> No
     assert cycles(quiet, "MVIN OS 0 0") > 0
     assert cycles(quiet, "COMPUTE_PRELOADED OS 0 0") == 0
     written = [
-        one for one in quiet if one.kind == "branch" and "is_config && cmd_rs1[4:3]" in source_line(one)
+        point
+        for point in quiet
+        if point.kind == "branch" and "is_config && cmd_rs1[4:3]" in source_line(point)
     ]
-    (taken,) = (quiet[one] for one in written if one.name.startswith("if"))
+    (taken,) = (quiet[point] for point in written if point.name.startswith("if"))
     assert taken == 1  # of three states, one is configured, once
-    leaving = {one: quiet[one] for one in quiet if one.file == "baco_mesh.v" and one.signal == "out_c"}
+    leaving = {
+        point: quiet[point] for point in quiet if point.file == "baco_mesh.v" and point.signal == "out_c"
+    }
     assert set(leaving.values()) <= {0}  # nothing multiplies
 
 

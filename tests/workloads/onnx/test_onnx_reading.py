@@ -109,7 +109,7 @@ def _blind(patch, name=None, index=None):
 
     def raw_attributes(self, *left_out):
         before = name in self.read_attributes
-        kept = [one for one in handed_on(self, *left_out) if one.name != name]
+        kept = [attribute for attribute in handed_on(self, *left_out) if attribute.name != name]
         if not before:
             self.read_attributes.discard(name)
         return kept
@@ -117,11 +117,11 @@ def _blind(patch, name=None, index=None):
     def defined_body(node, version, schema, types):
         copy = onnx.NodeProto.FromString(node.SerializeToString())
         del copy.attribute[:]
-        copy.attribute.extend(one for one in node.attribute if one.name != name)
+        copy.attribute.extend(attribute for attribute in node.attribute if attribute.name != name)
         body = defined(copy, version, schema, types)
-        for one in () if body is None else body.node:
-            for attribute in [a for a in one.attribute if a.ref_attr_name == name]:
-                one.attribute.remove(attribute)
+        for inner in () if body is None else body.node:
+            for attribute in [a for a in inner.attribute if a.ref_attr_name == name]:
+                inner.attribute.remove(attribute)
         return body
 
     def input_of_expansion(self, i):

@@ -68,25 +68,25 @@ def run(
     random = np.random.default_rng(0)
     source = random.integers(-128, 128, merged.layers[0].input_extent, dtype=np.int8)
     buffers, results = [Buffer("input", source.shape, "int8", "input", source)], []
-    for number, one in enumerate(merged.layers):
-        weights = random.integers(-128, 128, one.weight_extent, dtype=np.int8)
-        bias = random.integers(-4000, 4000, one.problem.K, dtype=np.int32)
-        given = {"input": source, "weight": weights} | ({"bias": bias} if one.bias else {})
-        results.append(layer_result(one, given))
+    for number, layer in enumerate(merged.layers):
+        weights = random.integers(-128, 128, layer.weight_extent, dtype=np.int8)
+        bias = random.integers(-4000, 4000, layer.problem.K, dtype=np.int32)
+        given = {"input": source, "weight": weights} | ({"bias": bias} if layer.bias else {})
+        results.append(layer_result(layer, given))
         buffers.append(Buffer(f"weights{number}", weights.shape, "int8", "constant", weights))
         buffers.append(Buffer(f"bias{number}", bias.shape, "int32", "constant", bias))
         buffers.append(Buffer(f"output{number}", results[-1].shape, "int8", "output"))
-    e = Emitter("merged", [one.name for one in buffers])
+    e = Emitter("merged", [buffer.name for buffer in buffers])
     left, *others = e.arguments
     operands = [
         Operands(input=left, weight=weights, bias=bias, output=output)
         for weights, bias, output in zip(others[::3], others[1::3], others[2::3], strict=True)
     ]
     if apart:
-        for layer, one in zip(merged.layers, operands, strict=True):
-            plan_layer(layer, schedule.runs, accelerator).emit(e, one)
+        for layer, arguments in zip(merged.layers, operands, strict=True):
+            plan_layer(layer, schedule.runs, accelerator).emit(e, arguments)
     else:
-        scales = [float32_bits(one.scale or 0.0) for one in merged.layers]
+        scales = [float32_bits(layer.scale or 0.0) for layer in merged.layers]
         emit_merged(e, merged, schedule, accelerator, operands, scales, lambda on: None)
     e.fence()
     outputs, simulation = run_program(

@@ -77,17 +77,17 @@ def program(
         random.integers(-128, 128, (g, *shape), dtype=np.int8) for shape in ((m, k), (k, c), (c, n))
     )
     stored = [
-        np.ascontiguousarray(one.transpose(0, 2, 1) if layer.weights_transposed else one).reshape(-1)
-        for one, layer in ((first, chain.first), (second, chain.second))
+        np.ascontiguousarray(weights.transpose(0, 2, 1) if layer.weights_transposed else weights).reshape(-1)
+        for weights, layer in ((first, chain.first), (second, chain.second))
     ]
     result = expected(chain, left, first, second)
     buffers = [
-        Buffer(name, one.shape, "int8", "input", one)
-        for name, one in zip(("left", "first", "second"), (left.reshape(-1), *stored), strict=True)
+        Buffer(name, array.shape, "int8", "input", array)
+        for name, array in zip(("left", "first", "second"), (left.reshape(-1), *stored), strict=True)
     ]
     buffers.append(Buffer("output", (result.size,), "int8", "output"))
     buffers.append(Buffer("table", (128,), "int32", "constant", packed_table(TABLE)))
-    e = Emitter("chain", [one.name for one in buffers])
+    e = Emitter("chain", [buffer.name for buffer in buffers])
     parts = numerator_parts(NUMERATOR)
     assert parts is not None
     if chain.softmax:

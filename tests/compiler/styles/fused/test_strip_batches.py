@@ -152,9 +152,9 @@ def test_rooms_give_the_smallest_interval_that_holds_what_is_asked_for() -> None
         where = random.random(count) < 0.8
         start, found = rooms.take(asked, group, where)
         for n in range(count):
-            open_ = {one for one in free[n] if group is None or one // 16 % 2 == group}
+            open_ = {row for row in free[n] if group is None or row // 16 % 2 == group}
             edges = [
-                one for one in sorted(open_) if one - 1 not in open_ or (group is not None and one % 16 == 0)
+                row for row in sorted(open_) if row - 1 not in open_ or (group is not None and row % 16 == 0)
             ]
             runs = []
             for edge in edges:
@@ -162,7 +162,7 @@ def test_rooms_give_the_smallest_interval_that_holds_what_is_asked_for() -> None
                 while end in open_ and (end == edge or end not in edges):
                     end += 1
                 runs.append((end - edge, edge))
-            fitting = sorted(one for one in runs if one[0] >= asked[n])
+            fitting = sorted(run for run in runs if run[0] >= asked[n])
             assert found[n] == bool(where[n] and fitting)
             refused += not fitting
             if found[n]:

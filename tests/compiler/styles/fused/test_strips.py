@@ -80,14 +80,14 @@ def run(
     image = random.integers(-128, 128, units.layers[0].input_extent, dtype=np.int8)
     buffers, result = [Buffer("input", image.shape, "int8", "input", image)], image
     given: list[tuple[Array, Array]] = []
-    for one in units.layers:
-        p = one.problem
-        weights = random.integers(-128, 128, one.weight_extent, dtype=np.int8)
+    for layer in units.layers:
+        p = layer.problem
+        weights = random.integers(-128, 128, layer.weight_extent, dtype=np.int8)
         bias = random.integers(-4000, 4000, p.groups * p.K, dtype=np.int32)
         result = layer_result(
-            one, {"input": result, "weight": weights} | ({"bias": bias} if one.bias else {})
+            layer, {"input": result, "weight": weights} | ({"bias": bias} if layer.bias else {})
         )
-        if is_depthwise(one):
+        if is_depthwise(layer):
             weights = diagonal_weights(weights.reshape(p.S, p.R, p.groups), accelerator.dim).reshape(-1)
         given.append((weights, bias))
     residual = np.empty(0, np.int8)
@@ -104,13 +104,13 @@ def run(
         ones = np.eye(accelerator.dim, dtype=np.int8)
         buffers.append(Buffer("residual", residual.shape, "int8", "input", residual))
         buffers.append(Buffer("ones", ones.shape, "int8", "constant", ones))
-    e = Emitter("chain", [one.name for one in buffers])
+    e = Emitter("chain", [buffer.name for buffer in buffers])
     source, target, *others = e.arguments
-    scales = tuple(float32_bits(one.scale or 0.0) for one in units.layers)
+    scales = tuple(float32_bits(layer.scale or 0.0) for layer in units.layers)
     addition = None
     if units.addition is not None:
         *others, added, unit = others
-        bits = [float32_bits(one or 0.0) for one in (units.addition.residual_scale, units.addition.scale)]
+        bits = [float32_bits(scale or 0.0) for scale in (units.addition.residual_scale, units.addition.scale)]
         addition = AdditionOperands(added, unit, *bits)
     operands = StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales, addition)
     emit_strips(e, units, schedule, accelerator, operands)
@@ -249,12 +249,12 @@ def test_nothing_lies_on_anything_else_in_the_scratchpad() -> None:
         except InfeasibleError:
             continue
         taken: set[int] = set()
-        parts = [(one.zeros, one.start) for one in memory.images if one.zeros < one.start]
-        parts += [(at, at + slots * one.slot) for one in memory.images for at, slots in one.pieces]
-        for one in memory.weights:
-            parts += one.parts
-            rows = sum(end - start for start, end in one.parts)
-            assert rows == one.rows * (2 * one.wide if one.streamed else one.blocks)
+        parts = [(image.zeros, image.start) for image in memory.images if image.zeros < image.start]
+        parts += [(at, at + slots * image.slot) for image in memory.images for at, slots in image.pieces]
+        for weights in memory.weights:
+            parts += weights.parts
+            rows = sum(end - start for start, end in weights.parts)
+            assert rows == weights.rows * (2 * weights.wide if weights.streamed else weights.blocks)
         for start, end in parts:
             assert 0 <= start < end <= memory.scratchpad_rows <= SMALL.scratchpad_rows
             assert not taken & set(range(start, end))
