@@ -133,11 +133,11 @@ def strided_load(
     padded = build.insert(
         PadOp(
             loaded,
-            [one for one in low if isinstance(one, SSAValue)],
-            [one for one in high if isinstance(one, SSAValue)],
+            [amount for amount in low if isinstance(amount, SSAValue)],
+            [amount for amount in high if isinstance(amount, SSAValue)],
             Region(inside),
-            [one if isinstance(one, int) else DYNAMIC_INDEX for one in low],
-            [one if isinstance(one, int) else DYNAMIC_INDEX for one in high],
+            [amount if isinstance(amount, int) else DYNAMIC_INDEX for amount in low],
+            [amount if isinstance(amount, int) else DYNAMIC_INDEX for amount in high],
             loose,
         )
     )

@@ -166,14 +166,14 @@ class Analysis:
     def demand(self, values: Sequence[SSAValue]) -> tuple[Size, Size]:
         """Rows and columns of blocks in one region of the accumulator that users, at the end of the chain, look at."""
         whole: tuple[Size, ...] = shape_of(values[0])
-        found: tuple[Size, ...] | None = None
+        demanded: tuple[Size, ...] | None = None
         for value in values:
             for sizes in self._asked(value, in_chain=True):
-                if found is None:
-                    found = sizes
-                elif not same_sizes(found, sizes):
-                    found = whole
-        rows, columns = whole if found is None else found
+                if demanded is None:
+                    demanded = sizes
+                elif not same_sizes(demanded, sizes):
+                    demanded = whole
+        rows, columns = whole if demanded is None else demanded
         return rows, columns
 
     def _asked(self, value: SSAValue, *, in_chain: bool) -> Iterator[tuple[Size, ...]]:

@@ -207,13 +207,15 @@ class ArrayCode:
 
     def _legal(self, left: Factor, right: Factor) -> tuple[PlacedFactor, PlacedFactor]:
         """The factors as the array can take them: it does not transpose them in every way together."""
-        placed = [self.state.placed[one.source] for one in (left, right)]
-        a, b = (one.transposed ^ where.transposed for one, where in zip((left, right), placed, strict=True))
+        placed = [self.state.placed[factor.source] for factor in (left, right)]
+        a, b = (
+            factor.transposed ^ where.transposed for factor, where in zip((left, right), placed, strict=True)
+        )
         taken = executed(self.state.accelerator.dataflows).transposes
         if (a, b) not in taken:
             # that one which leaves the array the least to transpose
             ways = [(n, way) for n, way in enumerate(((not a, b), (a, not b))) if way in taken]
-            n = min(ways, key=lambda one: sum(one[1]))[0]
+            n = min(ways, key=lambda way: sum(way[1]))[0]
             placed[n] = self._turned((left, right)[n].source, placed[n])
         return placed[0], placed[1]
 

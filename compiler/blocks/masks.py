@@ -39,25 +39,25 @@ def mask_elements(mask: SSAValue, rounds: Rounds) -> _Array | None:
 
 def _elements(value: SSAValue, rounds: Rounds) -> _Array | None:
     op, shape = value.owner, shape_of(value)
-    if not isinstance(op, GenericOp) or any(one.data.value != "parallel" for one in op.iterator_types):
+    if not isinstance(op, GenericOp) or any(kind.data.value != "parallel" for kind in op.iterator_types):
         return None
     numbers: dict[SSAValue, _Array] = {}
     for operand, indexing, argument in zip(
         op.inputs, op.indexing_maps.data, op.body.block.args, strict=False
     ):
         found, results = _elements(operand, rounds), indexing.data.results
-        if found is None or not all(isinstance(one, AffineDimExpr) for one in results):
+        if found is None or not all(isinstance(result, AffineDimExpr) for result in results):
             return None
-        axes = [one.position for one in results if isinstance(one, AffineDimExpr)]
+        axes = [result.position for result in results if isinstance(result, AffineDimExpr)]
         if axes != sorted(set(axes)):
             return None
         sizes = [found.shape[1 + axes.index(n)] if n in axes else 1 for n in range(len(shape))]
         numbers[argument] = found.reshape(found.shape[0], *sizes)
 
-    def number(one: SSAValue) -> _Array | None:
-        if one in numbers:
-            return numbers[one]
-        found = rounds.evaluate(one)
+    def number(scalar: SSAValue) -> _Array | None:
+        if scalar in numbers:
+            return numbers[scalar]
+        found = rounds.evaluate(scalar)
         return None if found is None else found.reshape(-1, *(1 for _ in shape))
 
     for inner in op.body.block.ops:
@@ -66,8 +66,8 @@ def _elements(value: SSAValue, rounds: Rounds) -> _Array | None:
             sizes = [shape[dim] if n == dim else 1 for n in range(len(shape))]
             numbers[inner.result] = np.arange(shape[dim]).reshape(1, *sizes)
             continue
-        operands = [number(one) for one in inner.operands]
-        known = [one for one in operands if one is not None]
+        operands = [number(operand) for operand in inner.operands]
+        known = [array for array in operands if array is not None]
         if inner is op.body.block.last_op:
             return known[0] if known else None
         if len(known) < len(operands):

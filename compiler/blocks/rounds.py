@@ -53,10 +53,10 @@ class Rounds:
     def of(cls, loops: Sequence[scf.ForOp]) -> Rounds | None:
         """Of loops, outermost first; None where bounds are not known, or there are more than `MOST_ROUNDS`."""
         bounds = [bounds_of_loop(loop) for loop in loops]
-        ranges = [range(*one) for one in bounds if one is not None]
-        if len(ranges) < len(loops) or math.prod(len(one) for one in ranges) > MOST_ROUNDS:
+        ranges = [range(*bound) for bound in bounds if bound is not None]
+        if len(ranges) < len(loops) or math.prod(len(span) for span in ranges) > MOST_ROUNDS:
             return None
-        return cls(loops, [np.arange(one.start, one.stop, one.step, dtype=np.int64) for one in ranges])
+        return cls(loops, [np.arange(span.start, span.stop, span.step, dtype=np.int64) for span in ranges])
 
     def evaluate(self, size: Size) -> Integers | None:
         """A number in every round, (count,); None if it depends on anything but the loops' numbers."""
@@ -71,11 +71,11 @@ class Rounds:
         a, b = (self.evaluate(operand) for operand in op.operands)
         if a is None or b is None:
             return None
-        found = None
+        numbers = None
         if type(op) in _ARITHMETIC and not (isinstance(op, arith.FloorDivSIOp) and np.any(b == 0)):
-            found = _ARITHMETIC[type(op)](a, b)
+            numbers = _ARITHMETIC[type(op)](a, b)
         elif type(op) in _NATURAL and np.all(a >= 0) and np.all(b > 0):
-            found = _NATURAL[type(op)](a, b)
-        if found is not None:
-            self._numbers[size] = found
-        return found
+            numbers = _NATURAL[type(op)](a, b)
+        if numbers is not None:
+            self._numbers[size] = numbers
+        return numbers

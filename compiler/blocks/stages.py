@@ -46,15 +46,15 @@ def choose_stages(
 ) -> dict[SSAValue, int]:
     """Places of each block: those with which its loop takes the fewest cycles, fewer where the scratchpad is too small."""
     times = loop_times(loads, analysis, accelerator)
-    chosen = {one.value: times[one.nest].stages(MOST_STAGES) for one in loads}
-    rows = {one.value: _rows(one, accelerator.dim) for one in loads}
+    chosen = {load.value: times[load.nest].stages(MOST_STAGES) for load in loads}
+    rows = {load.value: _rows(load, accelerator.dim) for load in loads}
 
-    def loss(one: PipelinedLoad) -> float:
-        loop, stages = times[one.nest], chosen[one.value]
-        return (loop.cycles(stages - 1) - loop.cycles(stages)) / rows[one.value]
+    def loss(load: PipelinedLoad) -> float:
+        loop, stages = times[load.nest], chosen[load.value]
+        return (loop.cycles(stages - 1) - loop.cycles(stages)) / rows[load.value]
 
     while sum(chosen[value] * rows[value] for value in chosen) > accelerator.scratchpad_rows:
-        smaller = [one for one in loads if chosen[one.value] > 1]
+        smaller = [load for load in loads if chosen[load.value] > 1]
         if not smaller:
             break
         least = min(smaller, key=loss)

@@ -425,32 +425,32 @@ class _Lowering:
         arguments = op.body.block.args
         state.numbers[arguments[0]] = iteration
         self.array.loads.pipeline.begin(op)
-        for argument, one in zip(arguments[1:], carried, strict=True):
-            if one.cell is not None:
-                state.numbers[argument] = one.cell.get()
-            elif one.region is not None:
+        for argument, carry in zip(arguments[1:], carried, strict=True):
+            if carry.cell is not None:
+                state.numbers[argument] = carry.cell.get()
+            elif carry.region is not None:
                 state.records[argument] = replace(
-                    one.region, started=either(state.e, one.region.started, later)
+                    carry.region, started=either(state.e, carry.region.started, later)
                 )
             else:
-                assert one.home is not None
-                state.records[argument] = one.home
+                assert carry.home is not None
+                state.records[argument] = carry.home
                 self._defined(argument)
         last = self._block(op.body.block)
         assert last is not None
         self.array.loads.pipeline.end(op)
         moves = []
-        for operand, one in zip(last.operands, carried, strict=True):
-            if one.cell is not None:
-                moves.append((one.cell, state.numbers[operand]))
-            elif one.region is not None:
+        for operand, carry in zip(last.operands, carried, strict=True):
+            if carry.cell is not None:
+                moves.append((carry.cell, state.numbers[operand]))
+            elif carry.region is not None:
                 record = state.records[operand]
                 assert isinstance(record, Accumulated)
-                assert record.base is one.region.base or record.base == one.region.base
+                assert record.base is carry.region.base or record.base == carry.region.base
         homes = [
-            (one.home, self.array.in_main_memory(operand))
-            for operand, argument, one in zip(last.operands, arguments[1:], carried, strict=True)
-            if one.home is not None and operand is not argument
+            (carry.home, self.array.in_main_memory(operand))
+            for operand, argument, carry in zip(last.operands, arguments[1:], carried, strict=True)
+            if carry.home is not None and operand is not argument
         ]
         for cell, number in moves:
             cell.set(number)

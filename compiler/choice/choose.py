@@ -102,23 +102,23 @@ def choices(
     Args:
         blocks: of a product: tiles are to be made of whole blocks of so many rows, columns and depth.
     """
-    found: list[ScheduleChoice] = []
+    candidates: list[ScheduleChoice] = []
     defaults: list[ScheduleChoice] = []
     if style != "explicit":
-        found += _products(layer, accelerator, best, blocks)
+        candidates += _products(layer, accelerator, best, blocks)
         if blocks is None:
-            found += _convolutions(layer, accelerator, best)
+            candidates += _convolutions(layer, accelerator, best)
             defaults = _default(layer, accelerator)
     if style != "macro":
-        found += _explicit(layer, accelerator, best, blocks)
+        candidates += _explicit(layer, accelerator, best, blocks)
         if blocks is None:
-            found += _packed(layer, accelerator, best)
-    found = sorted([*found, *defaults], key=_doubted)
+            candidates += _packed(layer, accelerator, best)
+    candidates = sorted([*candidates, *defaults], key=_doubted)
     default = min(defaults, key=lambda one: one.cycles, default=None)
-    if default is not None and not _ahead(found[0], default):
-        found.remove(default)
-        found.insert(0, default)
-    return found
+    if default is not None and not _ahead(candidates[0], default):
+        candidates.remove(default)
+        candidates.insert(0, default)
+    return candidates
 
 
 def _ahead(one: ScheduleChoice, default: ScheduleChoice) -> bool:

@@ -15,22 +15,22 @@ _SIGNED, _FLOAT = 0x10, 0x20
 
 def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -> str:
     """LLVM IR text of `baco_main`, to stand behind the module's own."""
-    lines = [f"@{one.symbol} = external global i8, align 64" for one in buffers]
-    for one in checked:
-        name = one.name.encode() + b"\0"
+    lines = [f"@{buffer.symbol} = external global i8, align 64" for buffer in buffers]
+    for buffer in checked:
+        name = buffer.name.encode() + b"\0"
         lines += [
-            f"@expected_{one.name} = external constant i8, align 64",
-            f'@name.{one.name} = private unnamed_addr constant [{len(name)} x i8] c"{one.name}\\00"',
+            f"@expected_{buffer.name} = external constant i8, align 64",
+            f'@name.{buffer.name} = private unnamed_addr constant [{len(name)} x i8] c"{buffer.name}\\00"',
         ]
-        if one.shape:
-            sizes = ", ".join(f"i64 {size}" for size in one.shape)
-            lines.append(f"@shape.{one.name} = private constant [{len(one.shape)} x i64] [{sizes}]")
+        if buffer.shape:
+            sizes = ", ".join(f"i64 {size}" for size in buffer.shape)
+            lines.append(f"@shape.{buffer.name} = private constant [{len(buffer.shape)} x i64] [{sizes}]")
     if checked:
         lines.append("%check = type { ptr, ptr, ptr, i64, i64, i64, ptr }")
-        rows = ", ".join(_row(one) for one in checked)
+        rows = ", ".join(_row(buffer) for buffer in checked)
         lines.append(f"@checks = private constant [{len(checked)} x %check] [{rows}]")
         lines.append("declare i32 @check_buffers(ptr, i64)")
-    arguments = ", ".join(f"i64 ptrtoint (ptr @{one.symbol} to i64)" for one in buffers)
+    arguments = ", ".join(f"i64 ptrtoint (ptr @{buffer.symbol} to i64)" for buffer in buffers)
     lines += [
         "define i32 @baco_main() nounwind {",
         f"  call void {quoted_symbol(entry)}({arguments}) noinline",

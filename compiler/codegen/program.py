@@ -151,7 +151,7 @@ def build_program(
         raise InputError(f"@{entry} takes {arguments} arguments, but there are {len(buffers)} buffers")
     _check_names(module, buffers)
     text = lower_to_ir(module, observe)
-    checked = [one for one in buffers if check and one.expected is not None]
+    checked = [buffer for buffer in buffers if check and buffer.expected is not None]
     text += "\n" + entry_ir(entry, buffers, checked)
     with scratch_folder() as folder:
         elf = _build(folder, text, sources or {}, _sections(buffers, checked, accelerator, slack_bytes))
@@ -159,13 +159,13 @@ def build_program(
     return Program(
         name=name or entry,
         elf=elf,
-        symbols={one.name: addresses[one.symbol] for one in buffers},
+        symbols={buffer.name: addresses[buffer.symbol] for buffer in buffers},
         buffers=buffers,
         accelerator=accelerator,
         memory_bytes=addresses["program_end"] - MEMORY_BASE,
         checked=check,
         requirement=requirement,
-        labels={one: addresses[one] for one in labels},
+        labels={label: addresses[label] for label in labels},
     )
 
 
@@ -197,22 +197,27 @@ def _sections(
     buffers: Sequence[Buffer], checked: Sequence[Buffer], accelerator: Accelerator, slack: int
 ) -> list[DataSection]:
     note = note_bytes(accelerator.config_hash)
-    filled = [one for one in buffers if _starts_filled(one)]
-    rest = [one for one in buffers if not _starts_filled(one)]
+    filled = [buffer for buffer in buffers if _starts_filled(buffer)]
+    rest = [buffer for buffer in buffers if not _starts_filled(buffer)]
     sections = [
         DataSection(SECTION, [("", len(note), note)], align=4, writable=False, note=True),
         DataSection(
-            ".buffers", [(one.symbol, one.nbytes, _bytes(one.data)) for one in filled], _ALIGN, slack
+            ".buffers",
+            [(buffer.symbol, buffer.nbytes, _bytes(buffer.data)) for buffer in filled],
+            _ALIGN,
+            slack,
         ),
         DataSection(
             ".expected",
-            [(f"expected_{one.name}", one.nbytes, _bytes(one.expected)) for one in checked],
+            [(f"expected_{buffer.name}", buffer.nbytes, _bytes(buffer.expected)) for buffer in checked],
             _ALIGN,
             writable=False,
         ),
-        DataSection(".room", [(one.symbol, one.nbytes, None) for one in rest], _ALIGN, slack, content=False),
+        DataSection(
+            ".room", [(buffer.symbol, buffer.nbytes, None) for buffer in rest], _ALIGN, slack, content=False
+        ),
     ]
-    check_memory("the program's data", {one.name: one.offsets()[1] for one in sections})
+    check_memory("the program's data", {section.name: section.offsets()[1] for section in sections})
     return sections
 
 

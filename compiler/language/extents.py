@@ -179,13 +179,13 @@ def check_inside(
         lows, highs: bounds on the index in the block, per dimension.
         free: dimensions about which an arbitrary mask decides; they are not checked.
     """
-    gathered = {dimension for one in layout.gathers for dimension in one.dimensions}
-    if set(free) & (set(layout.axes) | gathered) or any(one.source == "data" for one in layout.gathers):
+    gathered = {dimension for gather in layout.gathers for dimension in gather.dimensions}
+    if set(free) & (set(layout.axes) | gathered) or any(gather.source == "data" for gather in layout.gathers):
         return
     kinds = {atom.kind for atom in _atoms(layout, lows, highs) if atom.low != atom.high}
     if "memory" in kinds:
         return  # offsets that are data cannot be checked here
-    if not all(one.known for one in layout.gathers):
+    if not all(gather.known for gather in layout.gathers):
         b.report(b.error(f"how far this {what} reaches in `{name}` is not known", "give mask="))
         return
     unlimited = []

@@ -66,19 +66,19 @@ def footprint(
 
 def shortfalls(tree: Tile, operators: Sequence[Contraction], machine: Machine) -> list[str]:
     """Why the tree does not run on the machine, a sentence for every reason; none if it does. Raises as `footprint`."""
-    found = []
+    reasons = []
     root = place(tree, operators)
     for number, held in enumerate(footprint(tree, operators, machine)):
         level = machine.levels[number]
         if level.words is not None and held.rows * level.row_words > level.words:
             padded = f" ({held.words} unpadded)" if level.row_words > 1 else ""
-            found.append(
+            reasons.append(
                 f"{level.name}: tiles of {', '.join(held.parts)} need {held.rows * level.row_words} words{padded},"
                 f" there are {level.words}"
             )
         for tensor, room in (level.parts or {}).items():
             if held.parts.get(tensor, 0) > room:
-                found.append(f"{level.name}: {tensor} needs {held.parts[tensor]} words, there are {room}")
+                reasons.append(f"{level.name}: {tensor} needs {held.parts[tensor]} words, there are {room}")
     for number in range(len(machine.levels)):
         room = product([axis.size for axis in machine.axes if axis.level == number])
         used = max(
@@ -90,24 +90,24 @@ def shortfalls(tree: Tile, operators: Sequence[Contraction], machine: Machine) -
             default=1,
         )
         if used > room:
-            found.append(f"the array has room for {room} at {machine.levels[number].name}, not for {used}")
+            reasons.append(f"the array has room for {room} at {machine.levels[number].name}, not for {used}")
     for tile in root.all:
         if tile.tile.relation in ("Para", "Pipe") and machine.arrays < len(tile.children):
-            found.append(
+            reasons.append(
                 f"{tile.tile.relation} of {len(tile.children)} operators needs as many arrays, {machine.name} has"
                 f" {machine.arrays}"
             )
     impossible, online = row_problems(root)
-    found += impossible
+    reasons += impossible
     if not machine.running_softmax:
-        found += [f"{machine.name} has code for whole rows only: {one}" for one in online]
+        reasons += [f"{machine.name} has code for whole rows only: {one}" for one in online]
     for one in operators:
         for access in one.inputs if one.body == "products" else ():
             if access.data_type not in machine.data_types:
-                found.append(
+                reasons.append(
                     f"the array multiplies {' and '.join(machine.data_types)}, but {access.operand} is {access.data_type}"
                 )
-    return found
+    return reasons
 
 
 def check_fits(tree: Tile, operators: Sequence[Contraction], machine: Machine) -> None:

@@ -126,14 +126,14 @@ def movement(
 def tile_transfers(root: Placed) -> list[tuple[Placed, Transfer]]:
     """All transfers of a tree with the inner tile of each. Raises InputError as `movement` for tensors without a home."""
     operators = root.operators.values()
-    made = {one.output.operand: one.name for one in operators}
+    made = {operator.output.operand: operator.name for operator in operators}
     found: list[tuple[Placed, Transfer]] = []
-    tensors = dict.fromkeys(access.operand for one in operators for access in one.accesses)
+    tensors = dict.fromkeys(access.operand for operator in operators for access in operator.accesses)
     for tensor in tensors:
         _check_home(root, tensor)
         for tile in root.all:
-            if any(one.tensor == tensor for one in tile.tile.keeps):
-                outer = next((one for one in tile.around if _keeps(one, tensor)), None)
+            if any(residency.tensor == tensor for residency in tile.tile.keeps):
+                outer = next((placed for placed in tile.around if _keeps(placed, tensor)), None)
                 if outer is not None:
                     found.append((tile, _transfer(tile, outer, tensor, made.get(tensor))))
             if not tile.children and tile.accesses(tensor):
@@ -279,26 +279,26 @@ def _moved(
         several = _counts(list(tile.around), spatial=True)
     own = words * product(several)
     merged = [trip for trip in apart if tile.moved_by(trip, tensor)]
-    copies = [trip for one in beyond for trip in one.trips if trip.loop.spatial]
+    copies = [trip for outer in beyond for trip in outer.trips if trip.loop.spatial]
     outside = words * product([trip.factor for trip in (*merged, *copies)])
     down, up = outside, 0 * outside
     if makes:
         down, up = up, outside
         if not complete:
             context = [tile, *tile.around][-1] if lost is None else _branch(tile, lost)
-            shared = [trip for trip in apart if not any(trip is one for one in merged)]
+            shared = [trip for trip in apart if not any(trip is other for other in merged)]
             rounds = [
                 trip.factor
-                for one in context.around
-                for trip in one.trips
+                for outer in context.around
+                for trip in outer.trips
                 if not any(trip is other for other in shared)
             ]
             # each memory further out has first times of its own
-            inside = [one for one in beyond if not any(one is other for other in context.around)]
+            inside = [outer for outer in beyond if not any(outer is other for other in context.around)]
             rounds += [
                 trip.factor
-                for one in inside
-                for trip in one.trips
+                for outer in inside
+                for trip in outer.trips
                 if trip.loop.spatial and not tile.moved_by(trip, tensor)
             ]
             first = product(context.operators[str(maker)].output.slice(context.extents[str(maker)]))

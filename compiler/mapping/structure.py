@@ -123,20 +123,22 @@ class TreeStructure:
 
     def choices(self) -> list[Choice]:
         """Open sizes, those further out first."""
-        found = []
+        choices = []
         for number, group in enumerate(self.groups):
             last, meeting = group[-1], self.meeting(group)
             whole = self.whole(group)
             for level in range(self.top, meeting, -1):
                 dims = [dim for dim in self.operators[last].extents if dim not in whole]
-                found += [Choice(number, last, dim, level, True) for dim in dims if self.room(level) > 1]
-                found += [Choice(number, last, dim, level, False) for dim in dims]
+                choices += [Choice(number, last, dim, level, True) for dim in dims if self.room(level) > 1]
+                choices += [Choice(number, last, dim, level, False) for dim in dims]
             for owner in group:
                 for level in range(meeting, 1, -1):
                     dims = list(self.operators[owner].extents)
-                    found += [Choice(number, owner, dim, level, True) for dim in dims if self.room(level) > 1]
-                    found += [Choice(number, owner, dim, level, False) for dim in dims]
-        return found
+                    choices += [
+                        Choice(number, owner, dim, level, True) for dim in dims if self.room(level) > 1
+                    ]
+                    choices += [Choice(number, owner, dim, level, False) for dim in dims]
+        return choices
 
     def room(self, level: int) -> int:
         """Instances of the memory inside a level, side by side."""
@@ -288,7 +290,7 @@ class TreeStructure:
         }
 
         def all_of(*loops: Loop | None) -> tuple[Loop, ...]:
-            return tuple(one for one in loops if one is not None)
+            return tuple(loop for loop in loops if loop is not None)
 
         spatial = all_of(*(loop(dim, size, True) for dim, size in spread.items()))
         temporal = all_of(
@@ -300,11 +302,11 @@ class TreeStructure:
         core = Tile(
             0,
             (Residency(operator.output.operand),),
-            tuple(one for one in temporal if one.dim in sums),
+            tuple(loop for loop in temporal if loop.dim in sums),
             operator=operator.name,
             online=self.genes[n].online,
         )
-        outer = tuple(one for one in temporal if one.dim not in sums)
+        outer = tuple(loop for loop in temporal if loop.dim not in sums)
         inside = Tile(1, own if meeting > 1 else (), (*outer, *spatial), (core,))
         for level in range(2, meeting + 1):
             loops = self._loops(number, n, list(operator.extents), level, made, loop)

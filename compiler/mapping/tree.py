@@ -157,8 +157,8 @@ def mapping_of(tree: Tile) -> Mapping:
     Raises InputError for a tree that is no mapping of this project's array.
     """
     chain = list(tree.tiles)
-    kept = tuple("".join(one.tensor for one in tile.keeps) for tile in reversed(chain))
-    row = next((one.dim for tile in chain if tile.level == 1 for one in tile.loops if one.spatial), None)
+    kept = tuple("".join(residency.tensor for residency in tile.keeps) for tile in reversed(chain))
+    row = next((loop.dim for tile in chain if tile.level == 1 for loop in tile.loops if loop.spatial), None)
     flow = dataflow_of(kept, row)
     if len(tree.leaves) != 1 or [tile.level for tile in chain] != [3, 2, 1, 0] or flow is None:
         raise InputError(
@@ -183,10 +183,10 @@ def mapping_of(tree: Tile) -> Mapping:
                 names.append(loop.dim)
         present = "".join(reversed(names))
         order[tile.level] = present + "".join(name for name in DIMS if name not in present)
-        for one in tile.keeps:
-            if one.copies > 1 and (tile.level, one.tensor) not in ((2, "W"), (2, "I"), (1, "O")):
-                raise InputError(f"level {tile.level} of a mapping keeps one copy of {one.tensor}")
-            copies[one.tensor] = max(copies[one.tensor], one.copies)
+        for residency in tile.keeps:
+            if residency.copies > 1 and (tile.level, residency.tensor) not in ((2, "W"), (2, "I"), (1, "O")):
+                raise InputError(f"level {tile.level} of a mapping keeps one copy of {residency.tensor}")
+            copies[residency.tensor] = max(copies[residency.tensor], residency.copies)
     return Mapping(
         flow,
         sizes[1],

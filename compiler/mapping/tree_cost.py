@@ -74,20 +74,23 @@ def _cycles(
     if placed.children:
         inside = [_cycles(child, moved, machine, online) for child in placed.children]
         at_once = placed.tile.relation in ("Pipe", "Para") and len(inside) > 1
-        found = inside[0]
-        for one in inside[1:]:
-            found = _larger(found, one) if at_once else found + one
+        cycles = inside[0]
+        for child in inside[1:]:
+            cycles = _larger(cycles, child) if at_once else cycles + child
     else:
-        found = product([trip.factor for one in chain for trip in one.trips if not trip.loop.spatial])
-        found = found + sum(rows.cycles for rows in online if rows.softmax is placed)
-    mine = [one for tile, one in moved if tile is placed]
-    for outer in {one.outer for one in mine}:
+        cycles = product([trip.factor for node in chain for trip in node.trips if not trip.loop.spatial])
+        cycles = cycles + sum(rows.cycles for rows in online if rows.softmax is placed)
+    mine = [transfer for tile, transfer in moved if tile is placed]
+    for outer in {transfer.outer for transfer in mine}:
         level = machine.levels[outer]
         # instances of that memory work side by side, each with a rate of its own
         several = product(
-            [t.factor for one in chain for t in one.trips if t.loop.spatial and one.tile.level > outer]
+            [t.factor for node in chain for t in node.trips if t.loop.spatial and node.tile.level > outer]
         )
-        down, up = (sum(getattr(one, way) for one in mine if one.outer == outer) for way in ("down", "up"))
+        down, up = (
+            sum(getattr(transfer, way) for transfer in mine if transfer.outer == outer)
+            for way in ("down", "up")
+        )
         rates = [
             (down, level.reads_per_cycle),
             (up, level.writes_per_cycle),
@@ -95,21 +98,21 @@ def _cycles(
         ]
         for words, rate in rates:
             if rate is not None:
-                found = _larger(found, words / rate / several)
-    return found
+                cycles = _larger(cycles, words / rate / several)
+    return cycles
 
 
 def _arrays(placed: Placed) -> Any:
     """Arrays that work at the same time: instances of the innermost memory, and side by side in it."""
     inside = [_arrays(child) for child in placed.children]
-    found: Any = 1
+    arrays: Any = 1
     if inside:
-        found = inside[0]
+        arrays = inside[0]
         for one in inside[1:]:
-            found = found + one if placed.tile.relation in ("Pipe", "Para") else _larger(found, one)
+            arrays = arrays + one if placed.tile.relation in ("Pipe", "Para") else _larger(arrays, one)
     if placed.tile.level > 1:
-        found = found * product([trip.factor for trip in placed.trips if trip.loop.spatial])
-    return found
+        arrays = arrays * product([trip.factor for trip in placed.trips if trip.loop.spatial])
+    return arrays
 
 
 def _larger(one: Any, other: Any) -> Any:

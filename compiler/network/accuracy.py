@@ -111,11 +111,11 @@ def integer_runs(
 
     Raises InputError for samples that do not fit.
     """
-    shared = {one.name for one in quantised.values.values() if one.role == "constant"}
+    shared = {value.name for value in quantised.values.values() if value.role == "constant"}
     size = sum(
-        math.prod(one.shape) * np.dtype(one.dtype).itemsize
-        for one in quantised.values.values()
-        if one.name not in shared
+        math.prod(value.shape) * np.dtype(value.dtype).itemsize
+        for value in quantised.values.values()
+        if value.name not in shared
     )
     count = max(1, min(_RUNS, _BYTES // max(size, 1)))
 
@@ -125,7 +125,7 @@ def integer_runs(
     say = judge or outputs
 
     def runs(start: int) -> list[Any]:
-        inputs = [quantise_inputs(quantised, one) for one in samples.inputs[start : start + count]]
+        inputs = [quantise_inputs(quantised, sample) for sample in samples.inputs[start : start + count]]
         values = reference_runs(quantised, inputs)
         return [
             say(start + run, {name: x if name in shared else x[run] for name, x in values.items()})
@@ -136,7 +136,7 @@ def integer_runs(
     threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return [one for found in pool.map(runs, range(0, len(samples), count)) for one in found]
+            return [outputs for found in pool.map(runs, range(0, len(samples), count)) for outputs in found]
     finally:
         torch.set_num_threads(threads)
 
@@ -182,14 +182,14 @@ def measure_accuracy(
     sums: dict[str, Comparison] = {name: Comparison() for name in compared}
     for floats, integers, pairs in found:
         whole.add(floats, integers.astype(np.float64))
-        for name, one in pairs.items():
-            sums[name].merge(one)
+        for name, agreement in pairs.items():
+            sums[name].merge(agreement)
     said = np.stack([_answers(floats) for floats, _, _ in found])
     meant = np.stack([_answers(integers) for _, integers, _ in found])
     right: list[float | None] = [None, None]
     if judged.labels is not None:
         labels = _fitting(judged.labels, found[0][0], said)
-        right = [float(np.mean(one == labels)) for one in (meant, said)]
+        right = [float(np.mean(classes == labels)) for classes in (meant, said)]
     return ModelAccuracy(
         len(judged),
         unseen,
@@ -199,7 +199,7 @@ def measure_accuracy(
         float(np.mean(said == meant)),
         output,
         whole.agreement(output),
-        tuple(one.agreement(name) for name, one in sums.items() if one.elements),
+        tuple(agreement.agreement(name) for name, agreement in sums.items() if agreement.elements),
     )
 
 

@@ -199,19 +199,19 @@ def random_inputs(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
         random = np.random.Generator(np.random.Philox(int.from_bytes(digest[:16], "little")))
         kind = _kind_of_input(network, tensor.name, rows)
         length = tensor.shape[-1] if tensor.shape else 1
-        found: np.ndarray
+        values: np.ndarray
         if kind == "table":
-            found = random.integers(0, rows[tensor.name], tensor.shape)
+            values = random.integers(0, rows[tensor.name], tensor.shape)
         elif kind == "mask":
             kept = length - random.integers(0, length // 4 + 1)
-            found = np.broadcast_to(np.arange(length) < kept, tensor.shape).astype(np.float32)
+            values = np.broadcast_to(np.arange(length) < kept, tensor.shape).astype(np.float32)
         elif kind == "positions":
-            found = np.broadcast_to(np.arange(length, dtype=np.float32), tensor.shape)
+            values = np.broadcast_to(np.arange(length, dtype=np.float32), tensor.shape)
         elif kind in _WHOLE:
-            found = random.integers(0, _WHOLE[kind], tensor.shape).astype(np.float32)
+            values = random.integers(0, _WHOLE[kind], tensor.shape).astype(np.float32)
         else:
-            found = random.standard_normal(tensor.shape, dtype=np.float32)
-        result[tensor.name] = found.reshape(tensor.shape)
+            values = random.standard_normal(tensor.shape, dtype=np.float32)
+        result[tensor.name] = values.reshape(tensor.shape)
     return result
 
 

@@ -59,11 +59,11 @@ def emit_network(
     for name, gather in lowered.gathers.items():
         _append(module, _emit_gather(name, gather, accelerator))
     _declare(module, lowered.steps)
-    entry = Emitter(ENTRY, [one.name for one in placement.buffers], module)
+    entry = Emitter(ENTRY, [buffer.name for buffer in placement.buffers], module)
     waits = fences(
         StepAccess(
-            [placement.span(one) for one in step.reads],
-            [placement.span(one) for one in step.writes],
+            [placement.span(view) for view in step.reads],
+            [placement.span(view) for view in step.writes],
             step.accelerator,
             step.host,
         )
@@ -81,7 +81,7 @@ def emit_network(
         if wait:
             entry.fence()
         _label(entry, label)
-        entry.call(step.function, [number(one) for one in step.arguments])
+        entry.call(step.function, [number(argument) for argument in step.arguments])
     entry.fence()
     _label(entry, end)
     return entry.finish(), tuple(waits)

@@ -63,18 +63,18 @@ def plan_memory(lifetimes: Sequence[Lifetime]) -> MemoryPlan:
     """
     blocks = _blocks(lifetimes)
     placed: list[_Block] = []
-    for block in sorted(blocks, key=lambda one: (-one.nbytes, one.first, one.names[0])):
+    for block in sorted(blocks, key=lambda block: (-block.nbytes, block.first, block.names[0])):
         beside = sorted(
-            (one for one in placed if one.first <= block.last and block.first <= one.last),
-            key=lambda one: one.offset,
+            (other for other in placed if other.first <= block.last and block.first <= other.last),
+            key=lambda other: other.offset,
         )
         block.offset = _best_gap(block.nbytes, beside)
         placed.append(block)
     return MemoryPlan(
-        offsets={name: one.offset for one in blocks for name in one.names},
-        nbytes=max((one.offset + one.nbytes for one in blocks), default=0),
+        offsets={name: block.offset for block in blocks for name in block.names},
+        nbytes=max((block.offset + block.nbytes for block in blocks), default=0),
         live_bytes=_live_bytes(blocks),
-        total_bytes=sum(one.nbytes for one in lifetimes),
+        total_bytes=sum(lifetime.nbytes for lifetime in lifetimes),
     )
 
 

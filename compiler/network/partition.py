@@ -20,14 +20,15 @@ def best_partition(
         gains: of groups that might run as one unit, what that saves against their operators one by one. Groups that save
             nothing are not taken.
     """
-    bits = {group: sum(1 << one for one in group) for group, gain in gains.items() if gain > 0}
+    bits = {group: sum(1 << operator for operator in group) for group, gain in gains.items() if gain > 0}
     outside = {
-        group: _mask(need for one in group for need in needs[one]) & ~mask for group, mask in bits.items()
+        group: _mask(need for operator in group for need in needs[operator]) & ~mask
+        for group, mask in bits.items()
     }
     of: dict[int, list[frozenset[int]]] = defaultdict(list)
     for group in bits:
-        for one in group:
-            of[one].append(group)
+        for operator in group:
+            of[operator].append(group)
     alone = [_mask(ones) for ones in needs]
     everything = (1 << len(needs)) - 1
     # by what has run: the greatest sum, what had run before the last step, and the step if it was a group
@@ -47,12 +48,12 @@ def best_partition(
                     if first not in group and not mask & state and not outside[group] & ~state
                 ]
                 singles += [
-                    one
-                    for one in range(first + 1, len(needs))
-                    if not state >> one & 1 and not alone[one] & ~state
+                    operator
+                    for operator in range(first + 1, len(needs))
+                    if not state >> operator & 1 and not alone[operator] & ~state
                 ]
             steps: list[tuple[int, float, frozenset[int] | None]]
-            steps = [(state | 1 << one, total, None) for one in singles]
+            steps = [(state | 1 << operator, total, None) for operator in singles]
             steps += [(state | bits[group], total + gains[group], group) for group in ready]
             for after, value, step in steps:
                 if after not in best or value > best[after][0]:

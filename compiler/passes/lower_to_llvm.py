@@ -283,9 +283,9 @@ def _intrinsic(name: str) -> _Lowering:
     """The LLVM intrinsic of that name for the result's type; floats saturate as the hardware does."""
 
     def lower(f: _Function, op: Operation) -> None:
-        kinds = [_convert(one.type, op) for one in (*op.results, *op.operands)]
-        converts = len({str(one) for one in kinds}) > 1
-        suffix = ".".join(str(one) for one in (kinds[:2] if converts else kinds[:1]))
+        kinds = [_convert(value.type, op) for value in (*op.results, *op.operands)]
+        converts = len({str(kind) for kind in kinds}) > 1
+        suffix = ".".join(str(kind) for kind in (kinds[:2] if converts else kinds[:1]))
         call = llvm.CallIntrinsicOp(f"llvm.{name}.{suffix}", f.all(op.operands), [kinds[0]])
         f.set(op.results[0], f.add(call))
 

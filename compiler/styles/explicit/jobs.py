@@ -184,11 +184,11 @@ class Pace:
 
     def __init__(self, e: Emitter, turns: Sequence[Turns]) -> None:
         self._e = e
-        self._turns = sorted((one for one in turns if one.jobs), key=lambda one: one.every)
+        self._turns = sorted((turn for turn in turns if turn.jobs), key=lambda turn: turn.every)
         self._every: list[int] = []
         before = 1
-        for one in self._turns:
-            self._every.append(max(1, one.every // before))
+        for turn in self._turns:
+            self._every.append(max(1, turn.every // before))
             before *= self._every[-1]
         self._left = [e.variable(every) if every > 1 else None for every in self._every]
 

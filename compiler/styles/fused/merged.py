@@ -182,7 +182,7 @@ def _costs(
 ) -> list[UnitCost]:
     """Of schedules that fit and hold the same."""
     runs, by_rows = schedules[0].runs, schedules[0].holds == "rows"
-    i, j, k = np.array([(one.i, one.j, one.k) for one in schedules], dtype=np.int64).T
+    i, j, k = np.array([(schedule.i, schedule.j, schedule.k) for schedule in schedules], dtype=np.int64).T
 
     def of(layer: Layer) -> MacroCycles:
         p = layer.problem
@@ -194,15 +194,15 @@ def _costs(
     trips_i = np.ceil(rows / i)
     changes = (trips_i if by_rows else 1.0) * len(merged.layers) - 1.0
     cycles = of(merged.whole).total + changes * _CHANGE
-    each = {one: of(one) for one in merged.layers}  # often alike
+    each = {layer: of(layer) for layer in merged.layers}  # often alike
     read = each[merged.layers[0]].input_bytes
     written: Values = 0.0
-    for one in merged.layers:
-        read = read + each[one].weight_bytes + each[one].addend_bytes
-        written = written + each[one].result_bytes
-    across = sum(math.ceil(one.problem.K / dim) for one in merged.layers)
+    for layer in merged.layers:
+        read = read + each[layer].weight_bytes + each[layer].addend_bytes
+        written = written + each[layer].result_bytes
+    across = sum(math.ceil(layer.problem.K / dim) for layer in merged.layers)
     results = float(product.rows * across * dim)
-    biased = sum(float(product.rows * one.problem.K) for one in merged.layers if one.bias)
+    biased = sum(float(product.rows * layer.problem.K) for layer in merged.layers if layer.bias)
     weights = float(depth * across * dim * dim)
     taken = trips_i * weights
     loaded = taken if by_rows else weights

@@ -283,25 +283,25 @@ def choose_strips(chain: ConvolutionChain, accelerator: Accelerator) -> StripSch
         costs = strip_unit_costs(chain, memories, accelerator)
         reasons.extend(memories.reasons.values())
         return [
-            (cost.cycles, cost.read_bytes + cost.written_bytes, one)
-            for one, cost in zip(memories.schedules, costs, strict=True)
+            (cost.cycles, cost.read_bytes + cost.written_bytes, schedule)
+            for schedule, cost in zip(memories.schedules, costs, strict=True)
         ]
 
     rated = rated_of(list(strip_schedules(chain)))
     if not rated:
         raise InfeasibleError(f"no strips of the chain fit: {reasons[0]}")
     # weights that come again cost energy: they have to save cycles
-    held = min((cycles for cycles, _, one in rated if not one.streamed), default=math.inf)
-    rated = [one for one in rated if not one[2].streamed or one[0] < _GAIN * held]
+    held = min((cycles for cycles, _, schedule in rated if not schedule.streamed), default=math.inf)
+    rated = [entry for entry in rated if not entry[2].streamed or entry[0] < _GAIN * held]
     beginnings = [
-        replace(one, begin=begin)
-        for _, _, one in sorted(rated, key=lambda one: one[0])[:_LOOKED_AT]
-        for begin in (2, 4, one.rows)
-        if 1 < begin <= one.rows
+        replace(schedule, begin=begin)
+        for _, _, schedule in sorted(rated, key=lambda entry: entry[0])[:_LOOKED_AT]
+        for begin in (2, 4, schedule.rows)
+        if 1 < begin <= schedule.rows
     ]
     if beginnings:
         rated += rated_of(beginnings)
     fewest = min(cycles for cycles, _, _ in rated)
-    alike = [one for one in rated if one[0] <= _ALIKE * fewest]
+    alike = [entry for entry in rated if entry[0] <= _ALIKE * fewest]
     least = min(moved for _, moved, _ in alike)
-    return min((one for one in alike if one[1] <= _ALIKE * least), key=lambda one: one[0])[2]
+    return min((entry for entry in alike if entry[1] <= _ALIKE * least), key=lambda entry: entry[0])[2]

@@ -188,16 +188,16 @@ def rounds_of(chain: ConvolutionChain, schedules: Sequence[StripSchedule]) -> In
     which nothing is done."""
     count, height = len(chain.layers), chain.layers[-1].problem.Q
     known: dict[tuple[int, int], list[int]] = {}
-    for one in schedules:
-        if (one.rows, one.begin) not in known:
-            known[one.rows, one.begin] = one.ends(height)
+    for schedule in schedules:
+        if (schedule.rows, schedule.begin) not in known:
+            known[schedule.rows, schedule.begin] = schedule.ends(height)
     most = max(map(len, known.values())) + count
     # nothing is there of images that wait for those before
-    ends = np.array([[*[0] * count, *one, *[height] * (most - len(one))] for one in known.values()])
+    ends = np.array([[*[0] * count, *stops, *[height] * (most - len(stops))] for stops in known.values()])
     needed = _rows_for(chain, ends)
     rounds = np.stack([needed[:, count - lag : count - lag + most, lag] for lag in range(count + 1)], -1)
     place = {key: n for n, key in enumerate(known)}
-    return np.asarray(rounds[[place[one.rows, one.begin] for one in schedules]])
+    return np.asarray(rounds[[place[schedule.rows, schedule.begin] for schedule in schedules]])
 
 
 @dataclass(frozen=True)
@@ -246,14 +246,14 @@ def strip_memories(
     """Where everything lies by each of the schedules that fit. Raises InfeasibleError for what no schedule of the chain can do."""
     layers = chain.layers
     multiplies_by(accelerator)
-    for one in schedules:
-        if not 1 <= one.begin <= one.rows or any(i >= len(layers) for i in one.streamed):
-            raise InfeasibleError(f"{one} is none of a chain of {len(layers)} convolutions")
+    for schedule in schedules:
+        if not 1 <= schedule.begin <= schedule.rows or any(i >= len(layers) for i in schedule.streamed):
+            raise InfeasibleError(f"{schedule} is none of a chain of {len(layers)} convolutions")
     there = rounds_of(chain, schedules)
     before = np.concatenate([np.zeros_like(there[:, :1]), there[:, :-1]], 1)
     most = (there - before).max(1)
     # a row is kept until the next convolution has computed all rows that read it
-    read = [before[..., i + 1] * one.problem.stride_h - one.padding[0] for i, one in enumerate(layers)]
+    read = [before[..., i + 1] * layer.problem.stride_h - layer.padding[0] for i, layer in enumerate(layers)]
     kept = np.stack([(there[..., i] - np.maximum(0, read[i])).max(1) for i in range(len(layers))], 1)
     block, wide = most[:, -1] * layers[-1].problem.P, wide_load(accelerator)
     extra = np.zeros((len(there), 2), dtype=np.int64)
@@ -262,23 +262,23 @@ def strip_memories(
             raise InfeasibleError(f"{accelerator.name} cannot add scaled results in the array")
         wide = min(wide, -(-chain.addition.problem.groups // accelerator.dim))
         extra = np.stack([accelerator.dim + 2 * block, wide * block], 1)
-    streamed = np.array([[i in one.streamed for i in range(len(layers))] for one in schedules])
+    streamed = np.array([[i in schedule.streamed for i in range(len(layers))] for schedule in schedules])
     least = least_rows(layers, kept, streamed, accelerator) + extra[:, 0] + 2 * extra[:, 1]
     sums = (most[:, 1:] * [layer.problem.P for layer in layers]).max(1)
     broad = any(layer.problem.P > MOST_ROWS for layer in layers[:-1])
     reasons: dict[StripSchedule, str] = {}
-    for n, one in enumerate(schedules):
+    for n, schedule in enumerate(schedules):
         for what, used, available in (
             ("scratchpad", int(least[n]), accelerator.scratchpad_rows),
             ("accumulator", chain.least_copies * int(sums[n]), accelerator.accumulator_rows),
         ):
             if used > available:
-                text = f"{one} takes {used} rows of the {what}, {used - available} more than its {available}"
-                reasons.setdefault(one, text)
+                text = f"{schedule} takes {used} rows of the {what}, {used - available} more than its {available}"
+                reasons.setdefault(schedule, text)
         if broad:
             text = f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
-            reasons.setdefault(one, text)
-    fit = np.array([n for n, one in enumerate(schedules) if one not in reasons], dtype=np.int64)
+            reasons.setdefault(schedule, text)
+    fit = np.array([n for n, schedule in enumerate(schedules) if schedule not in reasons], dtype=np.int64)
     sums = sums[fit]
     return StripMemories(
         tuple(schedules[n] for n in fit),
