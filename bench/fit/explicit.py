@@ -28,7 +28,6 @@ from baco.compiler.latency.host import HOST_FEATURES, host_features
 from baco.compiler.latency.model import TIMING, BusyCycles, Constants, explicit_latency, joined, measure_work
 from baco.compiler.latency.tiling import Rounding, Tiling, make_tiling
 from baco.compiler.mapping.batch import MappingBatch
-from baco.compiler.schedules.schedule import DepthwiseSchedule
 from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.packed import packed_layer
 
@@ -67,7 +66,7 @@ def sample_of(data: Dataset) -> ExplicitRows:
     rows = data.where([row.style in ("explicit", "packed") for row in data.rows])
     layers, before = [], []
     for layer, schedule in zip(rows.layers, rows.schedules, strict=True):
-        packed = schedule.packed if isinstance(schedule, DepthwiseSchedule) else 1
+        packed = schedule.groups_at_once
         layers.append(packed_layer(layer, packed) if packed > 1 else layer)
         before.append(expansion_cycles(layer, packed) if packed > 1 else 0.0)
     tiling = make_tiling(

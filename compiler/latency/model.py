@@ -32,15 +32,11 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import (
-    DepthwiseSchedule,
-    ExplicitSchedule,
     LoopConvSchedule,
     LoopWsSchedule,
     Schedule,
 )
-from baco.compiler.styles.macros.estimate import expansion_cycles
-from baco.compiler.styles.packed import packed_layer
-from baco.compiler.styles.registry import realise
+from baco.compiler.styles.registry import counted_mapping, realise, style_of
 
 __all__ = [
     "TERMS",
@@ -443,14 +439,11 @@ def predict_changed(
                 ones[place] = schedule_latency(layer, one, accelerator, twice)
             continue
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
-        if isinstance(schedule, DepthwiseSchedule):
-            packed = packed_layer(layer, schedule.packed)
-            rest.append((place, packed, schedule.mapping, False, expansion_cycles(layer, schedule.packed)))
-        elif isinstance(schedule, ExplicitSchedule):
-            rest.append((place, layer, schedule.mapping, False, 0.0))
-        else:
-            assert isinstance(one, Mapping)
+        if isinstance(one, Mapping) and schedule.by_macros:
             rest.append((place, layer, one, True, 0.0))
+        else:
+            counted = counted_mapping(layer, schedule, accelerator)
+            rest.append((place, *counted, False, style_of(schedule).host_cycles(layer, schedule)))
     if rest:
         places, inner, mappings, macros, before = zip(*rest, strict=True)
         hardware = HardwareBatch.of([accelerators[place] for place in places])

@@ -90,5 +90,10 @@ class Style(ABC, Generic[OwnSchedule]):
         """The mapping that a schedule stands for. Raises InfeasibleError where there is none."""
 
     def counted(self, layer: Layer, schedule: OwnSchedule, accelerator: Accelerator) -> tuple[Layer, Mapping]:
-        """The layer and its mapping whose accesses are those of a schedule. Raises as `mapping`."""
+        """The layer and its mapping whose accesses are those of a schedule, and whose cycles, where no macro does the work.
+        Raises as `mapping`."""
         return layer, self.mapping(layer, schedule, accelerator)
+
+    def host_cycles(self, layer: Layer, schedule: OwnSchedule) -> float:
+        """In which the host rearranges what the code reads, before it begins."""
+        return 0.0

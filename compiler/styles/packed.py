@@ -18,6 +18,7 @@ from baco.compiler.schedules.schedule import DepthwiseSchedule
 from baco.compiler.schedules.style import LayerPlan, Style
 from baco.compiler.styles.explicit.code import explicit_code
 from baco.compiler.styles.explicit.weights import EXPANDED, emit_expanded, expanded_bytes
+from baco.compiler.styles.macros.estimate import expansion_cycles
 
 
 def packed_layer(layer: Layer, packed: int) -> Layer:
@@ -96,3 +97,6 @@ class PackedStyle(Style[DepthwiseSchedule]):
         self, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator
     ) -> tuple[Layer, Mapping]:
         return packed_layer(layer, schedule.packed), schedule.mapping
+
+    def host_cycles(self, layer: Layer, schedule: DepthwiseSchedule) -> float:
+        return expansion_cycles(layer, schedule.packed)
