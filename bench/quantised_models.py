@@ -26,8 +26,8 @@ from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names,
 from baco.common.errors import BacoError, InputError
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.quantise import quantise, quantise_inputs
-from baco.compiler.network.reference import reference_runs, run_operator
-from baco.compiler.network.views import View
+from baco.compiler.network.reference import reference_runs
+from baco.compiler.ops.views import View
 from baco.workloads.inputs.load import load_network
 
 Array = np.ndarray[Any, Any]
@@ -286,7 +286,7 @@ def _compared(
         return view.read(values[view.value])
 
     for number, op in enumerate(network.operators):
-        op.output.write(values[op.output.value], run_operator(op, read))
+        op.output.write(values[op.output.value], op.compute(read))
         for ready in due.get(number, ()):
             view, theirs = network.tensors[ready.node], wanted[ready.tensor]
             shift = 128 if theirs.dtype == np.uint8 else 0

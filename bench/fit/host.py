@@ -1,4 +1,4 @@
-"""Fits the constants of `baco.compiler.network.host_model`: `python -m baco.bench.fit.host [--check]`.
+"""Fits the constants of `baco.compiler.ops.host_model`: `python -m baco.bench.fit.host [--check]`.
 
 Operators of random shapes, drawn from a fixed seed and no larger than a few ten thousand elements, run one after the
 other on the simulated host core; the cycles of each give a row of a least-squares problem with relative errors. Half of
@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -24,15 +24,20 @@ from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write
 from baco.compiler.host_core import MISS_CYCLES
 from baco.compiler.layers.layer import Layer
-from baco.compiler.network import graph as g
-from baco.compiler.network import host_model, requantisation, selection
-from baco.compiler.network.arithmetic import fixed_point
-from baco.compiler.network.host_walks import HostWork
-from baco.compiler.network.host_work import host_work
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.reference import reference
 from baco.compiler.network.steps import ValueAddress
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops import host_model, requantisation
+from baco.compiler.ops.arithmetic import fixed_point
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Conversion, Fill, Map, Multiplication
+from baco.compiler.ops.host_work import HostWork
+from baco.compiler.ops.images import AveragePool, MaxPool, MaxPositions, Resize
+from baco.compiler.ops.lookup import Embedding, OneHot, Rotation, Take, Unpool
+from baco.compiler.ops.operator import IntegerTensor
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.rows import ArgMax, Normalisation, Reduction, Softmax, TermSum, TopK
+from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import exponentials
 from baco.sim.network.run import run_network
 
@@ -42,38 +47,43 @@ _EACH = 24
 _SEED = 20
 
 
-def measure_host_work(seed: int = _SEED, each: int = _EACH) -> list[tuple[HostWork, int]]:
-    """Work and measured cycles of random operators, `each` of every kind."""
+class HostSample(NamedTuple):
+    """A call that was measured: its work, lines that come from memory for it, cycles."""
+
+    work: HostWork
+    misses: float
+    cycles: int
+
+
+def measure_host_work(seed: int = _SEED, each: int = _EACH) -> list[HostSample]:
+    """Random operators, `each` of every kind."""
     found = []
     for number, make in enumerate(_KINDS):
         # comparisons come with the first kind; elsewhere they would only change what is in the cache
         built = _program(make, np.random.default_rng([seed, number]), each, checks=number == 0)
         run = run_network(built, engine="functional")
         for step, measured in zip(built.lowered.steps, run.steps, strict=True):
-            parameters, *operands = step.arguments
-            assert isinstance(parameters, ValueAddress)
+            assert step.work is not None, step.function
             places = [
-                built.placement.address(one) if isinstance(one, ValueAddress) else None for one in operands
+                built.placement.address(one) if isinstance(one, ValueAddress) else None
+                for one in step.arguments[1:]
             ]
-            words = built.lowered.constants[parameters.value].tolist()
-            work = host_work(step.function, words, places)
-            assert work is not None, step.function
-            found.append((work, measured.cycles))
+            found.append(HostSample(step.work, step.work.misses(places), measured.cycles))
     return found
 
 
-def fit(samples: list[tuple[HostWork, int]]) -> dict[str, dict[str, float]]:
+def fit(samples: list[HostSample]) -> dict[str, dict[str, float]]:
     """Constants for every variant, none negative, with the least squared relative errors."""
-    variants: dict[str, list[tuple[HostWork, int]]] = {}
-    for work, cycles in samples:
-        variants.setdefault(work.variant, []).append((work, cycles))
+    variants: dict[str, list[HostSample]] = {}
+    for sample in samples:
+        variants.setdefault(sample.work.variant, []).append(sample)
     return {name: _fit_one(rows) for name, rows in sorted(variants.items())}
 
 
-def _fit_one(rows: list[tuple[HostWork, int]]) -> dict[str, float]:
-    names = list(rows[0][0].amounts)
-    matrix = np.array([[work.amounts[name] / cycles for name in names] for work, cycles in rows])
-    wanted = np.array([1 - MISS_CYCLES * work.misses / cycles for work, cycles in rows])
+def _fit_one(rows: list[HostSample]) -> dict[str, float]:
+    names = list(rows[0].work.amounts)
+    matrix = np.array([[work.amounts[name] / cycles for name in names] for work, _, cycles in rows])
+    wanted = np.array([1 - MISS_CYCLES * misses / cycles for _, misses, cycles in rows])
     size = np.maximum(np.abs(matrix).max(axis=0), 1e-12)
     solution, _ = nnls(matrix / size, wanted)
     return {
@@ -88,22 +98,22 @@ def _fit_one(rows: list[tuple[HostWork, int]]) -> dict[str, float]:
 
 def _map(s: HostSketch) -> None:
     shape = s.shape(int(s.random.integers(1, 4)))
-    s.add(g.Map, s.turned(shape, "output"), input=s.turned(shape), table=s.table(-128, 128, (256,)))
+    s.add(Map, s.turned(shape, "output"), input=s.turned(shape), table=s.table(-128, 128, (256,)))
 
 
 def _copy(s: HostSketch) -> None:
     shape = s.shape(int(s.random.integers(1, 4)))
-    s.add(g.Map, s.turned(shape, "output"), input=s.turned(shape), table=None)
+    s.add(Map, s.turned(shape, "output"), input=s.turned(shape), table=None)
 
 
 def _fill(s: HostSketch) -> None:
-    s.add(g.Fill, s.turned(s.shape(2), "output"), constant=3)
+    s.add(Fill, s.turned(s.shape(2), "output"), constant=3)
 
 
 def _add(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
-        g.Addition, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape), left_scale=0.5,
+        Addition, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape), left_scale=0.5,
         right_scale=0.25, scale=0.75, relu=False,
     )  # fmt: skip
 
@@ -111,7 +121,7 @@ def _add(s: HostSketch) -> None:
 def _multiply(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
-        g.Multiplication, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
+        Multiplication, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
         rescale=fixed_point(0.007),
     )  # fmt: skip
 
@@ -119,7 +129,7 @@ def _multiply(s: HostSketch) -> None:
 def _binary(s: HostSketch) -> None:
     shape = s.shape(2)
     s.add(
-        g.BinaryTable, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
+        BinaryTable, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
         table=s.table(-128, 128, (256, 256)),
     )  # fmt: skip
 
@@ -131,7 +141,7 @@ def _softmax(s: HostSketch) -> None:
         mask = s.value(shape, "input", s.random.integers(0, 2, shape, dtype=np.int8))
     turned = s.turned if s.random.random() < 0.7 else s.value
     s.add(
-        g.Softmax, turned(shape, "output"), input=turned(shape),
+        Softmax, turned(shape, "output"), input=turned(shape),
         table=s.value((256,), "constant", exponentials(0.05)), numerator=2**24 * 127, mask=mask,
     )  # fmt: skip
 
@@ -142,7 +152,7 @@ def _normalise(s: HostSketch) -> None:
     turned = s.turned if s.random.random() < 0.7 else s.value
     row = shape[1:]
     s.add(
-        g.Normalisation, turned(shape, "output"), input=turned(shape),
+        Normalisation, turned(shape, "output"), input=turned(shape),
         gain=s.table(2**13, 2**14, row, "int32").expanded(shape),
         offset=s.table(-(2**10), 2**10, row, "int32").expanded(shape),
         axes=axes, centre=True, epsilon=math.prod(row) ** 2, shift=21,
@@ -155,13 +165,13 @@ def _reduce(s: HostSketch, function: str) -> None:
         channels = s.size(8, 300) if s.random.random() < 0.5 else 64 * s.size(1, 10)
         image = s.value((1, size, size, channels)).transposed((0, 3, 1, 2))
         s.add(
-            g.Reduction, s.value((1, channels), "output"), input=image, function=function, axes=2,
+            Reduction, s.value((1, channels), "output"), input=image, function=function, axes=2,
             rescale=fixed_point(0.01),
         )  # fmt: skip
         return
     rows, extent = s.size(1, 60), s.size(4, 400)
     s.add(
-        g.Reduction, s.value((rows,), "output"), input=s.value((rows, extent)), function=function, axes=1,
+        Reduction, s.value((rows,), "output"), input=s.value((rows, extent)), function=function, axes=1,
         rescale=fixed_point(0.01),
     )  # fmt: skip
 
@@ -169,8 +179,8 @@ def _reduce(s: HostSketch, function: str) -> None:
 def _argmax(s: HostSketch) -> None:
     rows, extent = s.size(1, 40), s.size(4, 500)
     target = s.value((rows,), "output")
-    s.values[target.value] = g.IntegerTensor(target.value, (rows,), "int32", role="output")
-    s.add(g.ArgMax, target, input=s.value((rows, extent)))
+    s.values[target.value] = IntegerTensor(target.value, (rows,), "int32", role="output")
+    s.add(ArgMax, target, input=s.value((rows, extent)))
 
 
 def _windows(s: HostSketch) -> tuple[View, View, tuple[int, int], tuple[int, int], tuple[int, int]]:
@@ -184,14 +194,14 @@ def _windows(s: HostSketch) -> tuple[View, View, tuple[int, int], tuple[int, int
 
 def _max_pool(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
-    s.add(g.MaxPool, target, input=source, kernel=kernel, stride=stride, padding=padding, dilation=(1, 1))
+    s.add(MaxPool, target, input=source, kernel=kernel, stride=stride, padding=padding, dilation=(1, 1))
 
 
 def _average_pool(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
     factor = s.table(2**10, 2**11, target.shape[1:3], "int32")
     s.add(
-        g.AveragePool, target, input=source, factor=factor, shift=16, kernel=kernel, stride=stride,
+        AveragePool, target, input=source, factor=factor, shift=16, kernel=kernel, stride=stride,
         padding=padding,
     )  # fmt: skip
 
@@ -209,7 +219,7 @@ def _resize(s: HostSketch) -> None:
         )
 
     s.add(
-        g.Resize, s.value((1, rows, columns, channels), "output"), input=s.value((1, height, width, channels)),
+        Resize, s.value((1, rows, columns, channels), "output"), input=s.value((1, height, width, channels)),
         rows=weights(rows, height), columns=weights(columns, width),
     )  # fmt: skip
 
@@ -219,7 +229,7 @@ def _embed(s: HostSketch) -> None:
     features = features // 8 * 8 if s.random.random() < 0.6 else features | 1
     indices = s.value((count,), "input", s.random.integers(0, rows, count).astype(np.int32))
     s.add(
-        g.Embedding, s.value((count, features), "output"), indices=indices,
+        Embedding, s.value((count, features), "output"), indices=indices,
         table=s.table(-128, 128, (rows, features)),
     )  # fmt: skip
 
@@ -228,7 +238,7 @@ def _rotate(s: HostSketch) -> None:
     heads, rows, pairs = s.size(1, 8), s.size(2, 40), s.size(4, 64)
     shape = (heads, rows, 2 * pairs)
     s.add(
-        g.Rotation, s.value(shape, "output"), input=s.value(shape),
+        Rotation, s.value(shape, "output"), input=s.value(shape),
         cosine=s.table(-127, 128, (rows, pairs)), sine=s.table(-127, 128, (rows, pairs)),
         interleaved=bool(s.random.random() < 0.3), scale=float(np.float32(1 / 127)),
     )  # fmt: skip
@@ -237,7 +247,7 @@ def _rotate(s: HostSketch) -> None:
 def _matmul(s: HostSketch) -> None:
     rows, depth, columns = (s.size(1, 24) for _ in range(3))
     s.add(
-        g.MatMul, s.value((rows, columns), "output"), left=s.value((rows, depth)), right=s.value((depth, columns)),
+        MatMul, s.value((rows, columns), "output"), left=s.value((rows, depth)), right=s.value((depth, columns)),
         bias=None, relu=False, scale=0.01,
     )  # fmt: skip
 
@@ -246,7 +256,7 @@ def _convolve(s: HostSketch) -> None:
     size, ins, outs, kernel = s.size(3, 8), s.size(1, 12), s.size(1, 12), int(s.random.integers(1, 4))
     out = size - kernel + 1
     s.add(
-        g.Convolution, s.value((1, out, out, outs), "output"), input=s.value((1, size, size, ins)),
+        Convolution, s.value((1, out, out, outs), "output"), input=s.value((1, size, size, ins)),
         weight=s.value((kernel, kernel, ins, outs), "constant"), bias=None, stride=(1, 1), padding=(0, 0),
         dilation=(1, 1), size=(out, out), groups=1, relu=False, scale=0.01,
     )  # fmt: skip
@@ -255,7 +265,7 @@ def _convolve(s: HostSketch) -> None:
 def _wide(s: HostSketch, shape: tuple[int, ...]) -> View:
     """An output of positions."""
     target = s.value(shape, "output")
-    s.values[target.value] = g.IntegerTensor(target.value, shape, "int32", role="output")
+    s.values[target.value] = IntegerTensor(target.value, shape, "int32", role="output")
     return target
 
 
@@ -266,34 +276,34 @@ def _positions(s: HostSketch, shape: tuple[int, ...], most: int) -> View:
 def _convert(s: HostSketch) -> None:
     shape = s.shape(2)
     if s.random.random() < 0.5:
-        s.add(selection.Conversion, s.turned(shape, "output"), input=_positions(s, shape, 100), scale=0.5)
+        s.add(Conversion, s.turned(shape, "output"), input=_positions(s, shape, 100), scale=0.5)
     else:
-        s.add(selection.Conversion, _wide(s, shape), input=s.turned(shape), scale=1.0)
+        s.add(Conversion, _wide(s, shape), input=s.turned(shape), scale=1.0)
 
 
 def _top(s: HostSketch) -> None:
     rows, extent = s.size(1, 40), s.size(4, 1000)
-    s.add(selection.TopK, _wide(s, (rows, s.size(1, extent))), input=s.value((rows, extent)))
+    s.add(TopK, _wide(s, (rows, s.size(1, extent))), input=s.value((rows, extent)))
 
 
 def _take(s: HostSketch) -> None:
     rows, extent, count = s.size(1, 40), s.size(4, 500), s.size(4, 500)
     indices = _positions(s, (rows, count), extent)
-    s.add(selection.Take, s.turned((rows, count), "output"), input=s.turned((rows, extent)), indices=indices)
+    s.add(Take, s.turned((rows, count), "output"), input=s.turned((rows, extent)), indices=indices)
 
 
 def _one_hot(s: HostSketch) -> None:
     rows, depth = s.size(1, 100), s.size(2, 300)
     s.add(
-        selection.OneHot, s.value((rows, depth), "output"), indices=_positions(s, (rows,), depth), on=127, off=0
+        OneHot, s.value((rows, depth), "output"), indices=_positions(s, (rows,), depth), on=127, off=0
     )  # fmt: skip
 
 
 def _max_positions(s: HostSketch) -> None:
     source, target, kernel, stride, padding = _windows(s)
-    s.values[target.value] = g.IntegerTensor(target.value, target.shape, "int32", role="output")
+    s.values[target.value] = IntegerTensor(target.value, target.shape, "int32", role="output")
     s.add(
-        selection.MaxPositions, target, input=source, kernel=kernel, stride=stride, padding=padding,
+        MaxPositions, target, input=source, kernel=kernel, stride=stride, padding=padding,
         dilation=(1, 1), steps=(0, source.shape[2], 1, source.shape[1] * source.shape[2]),
     )  # fmt: skip
 
@@ -301,7 +311,7 @@ def _max_positions(s: HostSketch) -> None:
 def _unpool(s: HostSketch) -> None:
     count, size = s.size(8, 4000), s.size(16, 16_000)
     s.add(
-        selection.Unpool, s.value((size,), "output"), input=s.value((count,)),
+        Unpool, s.value((size,), "output"), input=s.value((count,)),
         indices=_positions(s, (count,), size),
     )  # fmt: skip
 
@@ -311,7 +321,7 @@ def _term_sum(s: HostSketch) -> None:
     squares = np.arange(-128, 128, dtype=np.int64) ** 2
     limits = np.linspace(0, int(squares.max()) * extent, 255).astype(np.int64)
     s.add(
-        selection.TermSum, s.value((rows,), "output"), input=s.turned((rows, extent)),
+        TermSum, s.value((rows,), "output"), input=s.turned((rows, extent)),
         terms=s.value((256,), "constant", squares), limits=s.value((255,), "constant", limits), axes=1,
     )  # fmt: skip
 
@@ -388,7 +398,7 @@ def _program(
     constants = {
         name: sketch.data[name] for name, tensor in sketch.values.items() if tensor.role == "constant"
     }
-    network = g.QuantisedNetwork(
+    network = QuantisedNetwork(
         "micro", sketch.values, tuple(sketch.operators), constants, ends["input"], ends["output"]
     )
     data = {name: sketch.data[name] for name, tensor in sketch.values.items() if tensor.role == "input"}
@@ -416,14 +426,14 @@ def _refuse(layer: Layer) -> Any:
     raise InfeasibleError("the host is what is measured")
 
 
-def _errors(samples: list[tuple[HostWork, int]], constants: dict[str, dict[str, float]]) -> Iterator[str]:
+def _errors(samples: list[HostSample], constants: dict[str, dict[str, float]]) -> Iterator[str]:
     variants: dict[str, list[float]] = {}
-    for work, cycles in samples:
+    for work, misses, cycles in samples:
         values = constants.get(work.variant)
         if values is None:
             continue
         predicted = sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items())
-        predicted += MISS_CYCLES * work.misses
+        predicted += MISS_CYCLES * misses
         variants.setdefault(work.variant, []).append(predicted / cycles - 1)
     for name, errors in variants.items():
         mean, worst = float(np.mean(np.abs(errors))), float(np.max(np.abs(errors)))

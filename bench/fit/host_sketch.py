@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from baco.compiler.network import graph as g
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor, Role
+from baco.compiler.ops.views import View, dense
 
 Array = np.ndarray[Any, Any]
 
@@ -19,17 +19,17 @@ class HostSketch:
     """A network of operators that have nothing to do with one another."""
 
     random: np.random.Generator
-    values: dict[str, g.IntegerTensor] = field(default_factory=dict)
+    values: dict[str, IntegerTensor] = field(default_factory=dict)
     data: dict[str, Array] = field(default_factory=dict)
-    operators: list[g.IntegerOperator] = field(default_factory=list)
+    operators: list[IntegerOperator] = field(default_factory=list)
 
-    def value(self, shape: tuple[int, ...], role: g.Role = "input", data: Array | None = None) -> View:
+    def value(self, shape: tuple[int, ...], role: Role = "input", data: Array | None = None) -> View:
         """A value of random elements, or of these; the view of all of it."""
         name = f"{role}{len(self.values)}"
         if data is None and role != "output":
             data = self.random.integers(-128, 128, shape, dtype=np.int8)
         dtype: Any = "int8" if data is None else str(data.dtype)
-        self.values[name] = g.IntegerTensor(name, shape, dtype, role=role)
+        self.values[name] = IntegerTensor(name, shape, dtype, role=role)
         if data is not None:
             self.data[name] = data
         return dense(name, shape)
@@ -38,7 +38,7 @@ class HostSketch:
         """A constant of random whole numbers."""
         return self.value(shape, "constant", self.random.integers(low, high, shape).astype(dtype))
 
-    def turned(self, shape: tuple[int, ...], role: g.Role = "input") -> View:
+    def turned(self, shape: tuple[int, ...], role: Role = "input") -> View:
         """A view with its dimensions in another order than in memory, in half of all cases."""
         if len(shape) < 2 or self.random.random() < 0.5:
             return self.value(shape, role)
@@ -56,6 +56,6 @@ class HostSketch:
         """A number between two, small ones more often."""
         return round(math.exp(self.random.uniform(math.log(low), math.log(high))))
 
-    def add(self, kind: type[g.IntegerOperator], output: View, **fields: Any) -> None:
+    def add(self, kind: type[IntegerOperator], output: View, **fields: Any) -> None:
         """An operator."""
         self.operators.append(kind(f"operator{len(self.operators)}", (), output, **fields))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from baco.bench.fit.host_sketch import HostSketch
-from baco.compiler.network import floating
-from baco.compiler.network import graph as g
-from baco.compiler.network.elementary import UNARY
-from baco.compiler.network.views import View
+from baco.compiler.ops import floating
+from baco.compiler.ops.elementary import UNARY
+from baco.compiler.ops.operator import IntegerTensor
+from baco.compiler.ops.views import View
 
 
 def _reals(s: HostSketch, *shape: int) -> View:
@@ -21,7 +21,7 @@ def _reals(s: HostSketch, *shape: int) -> View:
 
 def _output(s: HostSketch, *shape: int) -> View:
     target = s.value(shape, "output")
-    s.values[target.value] = g.IntegerTensor(target.value, shape, "float32", role="output")
+    s.values[target.value] = IntegerTensor(target.value, shape, "float32", role="output")
     return target
 
 
@@ -98,7 +98,7 @@ def _convolve(s: HostSketch) -> None:
     channels = s.size(1, 12)
     weight = s.value((3, 3, image.shape[3], channels), "constant", None)
     numbers = s.random.uniform(-1, 1, weight.shape).astype(np.float32)
-    s.values[weight.value] = g.IntegerTensor(weight.value, weight.shape, "float32", role="constant")
+    s.values[weight.value] = IntegerTensor(weight.value, weight.shape, "float32", role="constant")
     s.data[weight.value] = numbers
     s.add(
         floating.RealConvolution, _output(s, 1, *size, channels), input=image, weight=weight, groups=1, **pairs

@@ -25,11 +25,12 @@ from baco.compiler.network.contraction_choice import (
     model_cycles,
     predicted_matching,
 )
-from baco.compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.program import compile_network, scheduler
 from baco.compiler.network.reference import reference
 from baco.compiler.network.tensor_program import TensorProgram
-from baco.compiler.network.views import View
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
+from baco.compiler.ops.views import View
 from baco.sim.network.run import run_network
 
 MACHINE = "gemmini-transformer"

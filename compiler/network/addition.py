@@ -16,9 +16,9 @@ from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.accel.dataflows import executed
 from baco.accel.isa import GARBAGE
 from baco.compiler.ir.emit import Emitter, Number
-from baco.compiler.network.graph import Addition
-from baco.compiler.network.nests import Nest, common
 from baco.compiler.network.tiles import TileWalk
+from baco.compiler.ops.elementwise import Addition
+from baco.compiler.ops.nests import Nest, common
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from baco.compiler.network.float_graph import FloatGraph
-from baco.compiler.network.graph import IntegerOperator, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.parameters import Parameters
-from baco.compiler.network.views import View
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.views import View
 from baco.workloads.network import Network
 
 Arrays = Mapping[str, np.ndarray]

@@ -11,16 +11,17 @@ from typing import cast, get_args
 import numpy as np
 
 from baco.common.errors import InputError, Location
-from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.calibrate import Ranges
-from baco.compiler.network.floating import Encoded
-from baco.compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.joined import joins_outside
 from baco.compiler.network.least_error import images_inside
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantiser import Quantiser
-from baco.compiler.network.selection import Conversion
-from baco.compiler.network.views import JoinedView, View, dense
+from baco.compiler.ops.arithmetic import distinct, float32, saturate8
+from baco.compiler.ops.elementwise import Conversion, Map
+from baco.compiler.ops.floating import Encoded
+from baco.compiler.ops.operator import Dtype, IntegerOperator, IntegerTensor, Role
+from baco.compiler.ops.views import JoinedView, View, dense
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from baco.common.errors import InputError
-from baco.compiler.network.graph import IntegerOperator, IntegerTensor
+from baco.compiler.host_core import LINE_BYTES
 from baco.compiler.network.lowered import LoweredNetwork
-from baco.compiler.network.nests import nest_of
-from baco.compiler.network.steps import ByteRange, Step, ValueAddress, itemsize, pointer, region
+from baco.compiler.network.steps import ByteRange, Step, ValueAddress, pointer, region
+from baco.compiler.ops.host_work import HostWork, counted, line_misses
+from baco.compiler.ops.nests import RowLoops, nest_of
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor, itemsize
 
 
 def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -41,9 +43,10 @@ def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, 
 
 def _check(lowered: LoweredNetwork, op: IntegerOperator, expected: np.ndarray[Any, Any]) -> Step:
     value = lowered.values[op.output.value]
-    outer, extent, steps = nest_of(op.output.shape, [op.output.strides], in_order=True).split()
+    loops = RowLoops(*nest_of(op.output.shape, [op.output.strides], in_order=True).split())
+    size = itemsize(value)
     elements = np.ascontiguousarray(op.output.read(np.asarray(expected, dtype=value.dtype)))
-    words = np.array([*outer.words(), extent, *steps, itemsize(value)], dtype=np.int64)
+    words = np.array([*loops.words(), size], dtype=np.int64)
     text = np.frombuffer(op.name.encode() + b"\0", dtype=np.int8)
     read = []
     for part, data in (("parameters", words), ("name", text), ("expected", elements)):
@@ -53,10 +56,13 @@ def _check(lowered: LoweredNetwork, op: IntegerOperator, expected: np.ndarray[An
         lowered.constants[name] = data
         read.append(ByteRange(name, 0, data.nbytes))
     found = region(op.output, lowered.values)
+    lines = line_misses(loops.walks((size,))) + loops.elements * size / LINE_BYTES
+    work = HostWork(f"net_check {size}", counted(rows=loops.rows, elements=loops.elements), lines=lines)
     return Step(
         op.name,
         "net_check",
         (*(ValueAddress(one.value) for one in read), pointer(op.output, lowered.values)),
         (*read, found),
         (),
+        work=work,
     )

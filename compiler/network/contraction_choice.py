@@ -18,13 +18,14 @@ from baco.compiler.abstraction.intrinsic import gemmini
 from baco.compiler.abstraction.matching import Matching, matching_of, matchings
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.contraction_code import contraction_network
-from baco.compiler.network.graph import Fill, Map, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import Scheduler
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.prediction import predict_steps
 from baco.compiler.network.program import scheduler
 from baco.compiler.network.row_code import plan_table
 from baco.compiler.network.tensor_program import TensorProgram
+from baco.compiler.ops.elementwise import Fill, Map
 from baco.compiler.schedules.schedule import Schedule
 
 #: Matchings that are predicted as whole programs, at most.

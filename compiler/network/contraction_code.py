@@ -20,18 +20,13 @@ from baco.compiler.abstraction.matching import Matching
 from baco.compiler.mapping.contraction import Access
 from baco.compiler.mapping.contraction_text import index_range
 from baco.compiler.mapping.expression import as_sum
-from baco.compiler.network.graph import (
-    Convolution,
-    Fill,
-    IntegerOperator,
-    IntegerTensor,
-    Map,
-    MatMul,
-    QuantisedNetwork,
-)
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.layers import is_image, matrix_pitch
 from baco.compiler.network.tensor_program import TensorProgram
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.elementwise import Fill, Map
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.views import View, dense
 
 #: Convolutions that outer iterations become, at most: each is code and commands of its own.
 _MOST_CALLS = 1024

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from baco.compiler.network.builder import IntegerBuilder, semantics_of
-from baco.compiler.network.graph import Pool
+from baco.compiler.ops.products import Pool
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Parameter
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.compiler.ir.emit import Emitter, Number, parts
-from baco.compiler.network.graph import Embedding
-from baco.compiler.network.nests import Nest, nest_of
+from baco.compiler.ops.lookup import Embedding
+from baco.compiler.ops.nests import Nest, nest_of
 
 #: Most moves whose data lie in the scratchpad at once; a power of two, so that turns are a mask.
 _MOST_TURNS = 16

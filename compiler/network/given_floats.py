@@ -12,14 +12,7 @@ from collections.abc import Callable, Container, Mapping
 import numpy as np
 
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of
-from baco.compiler.network.elementary import BINARY, NUMBERS, UNARY
 from baco.compiler.network.float_graph import cropped
-from baco.compiler.network.floating import (
-    Encoded,
-    RealProducts,
-    RealRows,
-    RealSelection,
-)
 from baco.compiler.network.given_images import (
     real_convolution,
     real_interleave,
@@ -27,7 +20,6 @@ from baco.compiler.network.given_images import (
     real_resize,
     real_transposed,
 )
-from baco.compiler.network.graph import Map
 from baco.compiler.network.real_values import (
     channel_numbers,
     inverse_order,
@@ -40,7 +32,10 @@ from baco.compiler.network.real_values import (
     real_result,
 )
 from baco.compiler.network.tensor_operators import inserted
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementary import BINARY, NUMBERS, UNARY
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.floating import Encoded, RealProducts, RealRows, RealSelection
+from baco.compiler.ops.views import View
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Network, Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter

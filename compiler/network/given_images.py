@@ -9,12 +9,6 @@ import numpy as np
 
 from baco.compiler.network.builder import IntegerBuilder, semantics_of, spatial_pair
 from baco.compiler.network.float_graph import pool_counts
-from baco.compiler.network.floating import (
-    RealConvolution,
-    RealResize,
-    RealWindows,
-)
-from baco.compiler.network.graph import Map
 from baco.compiler.network.real_values import (
     channel_numbers,
     real,
@@ -25,7 +19,9 @@ from baco.compiler.network.real_values import (
 )
 from baco.compiler.network.resample import resample_axis
 from baco.compiler.network.tensor_operators import ConvolutionGeometry, stored_image
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.floating import RealConvolution, RealResize, RealWindows
+from baco.compiler.ops.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 

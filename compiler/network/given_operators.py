@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import distinct
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.fusion import Epilogue
 from baco.compiler.network.given_sums import (
@@ -26,9 +25,7 @@ from baco.compiler.network.given_sums import (
     result_of,
     usable_factors,
 )
-from baco.compiler.network.graph import Convolution, Fill, Map, MatMul
 from baco.compiler.network.real_values import real_line
-from baco.compiler.network.requantisation import RowSums
 from baco.compiler.network.tensor_operators import (
     LARGEST_SUM,
     ConvolutionGeometry,
@@ -42,7 +39,11 @@ from baco.compiler.network.tensor_operators import (
     stored_image,
     unpadded,
 )
-from baco.compiler.network.views import View
+from baco.compiler.ops.arithmetic import distinct
+from baco.compiler.ops.elementwise import Fill, Map
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.requantisation import RowSums
+from baco.compiler.ops.views import View
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 

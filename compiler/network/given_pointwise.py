@@ -7,16 +7,18 @@ import math
 import numpy as np
 
 from baco.compiler.layers.reference import requantise
-from baco.compiler.network.arithmetic import float32
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
 from baco.compiler.network.cones import Cone
 from baco.compiler.network.float_graph import pool_counts
-from baco.compiler.network.floating import Decoded
 from baco.compiler.network.given_floats import round_real
 from baco.compiler.network.given_sums import constant_factors, fits_sums, requantised_sums
-from baco.compiler.network.graph import Addition, BinaryTable, Map, SumOfRows
 from baco.compiler.network.host_operators import image_operand, rows_summed
-from baco.compiler.network.requantisation import (
+from baco.compiler.network.tensor_operators import stored_image
+from baco.compiler.ops.arithmetic import float32
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Map
+from baco.compiler.ops.floating import Decoded
+from baco.compiler.ops.products import SumOfRows
+from baco.compiler.ops.requantisation import (
     Requantise,
     RowSums,
     ScaledPair,
@@ -24,8 +26,7 @@ from baco.compiler.network.requantisation import (
     WindowAverage,
     encoded,
 )
-from baco.compiler.network.tensor_operators import stored_image
-from baco.compiler.network.views import View
+from baco.compiler.ops.views import View
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator, Tensor
 

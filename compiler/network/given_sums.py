@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import float32
 from baco.compiler.network.builder import IntegerBuilder
-from baco.compiler.network.floating import ScaledSums
 from baco.compiler.network.fusion import Epilogue, follow
-from baco.compiler.network.requantisation import Requantise
 from baco.compiler.network.tensor_operators import LARGEST_SUM
-from baco.compiler.network.views import View
+from baco.compiler.ops.arithmetic import float32
+from baco.compiler.ops.floating import ScaledSums
+from baco.compiler.ops.requantisation import Requantise
+from baco.compiler.ops.views import View
 from baco.workloads.encoding import Encoding
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter

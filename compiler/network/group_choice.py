@@ -12,10 +12,10 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode
 from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
 from baco.compiler.network.lowered import Scheduler
-from baco.compiler.network.nests import nest_of
 from baco.compiler.network.prediction import addition_cost, group_cost, row_cost, unit_cost
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
+from baco.compiler.ops.nests import nest_of
 from baco.compiler.styles.fused.chain import chain_rows
 from baco.compiler.styles.fused.merged import MergedProducts, choose_merged, merged_costs, merged_rows
 from baco.compiler.styles.fused.predict import chain_schedules, choose_chain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.compiler.network.addition import identity
-from baco.compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import (
     Group,
     GroupCalls,
@@ -26,8 +26,11 @@ from baco.compiler.network.groups import (
 from baco.compiler.network.lowered import ANY_SCALE
 from baco.compiler.network.row_code import RowCode, plan_softmax
 from baco.compiler.network.step_writer import StepWriter
-from baco.compiler.network.views import View
 from baco.compiler.network.way_out import through
+from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.views import View
 from baco.compiler.row_functions import numerator_parts
 from baco.compiler.styles.fused.convolutions import diagonal_weights
 

@@ -17,19 +17,15 @@ from baco.common.errors import InputError
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
-from baco.compiler.network.graph import (
-    Addition,
-    Convolution,
-    IntegerOperator,
-    MatMul,
-    QuantisedNetwork,
-    Softmax,
-    SumOfRows,
-)
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.layers import convolution_layer, is_image, matmul_layer, pixel_pitch
 from baco.compiler.network.partition import best_partition
 from baco.compiler.network.row_code import RowCode
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementwise import Addition
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul, SumOfRows
+from baco.compiler.ops.rows import Softmax
+from baco.compiler.ops.views import View
 from baco.compiler.styles.fused.adding import AdditionOperands
 from baco.compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from baco.compiler.styles.fused.convolutions import StripOperands, emit_strips

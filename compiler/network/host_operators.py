@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import fixed_point, float32
 from baco.compiler.network.builder import (
     CHANNELS_LAST,
     IntegerBuilder,
@@ -20,24 +19,15 @@ from baco.compiler.network.builder import (
 )
 from baco.compiler.network.float_graph import cropped, pool_counts, rope_angles
 from baco.compiler.network.functions import binary, unary
-from baco.compiler.network.graph import (
-    Addition,
-    AveragePool,
-    BinaryTable,
-    Embedding,
-    Fill,
-    Map,
-    MaxPool,
-    Multiplication,
-    Reduction,
-    Resize,
-    Rotation,
-    SumOfRows,
-)
 from baco.compiler.network.resample import resample_axis
-from baco.compiler.network.selection import TermSum
 from baco.compiler.network.tensor_operators import addition, stored_image
-from baco.compiler.network.views import JoinedView, View
+from baco.compiler.ops.arithmetic import fixed_point, float32
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Fill, Map, Multiplication
+from baco.compiler.ops.images import AveragePool, MaxPool, Resize
+from baco.compiler.ops.lookup import Embedding, Rotation
+from baco.compiler.ops.products import SumOfRows
+from baco.compiler.ops.rows import Reduction, TermSum
+from baco.compiler.ops.views import JoinedView, View
 from baco.compiler.row_functions import PRODUCT_BITS
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Parameter

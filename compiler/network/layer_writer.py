@@ -10,13 +10,14 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InfeasibleError
 from baco.compiler.layers.layer import Layer
-from baco.compiler.network.graph import Map, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_writer import GroupWriter
 from baco.compiler.network.groups import GroupScheduler
 from baco.compiler.network.lowered import ANY_SCALE, LayerCode, Scheduler
 from baco.compiler.network.output_stage import OutputStage, RequantisedPart, scale_words
 from baco.compiler.network.steps import Argument
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.views import View
 
 #: A layer, whether its results go through a table, and how they are requantised beyond the layer's scale.
 _Wanted = tuple[Layer, bool, OutputStage | None]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from baco.compiler.layers.layer import Layer, Layout, Pooling
-from baco.compiler.network.graph import Convolution, MatMul, Pool
-from baco.compiler.network.nests import nest_of
-from baco.compiler.network.views import View
+from baco.compiler.ops.nests import nest_of
+from baco.compiler.ops.products import Convolution, MatMul, Pool
+from baco.compiler.ops.views import View
 from baco.workloads.problem import Problem
 
 

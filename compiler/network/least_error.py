@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import saturate8
+from baco.compiler.ops.arithmetic import saturate8
 from baco.workloads.network import Network, Tensor
 
 #: float32 numbers without their last 19 bits: sixteenths of octaves.

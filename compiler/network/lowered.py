@@ -9,13 +9,14 @@ import numpy as np
 
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode
-from baco.compiler.network.arithmetic import float32
 from baco.compiler.network.gather import GatherCode
-from baco.compiler.network.graph import IntegerTensor, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupCode
 from baco.compiler.network.output_stage import OutputStage
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import Step
+from baco.compiler.ops.arithmetic import float32
+from baco.compiler.ops.operator import IntegerTensor
 from baco.compiler.schedules.schedule import Schedule
 
 #: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.

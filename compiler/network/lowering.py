@@ -14,23 +14,8 @@ from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
 from baco.compiler.network.gather import plan_gather
-from baco.compiler.network.graph import (
-    Addition,
-    BinaryTable,
-    Convolution,
-    Embedding,
-    IntegerOperator,
-    Map,
-    MatMul,
-    MaxPool,
-    Multiplication,
-    Normalisation,
-    QuantisedNetwork,
-    Rotation,
-    Softmax,
-)
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler
-from baco.compiler.network.host_calls import host_call
 from baco.compiler.network.layer_writer import LayerWriter
 from baco.compiler.network.layers import (
     MatrixCalls,
@@ -53,8 +38,14 @@ from baco.compiler.network.row_code import (
     product_numbers,
 )
 from baco.compiler.network.step_writer import turned_rows
-from baco.compiler.network.views import View, dense
 from baco.compiler.network.way_out import tables_behind, through
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Map, Multiplication
+from baco.compiler.ops.images import MaxPool
+from baco.compiler.ops.lookup import Embedding, Rotation
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.rows import Normalisation, Softmax
+from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import numerator_parts
 
 
@@ -153,10 +144,10 @@ class _Lowering(LayerWriter):
     def _on_host(self, op: IntegerOperator, reason: str) -> None:
         """The host computes the operator, and the table behind it, in place."""
         self.result.reasons[self._operator] = reason
-        self._host(host_call(op, self.values))
+        self._host(op.host_call(self.values))
         if self._table is not None:
             here = replace(self._table, input=op.output, output=op.output)
-            self._host(host_call(here, self.values))
+            self._host(here.host_call(self.values))
 
     # ---------------------------------------------------------------- convolutions
 

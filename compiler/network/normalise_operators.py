@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import fixed_point, float32
 from baco.compiler.network.builder import IntegerBuilder, semantics_of
-from baco.compiler.network.graph import Addition, Normalisation, Reduction, Softmax
 from baco.compiler.network.masks import MASKED
-from baco.compiler.network.selection import TermSum
-from baco.compiler.network.views import View
+from baco.compiler.ops.arithmetic import fixed_point, float32
+from baco.compiler.ops.elementwise import Addition
+from baco.compiler.ops.rows import Normalisation, Reduction, Softmax, TermSum
+from baco.compiler.ops.views import View
 from baco.compiler.row_functions import exponentials, normalise_parameters, softmax_numerator
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Parameter

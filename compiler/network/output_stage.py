@@ -1,6 +1,6 @@
 """Requantisation of a product's results on their way out of the accelerator: scales of columns, zero point and limits.
 
-What a model that is quantised already asks for (`baco.compiler.network.requantisation.Requantise`) is what stores do after
+What a model that is quantised already asks for (`baco.compiler.ops.requantisation.Requantise`) is what stores do after
 CONFIG_OUTPUT and SET_SCALES, to the bit, on machines with the feature `requantization`: float32 of the sum times float32, rounded
 to even, plus zero point, limited. A column of the array has one scale at a time: channels are computed in parts of as many.
 """
@@ -15,10 +15,11 @@ import numpy as np
 
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer
-from baco.compiler.network.graph import Convolution, MatMul, QuantisedNetwork
-from baco.compiler.network.requantisation import Requantise
-from baco.compiler.network.views import View
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.way_out import through
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.requantisation import Requantise
+from baco.compiler.ops.views import View
 from baco.compiler.schedules.schedule import Schedule
 
 #: Operators whose sums can be requantised.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from baco.common.errors import InputError, Location
-from baco.compiler.network.arithmetic import distinct
+from baco.compiler.ops.arithmetic import distinct
 from baco.workloads.semantics import Parameter
 
 #: Elements of parameters that are kept in memory.

@@ -7,8 +7,8 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.layers.operands import Operands
-from baco.compiler.network.graph import MaxPool
 from baco.compiler.network.layers import pixel_pitch
+from baco.compiler.ops.images import MaxPool
 from baco.compiler.styles.explicit.pool import emit_pool
 from baco.workloads.problem import Problem
 

@@ -4,7 +4,7 @@
 * Layers: the latency that schedules are chosen by; where none is chosen, products by their bytes and passes.
 * Additions, poolings, functions of rows and embeddings on the accelerator: the bytes they move through main memory, or the
   commands that the host core writes for them, or the passes of stores over whole rows, if that takes longer.
-* The host's functions: `baco.compiler.network.host_model`.
+* The host's functions: `baco.compiler.ops.host_model`.
 * Every step: its call, and what a fence before the next one waits for at the end.
 
 A step that the next one does not wait for is predicted as if it were waited for; what overlaps there is little.
@@ -13,7 +13,6 @@ A step that the next one does not wait for is predicted as if it were waited for
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.compiler.analysis.profile import PROFILES
@@ -24,11 +23,10 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode
 from baco.compiler.network.gather import GatherCode
 from baco.compiler.network.groups import Group, GroupCode, predict_group
-from baco.compiler.network.host_model import host_cycles
-from baco.compiler.network.host_work import host_work
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import Step, StepCost, ValueAddress
+from baco.compiler.ops.host_model import host_cycles
 from baco.compiler.styles.explicit.pool import check_pool
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts
@@ -269,15 +267,14 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
 
 
 def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:
-    parameters, *operands = step.arguments
-    assert isinstance(parameters, ValueAddress)
-    words: Sequence[int] = lowered.constants[parameters.value].tolist()
+    assert step.work is not None, (
+        "steps that no code of the accelerator has are calls of the host's functions"
+    )
     places = [
         (lowered.in_place.get(one.value, one.value), one.offset) if isinstance(one, ValueAddress) else None
-        for one in operands
+        for one in step.arguments[1:]
     ]
-    work = host_work(step.function, words, places)
-    assert work is not None, f"host_work knows every function of host/, and not {step.function}"
-    cycles = host_cycles(work)
-    instructions = _PER_CYCLE * (cycles - MISS_CYCLES * work.misses)
-    return StepCost(cycles, host_energy_pj(instructions, work.misses, accelerator))
+    misses = step.work.misses(places)
+    cycles = host_cycles(step.work, misses)
+    instructions = _PER_CYCLE * (cycles - MISS_CYCLES * misses)
+    return StepCost(cycles, host_energy_pj(instructions, misses, accelerator))

@@ -17,14 +17,15 @@ from baco.compiler.network.addition import addition_rows
 from baco.compiler.network.checks import add_checks
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
 from baco.compiler.network.gather import gather_rows
-from baco.compiler.network.graph import IntegerTensor, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler, group_rows
 from baco.compiler.network.lowered import LoweredNetwork, Scheduler
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from baco.compiler.network.placement import Placement, place
 from baco.compiler.network.row_code import rows_used
-from baco.compiler.network.steps import ValueAddress, itemsize
+from baco.compiler.network.steps import ValueAddress
+from baco.compiler.ops.operator import IntegerTensor, itemsize
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles.fused.merged import MergedProducts
 from baco.compiler.styles.fused.row_unit import table_rows
@@ -232,7 +233,7 @@ def compile_network(
 
 def host_sources(files: Iterable[str]) -> dict[str, str]:
     """Texts of C files in `host/` and of the header that they include."""
-    folder = resources.files("baco.compiler") / "network" / "host"
+    folder = resources.files("baco.compiler") / "ops" / "host"
     names = sorted(files)
     return {
         name: (folder / name).read_text(encoding="utf-8") for name in (["host.h", *names] if names else [])

@@ -17,7 +17,6 @@ from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import selection_operators as selection
 from baco.compiler.network import tensor_operators as tensor
-from baco.compiler.network.arithmetic import saturate8
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.calibrate import (
     Ranges,
@@ -37,6 +36,7 @@ from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.requantise import settle_requantisations
 from baco.compiler.network.spelled_out import fold_spelled_out
 from baco.compiler.network.transposed import interleave, transposed_convolution
+from baco.compiler.ops.arithmetic import saturate8
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco.compiler.network.graph import MatMul, Rotation
-from baco.compiler.network.views import View
+from baco.compiler.ops.lookup import Rotation
+from baco.compiler.ops.products import MatMul
+from baco.compiler.ops.views import View
 
 
 @dataclass(frozen=True)

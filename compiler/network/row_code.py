@@ -18,10 +18,11 @@ import numpy as np
 
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.compiler.ir.emit import Emitter, Number, parts
-from baco.compiler.network.graph import Map, Multiplication, Normalisation, Softmax
-from baco.compiler.network.nests import Nest, common, nest_of
 from baco.compiler.network.tiles import TileWalk
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementwise import Map, Multiplication
+from baco.compiler.ops.nests import Nest, common, nest_of
+from baco.compiler.ops.rows import Normalisation, Softmax
+from baco.compiler.ops.views import View
 from baco.compiler.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
 from baco.compiler.styles.fused.row_unit import (
     FUNCTIONS,

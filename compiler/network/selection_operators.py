@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, rounded, semantics_of, spatial_pair
-from baco.compiler.network.graph import ArgMax
 from baco.compiler.network.host_operators import norm, put_inside
-from baco.compiler.network.selection import MaxPositions, OneHot, Take, TopK, Unpool
 from baco.compiler.network.tensor_operators import stored_image
-from baco.compiler.network.views import View
+from baco.compiler.ops.images import MaxPositions
+from baco.compiler.ops.lookup import OneHot, Take, Unpool
+from baco.compiler.ops.rows import ArgMax, TopK
+from baco.compiler.ops.views import View
 from baco.workloads.network import Operator
 from baco.workloads.semantics import Operand, Parameter
 

@@ -9,20 +9,15 @@ from typing import TypeVar
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.compiler.network.graph import IntegerTensor, Map, Normalisation, QuantisedNetwork, Softmax
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.row_code import packed_parameters
-from baco.compiler.network.steps import (
-    Argument,
-    ByteRange,
-    HostCall,
-    Step,
-    ValueAddress,
-    itemsize,
-    pointer,
-    region,
-)
-from baco.compiler.network.views import View, dense
+from baco.compiler.network.steps import Argument, ByteRange, Step, ValueAddress, pointer, region
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.host_work import HostWork
+from baco.compiler.ops.operator import HostCall, IntegerTensor, itemsize
+from baco.compiler.ops.rows import Normalisation, Softmax
+from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import OFFSET_FRACTION
 from baco.compiler.styles.fused.row_unit import packed_table
 
@@ -68,6 +63,7 @@ class StepWriter:
             [0 if one is None else self._pointer(one) for one in (*given, target)],
             [self._region(one) for one in given if one is not None],
             [self._region(target)],
+            work=call.work,
         )
 
     @staticmethod
@@ -84,10 +80,11 @@ class StepWriter:
         accelerator: bool = False,
         host: bool = True,
         also: Sequence[str] = (),
+        work: HostWork | None = None,
     ) -> None:
         touched = tuple(reads), tuple(writes)
         self.result.steps.append(
-            Step(self._operator, function, tuple(arguments), *touched, accelerator, host, tuple(also))
+            Step(self._operator, function, tuple(arguments), *touched, accelerator, host, tuple(also), work)
         )
 
     def _pointer(self, view: View, offset: int = 0) -> ValueAddress:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from baco.accel.config import Accelerator
-from baco.compiler.network.graph import IntegerTensor
-from baco.compiler.network.views import View
+from baco.compiler.ops.host_work import HostWork
+from baco.compiler.ops.operator import IntegerTensor, itemsize
+from baco.compiler.ops.views import View
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Step:
         accelerator: whether it gives the accelerator work, which may go on after the call.
         host: whether the host core itself touches memory.
         also: names of further operators whose results it writes.
+        work: what a function of the host has to do; None of others.
     """
 
     operator: str
@@ -56,6 +56,7 @@ class Step:
     accelerator: bool = False
     host: bool = True
     also: tuple[str, ...] = ()
+    work: HostWork | None = None
 
 
 class StepCost(NamedTuple):
@@ -88,29 +89,6 @@ class StepCost(NamedTuple):
             )
         )
         return dynamic + accelerator.static_pj(self.cycles)
-
-
-@dataclass(frozen=True)
-class HostCall:
-    """A call of one of the C functions in `host/`.
-
-    Attributes:
-        function, source: name of the function, and of the file it is in.
-        parameters: 64-bit words whose address is the first argument.
-        operands: views in the order of the other arguments, the result last; None passes a null pointer.
-        extra: constants made for this call, by the names that `operands` use.
-    """
-
-    function: str
-    source: str
-    parameters: tuple[int, ...]
-    operands: tuple[View | None, ...]
-    extra: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-
-def itemsize(value: IntegerTensor) -> int:
-    """Bytes of an element."""
-    return int(np.dtype(value.dtype).itemsize)
 
 
 def pointer(view: View, values: Mapping[str, IntegerTensor]) -> ValueAddress:

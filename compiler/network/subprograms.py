@@ -18,10 +18,12 @@ from functools import cached_property
 from typing import Literal
 
 from baco.accel.config import Accelerator
-from baco.compiler.network.dependences import Dependences, Operand, dependences, map_between
-from baco.compiler.network.graph import Convolution, MatMul, Normalisation, QuantisedNetwork, Softmax
-from baco.compiler.network.steps import itemsize
-from baco.compiler.network.views import View, dense
+from baco.compiler.network.dependences import map_between
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.ops.operator import Dependences, Operand, itemsize
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.rows import Normalisation, Softmax
+from baco.compiler.ops.views import View, dense
 
 #: Copies of a block of the array's side by its side of what comes from or goes to main memory meanwhile.
 _COPIES = 2
@@ -88,7 +90,7 @@ class NetworkAnalysis:
 
     def __init__(self, network: QuantisedNetwork) -> None:
         self.network = network
-        self.operators = [dependences(op) for op in network.operators]
+        self.operators = [op.accesses() for op in network.operators]
         writers: dict[str, list[int]] = defaultdict(list)
         self.edges: list[Edge] = []
         for number, one in enumerate(self.operators):

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baco.compiler.network.arithmetic import distinct, float32, saturate8
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
 from baco.compiler.network.fusion import Epilogue, batchnorm_line, follow
-from baco.compiler.network.graph import Addition, Convolution, Map, MatMul
 from baco.compiler.network.least_error import weights_end
-from baco.compiler.network.views import View
+from baco.compiler.ops.arithmetic import distinct, float32, saturate8
+from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.views import View
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 from baco.workloads.views import Reshape

@@ -15,7 +15,7 @@ from baco.compiler.mapping.contraction import Contraction
 from baco.compiler.mapping.contraction_text import tensor_shapes
 from baco.compiler.mapping.evaluation import contraction_sums
 from baco.compiler.mapping.rewriting import as_products, gathered, rising
-from baco.compiler.network.graph import Role
+from baco.compiler.ops.operator import Role
 
 #: Of the tensor that sums of elements are products with.
 _ONES = "ones"

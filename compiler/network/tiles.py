@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from baco.accel.config import MOVE_BYTES
 from baco.compiler.ir.emit import Emitter, Number, parts
-from baco.compiler.network.nests import Nest
+from baco.compiler.ops.nests import Nest
 
 #: Writes the code of a tile: its rows and columns, where it lies in every operand, and its number.
 WriteTile: TypeAlias = "Callable[[tuple[int, int], tuple[Number, ...], Number], None]"

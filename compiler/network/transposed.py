@@ -10,7 +10,6 @@ import numpy as np
 from baco.compiler.network import given_operators, given_sums
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from baco.compiler.network.fusion import Epilogue, follow
-from baco.compiler.network.graph import Map
 from baco.compiler.network.tensor_operators import (
     ConvolutionGeometry,
     clip,
@@ -19,7 +18,8 @@ from baco.compiler.network.tensor_operators import (
     result,
     stored_image,
 )
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.views import View
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter, Semantics
 from baco.workloads.shapes import taps_of

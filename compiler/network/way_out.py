@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from baco.compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
-from baco.compiler.network.requantisation import Requantise
-from baco.compiler.network.views import View
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.requantisation import Requantise
+from baco.compiler.ops.views import View
 
 #: Operators whose results can go through a table.
 Producer = Addition | Convolution | MatMul

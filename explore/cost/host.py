@@ -20,7 +20,7 @@ is a loop over elements; its cost is
   input element is independent of the window.
 
 It is meant to show whether the host matters. Against programs of whole networks on the simulated host core
-(`baco run --network`, where `baco.compiler.network.host_model` predicts each call from its own parameters) embeddings,
+(`baco run --network`, where `baco.compiler.ops.host_model` predicts each call from its own parameters) embeddings,
 softmax, layer normalisation, tables and global averages come out between 0.82 and 1.11 times as measured, an
 embedding whose few rows stay in the cache at 1.44. Additions of two tensors are charged to the host here, though
 the compiler gives them to the accelerator, where they take a thirtieth. It ignores the operating system, and

@@ -9,7 +9,7 @@ from dataclasses import replace
 from baco.accel.config import Accelerator
 from baco.common.errors import BacoError
 from baco.compiler.layers.layer import Layer
-from baco.compiler.network.graph import QuantisedNetwork, Rotation, SumOfRows
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import Group
 from baco.compiler.network.lowered import LoweredNetwork, step_kind
 from baco.compiler.network.lowering import lower_network
@@ -17,6 +17,8 @@ from baco.compiler.network.prediction import predict_step
 from baco.compiler.network.quantise import sketch
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
+from baco.compiler.ops.lookup import Rotation
+from baco.compiler.ops.products import SumOfRows
 from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
 from baco.exploration.cost.host import host_costs
 from baco.exploration.cost.predicted import side_machines

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from baco.accel.switched_energy import Toggles
-from baco.compiler.network.graph import Convolution, MatMul, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.ops.products import Convolution, MatMul
 
 Array = np.ndarray[Any, Any]
 #: Blocks of a layer that are looked at, rows that pass each, and columns of it.

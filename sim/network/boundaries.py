@@ -16,8 +16,9 @@ import numpy as np
 
 from baco.common.errors import InputError
 from baco.compiler.network.program import NetworkProgram
-from baco.compiler.network.steps import ByteRange, ValueAddress, itemsize, region
-from baco.compiler.network.views import View
+from baco.compiler.network.steps import ByteRange, ValueAddress, region
+from baco.compiler.ops.operator import itemsize
+from baco.compiler.ops.views import View
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.compiler.network.graph import IntegerOperator, IntegerTensor, Map, MatMul, QuantisedNetwork
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.reference import reference
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
+from baco.compiler.ops.products import MatMul
+from baco.compiler.ops.views import View, dense
 from baco.sim.engines.program import run_program
 from tests.machines import SMALL
 

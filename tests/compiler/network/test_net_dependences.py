@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from baco.compiler.mapping.contraction import iteration_grid
-from baco.compiler.network import floating as f
-from baco.compiler.network import graph as g
-from baco.compiler.network.arithmetic import FixedPoint
-from baco.compiler.network.dependences import Dependences, IndexMap, dependences, map_between
-from baco.compiler.network.host_calls import _CALLS
-from baco.compiler.network.reference import run_operator
-from baco.compiler.network.selection import HostOperator
-from baco.compiler.network.views import View, dense
+from baco.compiler.network.dependences import IndexMap, map_between
+from baco.compiler.ops import floating as f
+from baco.compiler.ops.arithmetic import FixedPoint
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Multiplication
+from baco.compiler.ops.images import AveragePool, MaxPool
+from baco.compiler.ops.lookup import Embedding, Rotation
+from baco.compiler.ops.operator import Dependences, IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul, Pool
+from baco.compiler.ops.rows import ArgMax, Normalisation, Reduction, Softmax
+from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import Sketch
-from tests.compiler.network.operator_kinds import concrete_kinds
 
 Array = np.ndarray[Any, Any]
 ONE = FixedPoint(1 << 10, 10)
@@ -35,33 +36,33 @@ def ids(*shape: int) -> Array:
     return np.arange(int(np.prod(shape)), dtype=np.int8).reshape(shape)
 
 
-def matmul(s: Sketch) -> g.IntegerOperator:
+def matmul(s: Sketch) -> IntegerOperator:
     out = s.value((2, 3, 4), "output")
     s.matmul(out, small(s, 2, 3, 5), small(s, 2, 5, 4), scale=1.0)
     return s.operators[-1]
 
 
-def biased(s: Sketch) -> g.IntegerOperator:
+def biased(s: Sketch) -> IntegerOperator:
     out = s.value((3, 4), "output")
     bias = s.value((4,), "constant", np.arange(4, dtype=np.int32))
     s.matmul(out, small(s, 3, 5), small(s, 5, 4), bias=bias, scale=1.0)
     return s.operators[-1]
 
 
-def convolution(s: Sketch, groups: int = 1, pool: g.Pool | None = None) -> g.IntegerOperator:
+def convolution(s: Sketch, groups: int = 1, pool: Pool | None = None) -> IntegerOperator:
     size = (4, 3)
     shape = (1, 2, 2, 4) if pool else (1, *size, 4)
     s.add(
-        g.Convolution, s.value(shape, "output"), input=small(s, 1, 8, 5, 4), weight=small(s, 3, 2, 4 // groups, 4),
+        Convolution, s.value(shape, "output"), input=small(s, 1, 8, 5, 4), weight=small(s, 3, 2, 4 // groups, 4),
         bias=None, stride=(2, 1), padding=(1, 0), dilation=(1, 2), size=size, groups=groups, relu=False, scale=1.0,
         pool=pool,
     )  # fmt: skip
     return s.operators[-1]
 
 
-def pooled(s: Sketch, kind: type[g.IntegerOperator]) -> g.IntegerOperator:
+def pooled(s: Sketch, kind: type[IntegerOperator]) -> IntegerOperator:
     more: dict[str, Any] = {"dilation": (1, 1)}
-    if kind is g.AveragePool:
+    if kind is AveragePool:
         more = {"factor": s.value((3, 3), "constant", np.full((3, 3), 64, np.int32)), "shift": 6}
     s.add(
         kind, s.value((1, 3, 3, 2), "output"), input=small(s, 1, 5, 6, 2), kernel=(2, 3), stride=(2, 2), padding=(1, 1),
@@ -70,16 +71,16 @@ def pooled(s: Sketch, kind: type[g.IntegerOperator]) -> g.IntegerOperator:
     return s.operators[-1]
 
 
-def elementwise(s: Sketch, kind: type[g.IntegerOperator], **fields: Any) -> g.IntegerOperator:
+def elementwise(s: Sketch, kind: type[IntegerOperator], **fields: Any) -> IntegerOperator:
     left = small(s, 3, 4)
     right = small(s, 4).expanded((3, 4))
     s.add(kind, s.value((3, 4), "output"), left=left, right=right, **fields)
     return s.operators[-1]
 
 
-def rows(s: Sketch, kind: type[g.IntegerOperator]) -> g.IntegerOperator:
+def rows(s: Sketch, kind: type[IntegerOperator]) -> IntegerOperator:
     source, out = small(s, 2, 3, 5), s.value((2, 3, 5), "output")
-    if kind is g.Softmax:
+    if kind is Softmax:
         table = s.value((256,), "constant", exponentials(0.05))
         s.add(kind, out, input=source, table=table, numerator=softmax_numerator(1 / 127), mask=None)
     else:
@@ -89,17 +90,17 @@ def rows(s: Sketch, kind: type[g.IntegerOperator]) -> g.IntegerOperator:
     return s.operators[-1]
 
 
-def reduced(s: Sketch) -> g.IntegerOperator:
-    s.add(g.Reduction, s.value((2,), "output"), input=small(s, 2, 3, 4), function="sum", axes=2, rescale=ONE)
+def reduced(s: Sketch) -> IntegerOperator:
+    s.add(Reduction, s.value((2,), "output"), input=small(s, 2, 3, 4), function="sum", axes=2, rescale=ONE)
     return s.operators[-1]
 
 
-def largest(s: Sketch) -> g.IntegerOperator:
-    s.add(g.ArgMax, s.value((2, 3), "output"), input=small(s, 2, 3, 4))
+def largest(s: Sketch) -> IntegerOperator:
+    s.add(ArgMax, s.value((2, 3), "output"), input=small(s, 2, 3, 4))
     return s.operators[-1]
 
 
-def table(s: Sketch) -> g.IntegerOperator:
+def table(s: Sketch) -> IntegerOperator:
     s.map(
         s.value((3, 4), "output"),
         small(s, 3, 4),
@@ -108,15 +109,15 @@ def table(s: Sketch) -> g.IntegerOperator:
     return s.operators[-1]
 
 
-def looked_up(s: Sketch) -> g.IntegerOperator:
+def looked_up(s: Sketch) -> IntegerOperator:
     entries = s.random.permutation(256 * 256).reshape(256, 256).astype(np.int8)
-    return elementwise(s, g.BinaryTable, table=s.value((256, 256), "constant", entries))
+    return elementwise(s, BinaryTable, table=s.value((256, 256), "constant", entries))
 
 
-def rotated(s: Sketch, interleaved: bool) -> g.IntegerOperator:
+def rotated(s: Sketch, interleaved: bool) -> IntegerOperator:
     turn = [s.value((3, 4), "constant", np.full((3, 4), 64, np.int8)).expanded((2, 3, 4)) for _ in range(2)]
     s.add(
-        g.Rotation, s.value((2, 3, 8), "output"), input=small(s, 2, 3, 8), cosine=turn[0], sine=turn[1],
+        Rotation, s.value((2, 3, 8), "output"), input=small(s, 2, 3, 8), cosine=turn[0], sine=turn[1],
         interleaved=interleaved, scale=1.0,
     )  # fmt: skip
     return s.operators[-1]
@@ -127,11 +128,11 @@ def real(s: Sketch, *shape: int) -> View:
 
 
 def real_operator(
-    kind: type[g.IntegerOperator], result: tuple[int, ...], **fields: Any
+    kind: type[IntegerOperator], result: tuple[int, ...], **fields: Any
 ) -> Callable[[Sketch], Any]:
     """Of fields that are shapes of operands, or what they are."""
 
-    def make(s: Sketch) -> g.IntegerOperator:
+    def make(s: Sketch) -> IntegerOperator:
         operands = {k: real(s, *v) if k in _OPERANDS else v for k, v in fields.items()}
         if kind is f.RealSelection:  # either is taken, from what differs everywhere
             s.data[operands["condition"].value][:] = s.random.integers(0, 2, fields["condition"])
@@ -159,20 +160,20 @@ REAL = {
     ),
 }
 
-OPERATORS: dict[str, Callable[[Sketch], g.IntegerOperator]] = {
+OPERATORS: dict[str, Callable[[Sketch], IntegerOperator]] = {
     "matmul": matmul,
     "biased": biased,
     "convolution": convolution,
     "grouped": lambda s: convolution(s, 2),
     "depthwise": lambda s: convolution(s, 4),
-    "pooled convolution": lambda s: convolution(s, 1, g.Pool((2, 2), (2, 1), (0, 0))),
-    "maximum": lambda s: pooled(s, g.MaxPool),
-    "average": lambda s: pooled(s, g.AveragePool),
-    "addition": lambda s: elementwise(s, g.Addition, left_scale=1.0, right_scale=1.0, scale=1.0, relu=False),
-    "multiplication": lambda s: elementwise(s, g.Multiplication, rescale=ONE),
+    "pooled convolution": lambda s: convolution(s, 1, Pool((2, 2), (2, 1), (0, 0))),
+    "maximum": lambda s: pooled(s, MaxPool),
+    "average": lambda s: pooled(s, AveragePool),
+    "addition": lambda s: elementwise(s, Addition, left_scale=1.0, right_scale=1.0, scale=1.0, relu=False),
+    "multiplication": lambda s: elementwise(s, Multiplication, rescale=ONE),
     "binary table": looked_up,
-    "softmax": lambda s: rows(s, g.Softmax),
-    "normalisation": lambda s: rows(s, g.Normalisation),
+    "softmax": lambda s: rows(s, Softmax),
+    "normalisation": lambda s: rows(s, Normalisation),
     "reduction": reduced,
     "largest": largest,
     "table": table,
@@ -204,13 +205,13 @@ def told(one: Dependences, name: str) -> set[tuple[tuple[int, ...], int]]:
     return {(pair[:-1], pair[-1]) for pair, kept in zip(found, inside, strict=True) if kept}
 
 
-def seen(s: Sketch, op: g.IntegerOperator, name: str) -> set[tuple[tuple[int, ...], int]]:
+def seen(s: Sketch, op: IntegerOperator, name: str) -> set[tuple[tuple[int, ...], int]]:
     """The same, by changing every element of the operand's value to several others."""
     view = getattr(op, name)
     data = {key: value.copy() for key, value in s.data.items()}
 
     def result() -> Array:
-        return run_operator(op, lambda one: one.read(data[one.value]))
+        return op.compute(lambda one: one.read(data[one.value]))
 
     before, pairs = result(), set()
     flat = data[view.value].reshape(-1)
@@ -228,7 +229,7 @@ def test_results_depend_on_what_changes_them(name: str) -> None:
     for seed in range(3):  # of one set of elements, a change may be hidden by a maximum or by rounding
         s = Sketch(np.random.default_rng(seed))
         op = OPERATORS[name](s)
-        one = dependences(op)
+        one = op.accesses()
         for operand in one.operands:
             if operand.name in ("gain", "offset", "factor"):
                 continue
@@ -241,19 +242,11 @@ def test_results_depend_on_what_changes_them(name: str) -> None:
         assert set().union(*found) == told(one, operand_name)
 
 
-def test_every_operator_has_dependences() -> None:
-    from baco.compiler.network.dependences import _RULES
-
-    own = {kind for kind in _RULES if issubclass(kind, HostOperator)}
-    assert own == concrete_kinds(HostOperator)
-    assert set(_RULES) - own == set(_CALLS)
-
-
 def test_which_elements_an_embedding_needs_is_not_known() -> None:
     s = Sketch(np.random.default_rng(0))
     indices = s.value((3,), "input", np.array([0, 2, 1], dtype=np.int32))
-    s.add(g.Embedding, s.value((3, 4), "output"), indices=indices, table=small(s, 5, 4))
-    one = dependences(s.operators[0])
+    s.add(Embedding, s.value((3, 4), "output"), indices=indices, table=small(s, 5, 4))
+    one = s.operators[0].accesses()
     assert one.indirect
     assert [operand.indirect for operand in one.operands] == [False, True]
 
@@ -263,9 +256,8 @@ def test_which_elements_an_embedding_needs_is_not_known() -> None:
 
 def product(rows: int, depth: int, columns: int) -> Dependences:
     views = [dense(name, shape) for name, shape in (("a", (rows, depth)), ("b", (depth, columns)))]
-    return dependences(
-        g.MatMul("p", (), dense("c", (rows, columns)), *views, bias=None, relu=False, scale=1.0)
-    )
+    target = dense("c", (rows, columns))
+    return MatMul("p", (), target, *views, bias=None, relu=False, scale=1.0).accesses()
 
 
 def test_what_computes_and_what_moves() -> None:
@@ -278,7 +270,7 @@ def test_what_computes_and_what_moves() -> None:
     for r, k, c in itertools.product((1, 2, 3, 5, 8), repeat=3):
         assert product(r, k, c).computes == (k > 1 and r * k * c >= 2 * (r * k + k * c + r * c))
     s = Sketch(np.random.default_rng(0))
-    found = {name: dependences(make(s)) for name, make in OPERATORS.items()}
+    found = {name: make(s).accesses() for name, make in OPERATORS.items()}
     assert [
         name for name in ("softmax", "normalisation", "reduction", "largest") if found[name].computes
     ] == []
@@ -286,11 +278,11 @@ def test_what_computes_and_what_moves() -> None:
     assert found["table"].operations == 10 * 12
     assert not found["table"].computes
     image = dense("x", (1, 112, 112, 64))
-    depthwise = g.Convolution(
+    depthwise = Convolution(
         "d", (), dense("y", image.shape), image, dense("w", (3, 3, 1, 64)), None, (1, 1), (1, 1), (1, 1), (112, 112),
         64, relu=True, scale=1.0,
     )  # fmt: skip
-    assert dependences(depthwise).computes  # nine for two
+    assert depthwise.accesses().computes  # nine for two
 
 
 # ---------------------------------------------------------------- composition

@@ -5,9 +5,9 @@ import pytest
 from scipy import special
 
 import baco
-from baco.compiler.network.elementary import UNARY
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference, reference_runs
+from baco.compiler.ops.elementary import UNARY
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.given_models import GivenModel, evaluators, saved
 from tests.compiler.network.test_net_given import drawn, integers

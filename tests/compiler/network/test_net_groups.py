@@ -8,16 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baco.compiler.network.arithmetic import FixedPoint
-from baco.compiler.network.graph import (
-    Addition,
-    Convolution,
-    IntegerOperator,
-    Map,
-    MatMul,
-    Multiplication,
-    Softmax,
-)
 from baco.compiler.network.group_choice import GroupChoice, group_schedule
 from baco.compiler.network.groups import (
     Group,
@@ -33,7 +23,12 @@ from baco.compiler.network.program import compile_network, scheduler
 from baco.compiler.network.quantise import sketch as quantise_sketch
 from baco.compiler.network.reference import reference
 from baco.compiler.network.row_code import RowCode
-from baco.compiler.network.views import View
+from baco.compiler.ops.arithmetic import FixedPoint
+from baco.compiler.ops.elementwise import Addition, Map, Multiplication
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.rows import Softmax
+from baco.compiler.ops.views import View
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts

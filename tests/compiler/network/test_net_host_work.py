@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from baco.compiler.host_core import LINE_BYTES
-from baco.compiler.network.arithmetic import fixed_point
-from baco.compiler.network.graph import IntegerTensor, Map, Normalisation, Reduction, Softmax
-from baco.compiler.network.host_calls import copy_call, host_call
-from baco.compiler.network.host_model import host_cycles
-from baco.compiler.network.host_walks import OperandWalk, line_misses
-from baco.compiler.network.host_work import host_work
-from baco.compiler.network.steps import HostCall
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.arithmetic import fixed_point
+from baco.compiler.ops.elementwise import Map, copy_call
+from baco.compiler.ops.host_model import host_cycles
+from baco.compiler.ops.host_work import OperandWalk, line_misses
+from baco.compiler.ops.operator import IntegerTensor
+from baco.compiler.ops.rows import Normalisation, Reduction, Softmax
+from baco.compiler.ops.views import View, dense
 
 
 def simulated_misses(operands: list[OperandWalk]) -> int:
@@ -63,60 +63,49 @@ def test_one_place_is_fetched_once() -> None:
     assert line_misses([one, OperandWalk("there", (1000,), (1,))]) == 2 * line_misses([one])
 
 
-def words(call: HostCall) -> tuple[str, tuple[int, ...]]:
-    return call.function, call.parameters
-
-
 def test_amounts() -> None:
     x = View("x", (6, 5, 40), (400, 40, 1))
     y = dense("y", (6, 5, 40))
     table = dense("t", (256,))
-    function, parameters = words(host_call(Map("m", (), y, x, table), {}))
-    work = host_work(function, parameters, ["x", "t", "y"])
-    assert work is not None
+    work = Map("m", (), y, x, table).host_call({}).work
     assert work.variant == "net_map dense"
     assert work.amounts == {"calls": 1, "rows": 6, "elements": 1200}  # rows of 200 elements in both
-    call = host_call(Softmax("s", (), y, x, dense("e", (256,)), 2**24), {})
-    work = host_work(*words(call), ["x", "e", None, "y"])
-    assert work is not None
+    work = Softmax("s", (), y, x, dense("e", (256,)), 2**24).host_call({}).work
     assert (work.variant, work.amounts["rows"], work.amounts["elements"]) == ("net_softmax dense", 30, 1200)
     gain, shift = dense("g", (40,)).expanded(x.shape), dense("h", (40,)).expanded(x.shape)
-    call = host_call(Normalisation("n", (), y, x, gain, shift, 1, True, 1, 20), {})
-    work = host_work(*words(call), ["x", "g", "h", "y"])
-    assert work is not None
+    work = Normalisation("n", (), y, x, gain, shift, 1, True, 1, 20).host_call({}).work
     assert (work.variant, work.amounts["rows"], work.amounts["elements"]) == ("net_normalise dense", 30, 1200)
 
 
 def test_averages_of_images_go_by_lines() -> None:
     image = dense("x", (1, 7, 7, 512)).transposed((0, 3, 1, 2))
     op = Reduction("r", (), dense("y", (1, 512)), image, "sum", 2, fixed_point(0.02))
-    work = host_work(*words(host_call(op, {})), ["x", "y"])
-    assert work is not None
+    work = op.host_call({}).work
     assert work.variant == "net_reduce together sum"
     whole = {"calls": 1, "results": 512, "visits": 8 * 49}
     assert work.amounts == whole | {"elements": 0, "quick_elements": 49 * 512}
-    work = host_work(*words(host_call(op, {})), [(0, 4), "y"])  # not aligned
-    assert work is not None
+    work = replace(op, input=replace(image, offset=4)).host_call({}).work  # not aligned
     assert work.amounts == whole | {"elements": 49 * 512, "quick_elements": 0}
-    assert work.misses == pytest.approx((49 + 1) * 512 / LINE_BYTES, rel=0.1)
+    assert work.misses(["x", "y"]) == pytest.approx((49 + 1) * 512 / LINE_BYTES, rel=0.1)
 
 
-def test_unknown_functions_and_variants() -> None:
-    assert host_work("net_nothing", (), []) is None
+def test_an_operand_in_place_is_fetched_once() -> None:
+    call = Map("m", (), dense("y", (4096,)), dense("x", (4096,)), dense("t", (256,))).host_call({})
+    apart, in_place = (call.work.misses(places) for places in (("x", "t", "y"), ("x", "t", "x")))
+    assert apart - in_place == pytest.approx(4096 / LINE_BYTES, abs=1)
+
+
+def test_variants_that_were_never_measured() -> None:
     values = {"y": IntegerTensor("y", (7, 9), "int64"), "x": IntegerTensor("x", (7, 9), "int64")}
-    call = copy_call(dense("x", (7, 9)), dense("y", (7, 9)), values)
-    work = host_work(*words(call), ["x", "y"])
-    assert work is not None
-    assert work.variant == "net_copy dense 8"  # never measured: as the slowest copy
-    assert host_cycles(work) > 0
+    work = copy_call(dense("x", (7, 9)), dense("y", (7, 9)), values).work
+    assert work.variant == "net_copy dense 8"  # as the slowest copy
+    assert host_cycles(work, work.misses(["x", "y"])) > 0
 
 
 def test_more_work_takes_longer() -> None:
     table = dense("t", (256,))
     cycles = []
     for n in np.geomspace(16, 2**16, 9).astype(int):
-        call = host_call(Map("m", (), dense("y", (int(n),)), dense("x", (int(n),)), table), {})
-        work = host_work(*words(call), ["x", "t", "y"])
-        assert work is not None
-        cycles.append(host_cycles(work))
+        work = Map("m", (), dense("y", (int(n),)), dense("x", (int(n),)), table).host_call({}).work
+        cycles.append(host_cycles(work, work.misses(["x", "t", "y"])))
     assert cycles == sorted(cycles)

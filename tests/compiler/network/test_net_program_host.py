@@ -5,33 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from baco.compiler.network.arithmetic import FixedPoint
-from baco.compiler.network.graph import (
-    Addition,
-    ArgMax,
-    AveragePool,
-    BinaryTable,
-    Embedding,
-    Fill,
-    Map,
-    MaxPool,
-    Multiplication,
-    Normalisation,
-    Reduction,
-    Resize,
-    Rotation,
-    Softmax,
-)
-from baco.compiler.network.selection import (
-    Conversion,
-    MaxPositions,
-    OneHot,
-    Take,
-    TermSum,
-    TopK,
-    Unpool,
-)
-from baco.compiler.network.views import View
+from baco.compiler.ops.arithmetic import FixedPoint
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Conversion, Fill, Map, Multiplication
+from baco.compiler.ops.images import AveragePool, MaxPool, MaxPositions, Resize
+from baco.compiler.ops.lookup import Embedding, OneHot, Rotation, Take, Unpool
+from baco.compiler.ops.rows import ArgMax, Normalisation, Reduction, Softmax, TermSum, TopK
+from baco.compiler.ops.views import View
 from tests.compiler.network.net_sketch import Sketch, check
 from tests.seeds import seeds
 

@@ -7,9 +7,11 @@ import pytest
 
 from baco.accel.config import Accelerator, Features
 from baco.common.errors import InfeasibleError, InputError
-from baco.compiler.network.graph import Addition, Convolution, MaxPool, Pool
 from baco.compiler.network.program import NetworkProgram, compile_network
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.elementwise import Addition
+from baco.compiler.ops.images import MaxPool
+from baco.compiler.ops.products import Convolution, Pool
+from baco.compiler.ops.views import View, dense
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.seeds import seeds
 

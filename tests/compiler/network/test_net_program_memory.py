@@ -6,7 +6,7 @@ import pytest
 from baco.compiler.network.fences import StepAccess, fences
 from baco.compiler.network.image import constant_image
 from baco.compiler.network.memory_plan import ALIGN, Lifetime, plan_memory
-from baco.compiler.network.nests import nest_of
+from baco.compiler.ops.nests import nest_of
 from tests.seeds import seeds
 
 

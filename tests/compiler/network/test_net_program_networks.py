@@ -4,11 +4,11 @@ import pytest
 
 from baco.accel.presets import load_accelerator
 from baco.compiler.network.calibrate import random_inputs
-from baco.compiler.network.graph import Convolution
 from baco.compiler.network.program import NetworkProgram, compile_network, scheduler
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.reference import reference
+from baco.compiler.ops.products import Convolution
 from baco.sim.engines.program import run_program
 from baco.workloads.inputs.load import load_network
 

@@ -5,12 +5,14 @@ import pytest
 import torch
 
 from baco.common.errors import InputError
-from baco.compiler.network.arithmetic import fixed_point
 from baco.compiler.network.calibrate import random_inputs
-from baco.compiler.network.graph import Convolution, Map, MatMul, Normalisation, Softmax
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise, quantise_inputs, runnable
 from baco.compiler.network.quantiser import Quantiser
+from baco.compiler.ops.arithmetic import fixed_point
+from baco.compiler.ops.elementwise import Map
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.rows import Normalisation, Softmax
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import run_both
 

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from baco.compiler.layers.reference import requantise
-from baco.compiler.network import floating, graph
-from baco.compiler.network.graph import IntegerOperator, MatMul, QuantisedNetwork, SumOfRows
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.quantiser import Quantiser
-from baco.compiler.network.reference import reference, run_operator
+from baco.compiler.network.reference import reference
+from baco.compiler.ops import floating
+from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.products import Convolution, MatMul, SumOfRows
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.semantics import Parameter, constant
 from tests.compiler.network import net_quant_oracle
@@ -80,12 +83,12 @@ def test_operators_are_in_order_and_everything_is_described(name):
                 (n - 1) * min(s, 0) for n, s in zip(view.shape, view.strides, strict=True)
             )
             assert 0 <= first <= last < size, (op.name, view)
-        if isinstance(op, graph.Convolution):
+        if isinstance(op, Convolution):
             image, pitch = op.input, op.input.strides[2] if op.input.shape[2] > 1 else 0
             assert image.shape[3] == 1 or image.strides[3] == 1
             if image.shape[1] > 1 and pitch:
                 assert image.strides[1] == image.shape[2] * pitch
-        if isinstance(op, graph.MatMul):
+        if isinstance(op, MatMul):
             assert op.left.strides[-1] == 1 or op.left.shape[-1] == 1
             assert op.output.strides[-1] == 1 or op.output.shape[-1] == 1
             assert 1 in op.right.strides[-2:] or 1 in op.right.shape[-2:]
@@ -116,14 +119,14 @@ def test_scaling_rounds_twice_to_even(scale):
 
 def test_sums_beyond_32_bits_are_an_error():
     network = quantise(SMALL["convolutions"]())
-    op = next(o for o in network.operators if isinstance(o, graph.Convolution) and o.bias is not None)
+    op = next(o for o in network.operators if isinstance(o, Convolution) and o.bias is not None)
     inputs = random_elements(network, np.random.default_rng(0))
     values = reference(network, inputs)
     values[op.bias.value] = np.full(network.values[op.bias.value].shape, 2**31 - 1, np.int32)
     values[op.weight.value] = np.full(network.values[op.weight.value].shape, 127, np.int8)
     values[op.input.value] = np.full(network.values[op.input.value].shape, 127, np.int8)
     with pytest.raises(OverflowError):
-        run_operator(op, lambda view: view.read(values[view.value]))
+        op.compute(lambda view: view.read(values[view.value]))
 
 
 def test_biases_that_would_overflow_raise_the_scale():
@@ -153,7 +156,7 @@ def test_relu6_saturates_or_is_clipped():
     assert not any("clip" in o.name for o in exact.operators)
     powers = quantise(SMALL["clipped"](), quantiser=Quantiser(scales="power-of-two"))
     clip = next(o for o in powers.operators if o.name == "relu60.clip")
-    assert isinstance(clip, graph.Map)
+    assert isinstance(clip, Map)
     scale = powers.values[clip.output.value].scale
     assert powers.constants[clip.table.value].max() == round(0.5 / scale)
     for value in powers.values.values():
@@ -177,6 +180,6 @@ def test_a_convolution_that_only_an_addition_reads_is_in_its_units():
         b.add(x, y)
         sample = {"x": np.linspace(-1, 1, 32).reshape(1, 2, 4, 4)}
         quantised, _, ratios = run_both(b.build(), [sample])
-        (sum_,) = (op for op in quantised.operators if isinstance(op, graph.Addition))
+        (sum_,) = (op for op in quantised.operators if isinstance(op, Addition))
         assert (sum_.left_scale, sum_.right_scale) == pytest.approx((1.0, own), rel=0.01)
         assert min(ratios) > 35

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.views import View, dense
 from baco.workloads.views import (
     Expand,
     Reshape,

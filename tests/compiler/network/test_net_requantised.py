@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import baco
-from baco.compiler.network.graph import Convolution, MatMul
 from baco.compiler.network.output_stage import requantised_parts
 from baco.compiler.network.quantise import quantise
-from baco.compiler.network.requantisation import Requantise
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.requantisation import Requantise
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.given_models import GivenModel, saved
 from tests.compiler.network.given_operators import PAIRS

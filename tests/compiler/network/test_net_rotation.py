@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from baco.accel.presets import load_accelerator
-from baco.compiler.network.graph import MatMul, Rotation
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference
 from baco.compiler.network.rotation import rotation_product
-from baco.compiler.network.views import dense
+from baco.compiler.ops.lookup import Rotation
+from baco.compiler.ops.products import MatMul
+from baco.compiler.ops.views import dense
 from baco.exploration.cost.program_rest import rest_costs
 from baco.sim.energy import counted_energy
 from baco.sim.network.run import run_network

@@ -6,22 +6,17 @@ import numpy as np
 import pytest
 
 from baco.accel.config import Accelerator
-from baco.compiler.network.arithmetic import FixedPoint
 from baco.compiler.network.gather import plan_gather
-from baco.compiler.network.graph import (
-    Addition,
-    Convolution,
-    Embedding,
-    Multiplication,
-    Normalisation,
-    Pool,
-    Softmax,
-)
 from baco.compiler.network.lowered import step_kind
 from baco.compiler.network.prediction import predict_steps
 from baco.compiler.network.program import NetworkProgram
 from baco.compiler.network.row_code import plan_normalisation, plan_softmax, plan_table
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.arithmetic import FixedPoint
+from baco.compiler.ops.elementwise import Addition, Multiplication
+from baco.compiler.ops.lookup import Embedding
+from baco.compiler.ops.products import Convolution, Pool
+from baco.compiler.ops.rows import Normalisation, Softmax
+from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 from tests.machines import UNITS

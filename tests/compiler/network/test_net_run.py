@@ -7,19 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco.compiler.network.graph import (
-    Addition,
-    Convolution,
-    Map,
-    MatMul,
-    QuantisedNetwork,
-    Softmax,
-)
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.prediction import predict_steps
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.reference import reference
 from baco.compiler.network.steps import ValueAddress
-from baco.compiler.network.views import View
+from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.rows import Softmax
+from baco.compiler.ops.views import View
 from baco.sim.engines.program import run_program
 from baco.sim.job import Limits, SimulationError
 from baco.sim.network.boundaries import boundaries

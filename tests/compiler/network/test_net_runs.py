@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baco.compiler.network import int8_products as products
 from baco.compiler.network.accuracy import integer_runs
 from baco.compiler.network.calibrate import random_inputs
 from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference, reference_runs
+from baco.compiler.ops import int8_products as products
 from baco.workloads.expand import expand
 from baco.workloads.inputs.samples import SampleSet
 from tests.compiler.network.net_quant_networks import SMALL

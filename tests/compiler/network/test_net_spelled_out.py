@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import baco
-from baco.compiler.network.graph import Normalisation, Reduction, Softmax
 from baco.compiler.network.quantise import quantise, quantise_inputs, real
 from baco.compiler.network.reference import reference
+from baco.compiler.ops.rows import Normalisation, Reduction, Softmax
 
 GAIN, SHIFT = torch.rand(24) + 0.5, torch.randn(24)
 

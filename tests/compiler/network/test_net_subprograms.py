@@ -11,10 +11,14 @@ import pytest
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.compiler.mapping.contraction import iteration_grid
-from baco.compiler.network import graph as g
-from baco.compiler.network.arithmetic import FixedPoint
+from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.subprograms import NetworkAnalysis, Subprogram
-from baco.compiler.network.views import View, dense
+from baco.compiler.ops.arithmetic import FixedPoint
+from baco.compiler.ops.elementwise import Map, Multiplication
+from baco.compiler.ops.lookup import Embedding
+from baco.compiler.ops.products import Convolution
+from baco.compiler.ops.rows import Softmax
+from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import exponentials, softmax_numerator
 from baco.exploration.cost.program_rest import sketches
 from baco.workloads.inputs.load import load_network
@@ -42,16 +46,16 @@ def random_graph(seed: int, operators: int = 9) -> Sketch:
             s.matmul(result, left, right, scale=0.01)
         elif kind == 1:
             table = s.value((256,), "constant", exponentials(0.05))
-            s.add(g.Softmax, result, input=left, table=table, numerator=softmax_numerator(1 / 127))
+            s.add(Softmax, result, input=left, table=table, numerator=softmax_numerator(1 / 127))
         elif kind == 2:
-            s.add(g.Multiplication, result, left=left, right=right, rescale=FixedPoint(1 << 10, 16))
+            s.add(Multiplication, result, left=left, right=right, rescale=FixedPoint(1 << 10, 16))
         else:
             s.map(result, left, s.value((256,), "constant"))
         known.append(result)
     return s
 
 
-def edges(network: g.QuantisedNetwork) -> set[tuple[int, int]]:
+def edges(network: QuantisedNetwork) -> set[tuple[int, int]]:
     """Who reads an element that somebody wrote, element by element."""
     found = set()
     writer = {name: np.full(value.shape, -1) for name, value in network.values.items()}
@@ -78,9 +82,7 @@ def test_reuse_is_what_brute_force_finds(seed: int) -> None:
     ways = paths(edges(network))
     found = {one.value: one for one in analysis.reuse}
     for name in network.values:
-        tables = {
-            op.table.value for op in network.operators if isinstance(op, g.Map | g.Softmax) and op.table
-        }
+        tables = {op.table.value for op in network.operators if isinstance(op, Map | Softmax) and op.table}
         readers = [n for n, op in enumerate(network.operators) if any(v.value == name for v in op.inputs)]
         if len(readers) < 2 or name in tables:
             assert name not in found
@@ -186,7 +188,7 @@ def attention(tokens: int) -> Sketch:
     scores, weights = (s.value((8, tokens, tokens), "intermediate") for _ in range(2))
     s.matmul(scores, query, key.transposed((0, 2, 1)), scale=0.01)
     table = s.value((256,), "constant", exponentials(0.05))
-    s.add(g.Softmax, weights, input=scores, table=table, numerator=softmax_numerator(1 / 127))
+    s.add(Softmax, weights, input=scores, table=table, numerator=softmax_numerator(1 / 127))
     s.matmul(s.value((8, tokens, 64), "output"), weights, value, scale=0.01)
     return s
 
@@ -209,7 +211,7 @@ def test_rows_of_an_image_stay_with_their_neighbours() -> None:
     for role in ("intermediate", "output"):
         result = s.value((1, 16, 20, 8), role)
         s.add(
-            g.Convolution, result, input=image, weight=s.value((3, 3, 8, 8), "constant"), bias=None, stride=(1, 1),
+            Convolution, result, input=image, weight=s.value((3, 3, 8, 8), "constant"), bias=None, stride=(1, 1),
             padding=(1, 1), dilation=(1, 1), size=(16, 20), groups=1, relu=True, scale=0.01, pool=None,
         )  # fmt: skip
         image = result
@@ -226,7 +228,7 @@ def test_layers_of_bert_are_two_subprograms_each() -> None:
     (_, one), (_, two) = sketches(load_network("bert_base:seq=384"))
     machine = load_accelerator("gemmini-transformer")
 
-    def layers(network: g.QuantisedNetwork) -> list[Subprogram]:
+    def layers(network: QuantisedNetwork) -> list[Subprogram]:
         analysis = NetworkAnalysis(network)
         return [
             part
@@ -242,7 +244,7 @@ def test_what_an_embedding_reads_is_cut_off() -> None:
     s = Sketch(np.random.default_rng(0))
     found = s.value((3, 4), "intermediate")
     indices = s.value((3,), "input", np.array([0, 2, 1], dtype=np.int32))
-    s.add(g.Embedding, found, indices=indices, table=s.value((5, 4), "constant"))
+    s.add(Embedding, found, indices=indices, table=s.value((5, 4), "constant"))
     s.map(s.value((3, 4), "output"), View(found.value, (3, 4), dense("", (3, 4)).strides), None)
     first, second = NetworkAnalysis(s.network()).subprograms(TINY)
     assert (first.operators, second.operators) == ((0,), (1,))

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from baco.accel.switched_energy import Toggles
-from baco.compiler.network.graph import Convolution, IntegerTensor, MatMul, QuantisedNetwork
-from baco.compiler.network.views import View
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.ops.operator import IntegerTensor
+from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.views import View
 from baco.exploration.cost.toggles import network_toggles
 
 Array = np.ndarray[Any, Any]

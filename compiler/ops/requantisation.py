@@ -1,31 +1,29 @@
-"""Operators of the host core for models that are quantised already: what their scales and zero points ask for and the array lacks.
+"""Operators of the host core for models that are quantised already: what their scales and zero points ask for and the array lacks
+(`host/quantised.c`).
 
-Each class is one operator whole, as in `baco.compiler.network.selection`: its exact definition and the call of its C function
-(`host/quantised.c`). Real arithmetic is that of float32, one rounding for each operation, in the order written here:
+Real arithmetic is that of float32, one rounding for each operation, in the order written here:
 
     encoded(y) = limited(rint(y) + zero) to low...high, ties to even
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from baco.accel.isa import float32_bits
-from baco.compiler.network.graph import IntegerTensor
-from baco.compiler.network.nests import common, nest_of
-from baco.compiler.network.selection import HostOperator
-from baco.compiler.network.steps import HostCall
-from baco.compiler.network.views import View
+from baco.compiler.ops.accesses import of_elements, of_reduced, of_rows, of_windows
+from baco.compiler.ops.calls import elementwise, loop_call
+from baco.compiler.ops.images import image_words, window_work
+from baco.compiler.ops.nests import element_loops, row_loops
+from baco.compiler.ops.operator import Array, Dependences, HostCall, IntegerOperator, Read, Values
+from baco.compiler.ops.rows import reducing_call
+from baco.compiler.ops.views import View
 
 _FILE = "quantised.c"
 
-Array = np.ndarray
-Read = Callable[[View], Array]
-Values = Mapping[str, IntegerTensor]
 #: float32 numbers beyond these are limited before they become integers.
 _LIMIT = np.float32(2.0**30)
 
@@ -37,7 +35,7 @@ def encoded(y: Array, zero: int, low: int, high: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Requantise(HostOperator):
+class Requantise(IntegerOperator):
     """output = encoded(float32(input + rows + columns) * factors[k]), the sum one of 64 bits.
 
     Attributes:
@@ -46,8 +44,6 @@ class Requantise(HostOperator):
         factors: bits of float32 factors, int32 constant [K], or [1] for all channels.
         zero, low, high: of the result.
     """
-
-    takes_runs: ClassVar[bool] = True
 
     input: View
     rows: View | None
@@ -65,19 +61,33 @@ class Requantise(HostOperator):
         factors = np.ascontiguousarray(read(self.factors)).view(np.float32)
         return encoded(total.astype(np.float32) * factors, self.zero, self.low, self.high)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input", "rows", "columns")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        shape = self.output.shape
-        factors = self.factors.expanded(shape)
-        views = (self.input, self.rows or self.input, self.columns or self.input, factors, self.output)
-        outer, extent, steps = common(views).split()
-        words = (*outer.words(), extent, *steps, self.zero, self.low, self.high)
+        """See `IntegerOperator`."""
         operands = (self.input, self.rows, self.columns, self.factors, self.output)
-        return HostCall("net_requantise", _FILE, words, operands)
+        factors = self.factors.expanded(self.output.shape)
+        more = (self.rows or self.input, self.columns or self.input)
+        loops = element_loops(self.input, *more, factors, self.output)
+        given = [None if one is None else n for n, one in enumerate(operands)]
+        plain = given.count(None) == 2
+        variant = "dense" if plain and loops.steps[0] == loops.steps[4] == 1 else "strided"
+        return loop_call(
+            "net_requantise",
+            _FILE,
+            loops,
+            (4, 4, 4, 4, 1),
+            operands,
+            (self.zero, self.low, self.high),
+            walked=given,
+            variant=variant if plain else "corrected",
+        )
 
 
 @dataclass(frozen=True)
-class ScaledPair(HostOperator):
+class ScaledPair(IntegerOperator):
     """output = encoded(tables[0, left + 128] + tables[1, right + 128]), or their product.
 
     Attributes:
@@ -86,8 +96,6 @@ class ScaledPair(HostOperator):
         product: whether it is one.
         zero, low, high: of the result.
     """
-
-    takes_runs: ClassVar[bool] = True
 
     left: View
     right: View
@@ -104,18 +112,20 @@ class ScaledPair(HostOperator):
         right = tables[1][read(self.right).astype(np.int16) + 128]
         return encoded(left * right if self.product else left + right, self.zero, self.low, self.high)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "left", "right")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        outer, extent, steps = common((self.left, self.right, self.output)).split()
-        words = (*outer.words(), extent, *steps, int(self.product), self.zero, self.low, self.high)
-        return HostCall("net_scaled_pair", _FILE, words, (self.left, self.right, self.tables, self.output))
+        """See `IntegerOperator`."""
+        operands = (self.left, self.right, self.tables, self.output)
+        numbers = (int(self.product), self.zero, self.low, self.high)
+        return elementwise("net_scaled_pair", operands, numbers, table=2, source=_FILE)
 
 
 @dataclass(frozen=True)
-class RowSums(HostOperator):
+class RowSums(IntegerOperator):
     """output (int32) = offset + factor * sum of the last dimension of `input` (int8)."""
-
-    takes_runs: ClassVar[bool] = True
 
     input: View
     factor: int
@@ -126,15 +136,17 @@ class RowSums(HostOperator):
         total = read(self.input).astype(np.int64).sum(-1) * self.factor + self.offset
         return np.asarray(total, np.int32)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_reduced(self, "input")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        rows = nest_of(self.input.shape[:-1], [self.input.strides[:-1], self.output.strides])
-        words = (*rows.words(), self.input.shape[-1], self.input.strides[-1], self.factor, self.offset)
-        return HostCall("net_row_sums", _FILE, words, (self.input, self.output))
+        """See `IntegerOperator`."""
+        return reducing_call("net_row_sums", _FILE, self.input, self.output, (self.factor, self.offset))
 
 
 @dataclass(frozen=True)
-class WindowAverage(HostOperator):
+class WindowAverage(IntegerOperator):
     """output[n, q, p, c] = encoded(float32(sum of input - source_zero over the window inside the image) * factors[q, p]).
 
     Attributes:
@@ -144,6 +156,8 @@ class WindowAverage(HostOperator):
         source_zero: the element of `input` that stands for 0.
         zero, low, high: of the result.
     """
+
+    takes_runs: ClassVar[bool] = False
 
     input: View
     factors: View
@@ -170,18 +184,22 @@ class WindowAverage(HostOperator):
         factors = np.ascontiguousarray(read(self.factors)).view(np.float32)[..., None]
         return encoded(total.astype(np.int32).astype(np.float32) * factors, self.zero, self.low, self.high)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_windows(self, self.kernel, self.stride, self.padding, by_position="factors")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        words = (
-            *(*self.output.shape, *self.input.shape[1:3], *self.input.strides, *self.output.strides),
-            *(*self.kernel, *self.stride, *self.padding),
-            *(self.source_zero, self.zero, self.low, self.high),
-        )
-        return HostCall("net_window_average", _FILE, words, (self.input, self.factors, self.output))
+        """See `IntegerOperator`."""
+        images, window = (self.input, self.output), (self.kernel, self.stride, self.padding)
+        words = (*image_words(*images), *(one for pair in window for one in pair))
+        limits = (self.source_zero, self.zero, self.low, self.high)
+        work = window_work("net_window_average", *images, *window)
+        operands = (self.input, self.factors, self.output)
+        return HostCall("net_window_average", _FILE, (*words, *limits), operands, work)
 
 
 @dataclass(frozen=True)
-class ScaledSoftmax(HostOperator):
+class ScaledSoftmax(IntegerOperator):
     """output = encoded(e / total / scale), e = exponentials[largest - input], total their sum along the last dimension, added in
     order.
 
@@ -191,8 +209,6 @@ class ScaledSoftmax(HostOperator):
         scale: float32, of the result.
         zero, low, high: of the result.
     """
-
-    takes_runs: ClassVar[bool] = True
 
     input: View
     exponentials: View
@@ -209,11 +225,13 @@ class ScaledSoftmax(HostOperator):
         total = np.add.accumulate(e, -1, dtype=np.float32)[..., -1:]
         return encoded(e / total / np.float32(self.scale), self.zero, self.low, self.high)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_rows(self, "input")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        rows = nest_of(self.input.shape[:-1], [self.input.strides[:-1], self.output.strides[:-1]])
-        words = (
-            *(*rows.words(), self.input.shape[-1], self.input.strides[-1], self.output.strides[-1]),
-            *(float32_bits(self.scale), self.zero, self.low, self.high),
-        )
-        return HostCall("net_scaled_softmax", _FILE, words, (self.input, self.exponentials, self.output))
+        """See `IntegerOperator`."""
+        loops = row_loops(self.input, self.output)
+        operands = (self.input, self.exponentials, self.output)
+        numbers = (float32_bits(self.scale), self.zero, self.low, self.high)
+        return loop_call("net_scaled_softmax", _FILE, loops, (1, 1), operands, numbers, walked=(0, 2))

@@ -1,4 +1,4 @@
-// Elements chosen by their size or by computed positions, sums of terms; see compiler/network/selection.py for what each computes.
+// Elements chosen by their size or by computed positions, sums of terms; see the classes of compiler/ops for what each computes.
 #include "host.h"
 
 // Walk over all but the innermost dimension (input, output), that one's extent and its two strides; whether the input is int32

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from baco.common.errors import InfeasibleError
-from baco.compiler.network.views import View
+from baco.compiler.ops.host_work import OperandWalk
+from baco.compiler.ops.views import View
 
 #: MAX_RANK of host/host.h.
 MOST_LOOPS = 12
@@ -31,6 +33,10 @@ class Nest:
                 f"an operator's views need {len(self.shape)} nested loops, more than {MOST_LOOPS}"
             )
         return (len(self.shape), *self.shape, *(step for steps in self.strides for step in steps))
+
+    def walk(self, operand: int, size: int = 1) -> OperandWalk:
+        """What the loops touch of an operand whose elements have so many bytes."""
+        return OperandWalk(operand, self.shape, tuple(size * one for one in self.strides[operand]), size)
 
     def split(self) -> tuple[Nest, int, tuple[int, ...]]:
         """The outer loops, and extent and strides of the innermost one (1 and zeros without loops)."""
@@ -70,3 +76,63 @@ def nest_of(shape: Sequence[int], strides: Sequence[Sequence[int]], *, in_order:
 def common(views: Sequence[View]) -> Nest:
     """Loops over views of one shape."""
     return nest_of(views[0].shape, [one.strides for one in views])
+
+
+@dataclass(frozen=True)
+class RowLoops:
+    """Loops of a C function over operands: a walk over rows, and within it one loop over the elements of a row.
+
+    Attributes:
+        outer: over the rows.
+        extent: elements of a row.
+        steps: for each operand from element to element.
+    """
+
+    outer: Nest
+    extent: int
+    steps: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return math.prod(self.outer.shape)
+
+    @property
+    def elements(self) -> int:
+        """Of all rows."""
+        return self.rows * self.extent
+
+    @property
+    def dense(self) -> bool:
+        """Whether the elements of a row are neighbours in every operand."""
+        return all(step == 1 for step in self.steps)
+
+    def words(self) -> tuple[int, ...]:
+        """The walk, the extent, the steps, as most functions read them."""
+        return (*self.outer.words(), self.extent, *self.steps)
+
+    def walks(self, sizes: Sequence[int], operands: Sequence[int | None] = ()) -> tuple[OperandWalk, ...]:
+        """What each touches.
+
+        Args:
+            sizes: bytes of their elements.
+            operands: their numbers among the operands of the call, in order without; None for one that is not there.
+        """
+        return tuple(
+            replace(self.outer.walk(n, size).over(self.extent, step), place=number)
+            for n, (number, size, step) in enumerate(
+                zip(operands or range(len(sizes)), sizes, self.steps, strict=True)
+            )
+            if number is not None
+        )
+
+
+def element_loops(*views: View) -> RowLoops:
+    """Over the elements of views of one shape, in any order."""
+    return RowLoops(*common(views).split())
+
+
+def row_loops(*views: View) -> RowLoops:
+    """Over the last dimension of views whose other dimensions are alike; the first one says how long a row is."""
+    outer = nest_of(views[0].shape[:-1], [one.strides[:-1] for one in views])
+    return RowLoops(outer, views[0].shape[-1], tuple(one.strides[-1] for one in views))

@@ -1,5 +1,5 @@
 // What a quantised model leaves in real numbers: float32 in memory, each result rounded once from float64 operations that
-// compiler/network/elementary.py and compiler/network/floating.py do in the same order.
+// compiler/ops/elementary.py and compiler/ops/floating.py do in the same order.
 #include "host.h"
 
 static inline double as_double(int64_t bits) {

@@ -1,32 +1,30 @@
 """Operators of the host core on real numbers: what a quantised model computes between DequantizeLinear and QuantizeLinear.
 
 Values are float32; each class states its result, which is rounded once to float32 from operations in float64 (of two numbers: from one
-in float32) in the order in which `host/floating.c` does them. Elementary functions: `baco.compiler.network.elementary`.
+in float32) in the order in which `host/floating.c` does them. Elementary functions: `baco.compiler.ops.elementary`.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from baco.accel.isa import float32_bits
-from baco.compiler.network.elementary import BINARY, UNARY, exponential
-from baco.compiler.network.graph import IntegerTensor
-from baco.compiler.network.nests import common, nest_of
-from baco.compiler.network.selection import HostOperator
-from baco.compiler.network.steps import HostCall
-from baco.compiler.network.views import View
+from baco.compiler.ops.accesses import FUNCTION, of_elements, of_reduced, of_rows, of_windows
+from baco.compiler.ops.calls import loop_call
+from baco.compiler.ops.elementary import BINARY, UNARY, exponential
+from baco.compiler.ops.host_work import HostWork, counted
+from baco.compiler.ops.images import image_lines, image_words, resampled
+from baco.compiler.ops.nests import RowLoops, element_loops, nest_of
+from baco.compiler.ops.operator import Array, Dependences, HostCall, IntegerOperator, Read, Values
+from baco.compiler.ops.products import convolution_words, of_convolution, of_products, product_words
+from baco.compiler.ops.views import View
 
 _FILE = "floating.c"
-
-Array = np.ndarray
-Read = Callable[[View], Array]
-Values = Mapping[str, IntegerTensor]
 
 #: Functions of rows, in the order in which `net_float_rows` numbers them; the first four give one number.
 ROWS = ("sum", "mean", "max", "min", "softmax", "log_softmax", "normal", "root")
@@ -36,25 +34,22 @@ def _float64_bits(x: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
-def _elements(*views: View) -> tuple[int, ...]:
-    outer, extent, steps = common(views).split()
-    return (*outer.words(), extent, *steps)
-
-
 def _rounded(x: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.asarray(x, np.float32)
 
 
+def _side_by_side(
+    function: str, operands: tuple[View, ...], numbers: tuple[int, ...] = (), variant: str = ""
+) -> HostCall:
+    """A call of a function that goes through float32 (or int32) elements."""
+    return loop_call(
+        function, _FILE, element_loops(*operands), [4] * len(operands), operands, numbers, variant=variant
+    )
+
+
 @dataclass(frozen=True)
-class _OfRuns(HostOperator):
-    """An operator that takes runs side by side."""
-
-    takes_runs: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Decoded(_OfRuns):
+class Decoded(IntegerOperator):
     """output (float32) = table[input + 128]; `table`: float32 constant [256]."""
 
     input: View
@@ -64,14 +59,19 @@ class Decoded(_OfRuns):
         """See the class."""
         return np.asarray(read(self.table)[read(self.input).astype(np.int16) + 128])
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        words = _elements(self.input, self.output)
-        return HostCall("net_float_decode", _FILE, words, (self.input, self.table, self.output))
+        """See `IntegerOperator`."""
+        operands = (self.input, self.table, self.output)
+        loops = element_loops(self.input, self.output)
+        return loop_call("net_float_decode", _FILE, loops, (1, 4), operands, walked=(0, 2))
 
 
 @dataclass(frozen=True)
-class Encoded(_OfRuns):
+class Encoded(IntegerOperator):
     """output (int8) = limited(rint(input / scale) + zero) to low...high, ties to even, the quotient one of float32; what is no
     number becomes `low`."""
 
@@ -88,15 +88,19 @@ class Encoded(_OfRuns):
         least, most = np.float32(self.low - self.zero), np.float32(self.high - self.zero)
         return np.asarray(np.rint(np.fmin(np.fmax(steps, least), most)) + self.zero, np.int8)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        numbers = float32_bits(self.scale), self.zero, self.low, self.high
-        words = (*_elements(self.input, self.output), *numbers)
-        return HostCall("net_float_encode", _FILE, words, (self.input, self.output))
+        """See `IntegerOperator`."""
+        operands = (self.input, self.output)
+        numbers = (float32_bits(self.scale), self.zero, self.low, self.high)
+        return loop_call("net_float_encode", _FILE, element_loops(*operands), (4, 1), operands, numbers)
 
 
 @dataclass(frozen=True)
-class RealFunction(_OfRuns):
+class RealFunction(IntegerOperator):
     """output = function(input) of `elementary.UNARY` with two parameters."""
 
     input: View
@@ -108,15 +112,18 @@ class RealFunction(_OfRuns):
         with np.errstate(all="ignore"):
             return _rounded(UNARY[self.function](read(self.input).astype(np.float64), *self.parameters))
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input", operations=FUNCTION)
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        kind = list(UNARY).index(self.function)
-        words = (*_elements(self.input, self.output), kind, *map(_float64_bits, self.parameters))
-        return HostCall("net_float_unary", _FILE, words, (self.input, self.output))
+        """See `IntegerOperator`."""
+        numbers = (list(UNARY).index(self.function), *map(_float64_bits, self.parameters))
+        return _side_by_side("net_float_unary", (self.input, self.output), numbers, self.function)
 
 
 @dataclass(frozen=True)
-class RealPair(_OfRuns):
+class RealPair(IntegerOperator):
     """output = function(left, right) of `elementary.BINARY`; truths are 0 and 1."""
 
     left: View
@@ -128,14 +135,18 @@ class RealPair(_OfRuns):
         with np.errstate(all="ignore"):
             return _rounded(BINARY[self.function](read(self.left), read(self.right)))
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "left", "right")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        words = (*_elements(self.left, self.right, self.output), list(BINARY).index(self.function))
-        return HostCall("net_float_binary", _FILE, words, (self.left, self.right, self.output))
+        """See `IntegerOperator`."""
+        numbers = (list(BINARY).index(self.function),)
+        return _side_by_side("net_float_binary", (self.left, self.right, self.output), numbers)
 
 
 @dataclass(frozen=True)
-class RealSelection(_OfRuns):
+class RealSelection(IntegerOperator):
     """output = left where `condition` is not 0, else right."""
 
     condition: View
@@ -146,14 +157,17 @@ class RealSelection(_OfRuns):
         """See the class."""
         return np.where(read(self.condition) != 0, read(self.left), read(self.right))
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "condition", "left", "right")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        operands = (self.condition, self.left, self.right, self.output)
-        return HostCall("net_float_select", _FILE, _elements(*operands), operands)
+        """See `IntegerOperator`."""
+        return _side_by_side("net_float_select", (self.condition, self.left, self.right, self.output))
 
 
 @dataclass(frozen=True)
-class ScaledSums(_OfRuns):
+class ScaledSums(IntegerOperator):
     """output (float32) = float32(input + rows + columns) * factors, the product one of float32, the sum one of 64 bits.
 
     Attributes:
@@ -172,10 +186,14 @@ class ScaledSums(_OfRuns):
         total = read(self.input).astype(np.int64) + read(self.rows) + read(self.columns)
         return np.asarray(total.astype(np.float32) * read(self.factors), np.float32)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input", "rows", "columns", "factors")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
+        """See `IntegerOperator`."""
         operands = (self.input, self.rows, self.columns, self.factors, self.output)
-        return HostCall("net_float_scale", _FILE, _elements(*operands), operands)
+        return _side_by_side("net_float_scale", operands)
 
 
 def _total(x: Array) -> Array:
@@ -184,7 +202,7 @@ def _total(x: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class RealRows(_OfRuns):
+class RealRows(IntegerOperator):
     """A function of `ROWS` of the last dimension of `input`.
 
     `normal`: (x - mean) / sqrt(mean of (x - mean)**2 + epsilon); `root`: the same without a mean; sums are added in order.
@@ -217,19 +235,26 @@ class RealRows(_OfRuns):
             x = x - _total(x) / count
         return np.asarray(x / np.sqrt(_total(x * x) / count + self.epsilon))
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        reduces = len(self.output.shape) < len(self.input.shape)
+        return of_reduced(self, "input") if reduces else of_rows(self, "input")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        one = len(self.output.shape) < len(self.input.shape)
-        target = self.output.strides if one else self.output.strides[:-1]
-        rows = nest_of(self.input.shape[:-1], [self.input.strides[:-1], target])
-        steps = self.input.strides[-1], 0 if one else self.output.strides[-1]
-        words = (*rows.words(), self.input.shape[-1], *steps, ROWS.index(self.function))
+        """See `IntegerOperator`."""
+        reduces = len(self.output.shape) < len(self.input.shape)
+        target, step = (
+            (self.output.strides, 0) if reduces else (self.output.strides[:-1], self.output.strides[-1])
+        )
+        outer = nest_of(self.input.shape[:-1], [self.input.strides[:-1], target])
+        loops = RowLoops(outer, self.input.shape[-1], (self.input.strides[-1], step))
         operands = (self.input, self.output)
-        return HostCall("net_float_rows", _FILE, (*words, _float64_bits(self.epsilon)), operands)
+        numbers = (ROWS.index(self.function), _float64_bits(self.epsilon))
+        return loop_call("net_float_rows", _FILE, loops, (4, 4), operands, numbers, variant=self.function)
 
 
 @dataclass(frozen=True)
-class RealProducts(_OfRuns):
+class RealProducts(IntegerOperator):
     """output[..., m, n] = sum over k, in order, of left[..., m, k] * right[..., k, n], all with the same batch extents."""
 
     left: View
@@ -244,13 +269,15 @@ class RealProducts(_OfRuns):
             total += left[..., k : k + 1] * right[..., k : k + 1, :]
         return _rounded(total)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_products(self, self.left.shape[-1], bias=False)
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
+        """See `IntegerOperator`."""
         operands = (self.left, self.right, self.output)
-        batch = nest_of(self.left.shape[:-2], [one.strides[:-2] for one in operands])
-        sizes = self.left.shape[-2], self.right.shape[-1], self.left.shape[-1]
-        words = (*batch.words(), *sizes, *(step for one in operands for step in one.strides[-2:]))
-        return HostCall("net_float_products", _FILE, words, operands)
+        words, work = product_words("net_float_products", operands, (0, 1, 2), size=4)
+        return HostCall("net_float_products", _FILE, words, operands, work)
 
 
 def _places(size: int, count: int, stride: int, offset: int) -> tuple[Array, Array]:
@@ -260,7 +287,7 @@ def _places(size: int, count: int, stride: int, offset: int) -> tuple[Array, Arr
 
 
 @dataclass(frozen=True)
-class _Windowed(_OfRuns):
+class _Windowed(IntegerOperator):
     """An operator on windows of an image; pairs are (height, width), padding above and left."""
 
     input: View
@@ -309,15 +336,16 @@ class RealConvolution(_Windowed):
                 total += grouped[..., c : c + 1] * split[s, r, c]
         return _rounded(total.reshape(*total.shape[:-2], -1))
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        window = (self.stride, self.padding, self.dilation)
+        return of_convolution(self, self.weight, self.groups, *window, size=self.output.shape[1:3])
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        *kernel, depth, channels = self.weight.shape
-        words = (
-            *(*self.output.shape[:3], self.groups, channels // self.groups, depth, *kernel),
-            *(*self.input.shape[1:3], *self.stride, *self.padding, *self.dilation),
-            *(*self.input.strides, *self.weight.strides, *self.output.strides),
-        )
-        return HostCall("net_float_convolve", _FILE, words, (self.input, self.weight, self.output))
+        """See `IntegerOperator`."""
+        images, window = (self.input, self.weight, self.output), (self.stride, self.padding, self.dilation)
+        words, work = convolution_words("net_float_convolve", images, self.groups, *window, size=4)
+        return HostCall("net_float_convolve", _FILE, words, images, work)
 
 
 @dataclass(frozen=True)
@@ -343,17 +371,21 @@ class RealWindows(_Windowed):
             largest = np.where(inside & (taken > largest), taken, largest)
         return _rounded(largest if self.divisors is None else total / read(self.divisors)[..., None])
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        window = (self.kernel, self.stride, self.padding, self.dilation)
+        return of_windows(self, *window, by_position="divisors")
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        words = (
-            *(*self.output.shape, *self.input.shape[1:3], *self.input.strides, *self.output.strides),
-            *(*self.kernel, *self.stride, *self.padding, *self.dilation, int(self.divisors is None)),
-        )
-        return HostCall("net_float_window", _FILE, words, (self.input, self.divisors, self.output))
+        """See `IntegerOperator`."""
+        window = (*self.kernel, *self.stride, *self.padding, *self.dilation)
+        words = (*image_words(self.input, self.output), *window, int(self.divisors is None))
+        work = _image_work("net_float_window", self.input, self.output, math.prod(self.kernel))
+        return HostCall("net_float_window", _FILE, words, (self.input, self.divisors, self.output), work)
 
 
 @dataclass(frozen=True)
-class RealResize(_OfRuns):
+class RealResize(IntegerOperator):
     """Resampling of images [N, H, W, C]: with a, b, f = rows[q] and the columns likewise (l, r, g)
 
         output = above * (1 - f) + below * f, above = x[a, l] * (1 - g) + x[a, r] * g, below the same in row b
@@ -376,8 +408,19 @@ class RealResize(_OfRuns):
         below = bottom[..., left, :] * (1 - g) + bottom[..., right, :] * g
         return _rounded(above * (1 - f) + below * f)
 
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return resampled(self)
+
     def host_call(self, values: Values) -> HostCall:
-        """See `HostOperator`."""
-        words = (*self.output.shape, *self.input.shape[1:3], *self.input.strides, *self.output.strides)
+        """See `IntegerOperator`."""
+        words = image_words(self.input, self.output)
+        work = _image_work("net_float_resize", self.input, self.output, 4)
         operands = (self.input, self.rows, self.columns, self.output)
-        return HostCall("net_float_resize", _FILE, words, operands)
+        return HostCall("net_float_resize", _FILE, words, operands, work)
+
+
+def _image_work(function: str, source: View, target: View, taps: int) -> HostWork:
+    """Every result reads so many elements."""
+    amounts = counted(results=target.words, taps=target.words * taps)
+    return HostWork(function, amounts, lines=image_lines((source, 4), (target, 4)))

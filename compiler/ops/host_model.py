@@ -13,20 +13,20 @@ from importlib import resources
 from typing import Any
 
 from baco.compiler.host_core import MISS_CYCLES
-from baco.compiler.network.host_walks import HostWork
+from baco.compiler.ops.host_work import HostWork
 
 CONSTANTS_FILE = "host_constants.json"
 
 
 @functools.cache
 def _constants() -> Mapping[str, Mapping[str, float]]:
-    text = (resources.files("baco.compiler") / "network" / CONSTANTS_FILE).read_text(encoding="utf-8")
+    text = (resources.files("baco.compiler") / "ops" / CONSTANTS_FILE).read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return {name: dict(values) for name, values in found["variants"].items()}
 
 
-def host_cycles(work: HostWork) -> float:
-    """Predicted cycles of a call. A variant that was never measured counts as the slowest one of its function.
+def host_cycles(work: HostWork, misses: float) -> float:
+    """Predicted cycles of a call by which so many lines come from memory. A variant that was never measured counts as the slowest one of its function.
 
     Raises KeyError for a function without any.
     """
@@ -42,4 +42,4 @@ def host_cycles(work: HostWork) -> float:
     cycles = (
         sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items()) for values in chosen
     )
-    return max(cycles) + MISS_CYCLES * work.misses
+    return max(cycles) + MISS_CYCLES * misses

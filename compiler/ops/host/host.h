@@ -1,6 +1,6 @@
-// Operators of quantised networks on the host core, in integers; see compiler/network/graph.py for what each computes.
+// Operators of quantised networks on the host core, in integers; see the classes of compiler/ops for what each computes.
 //
-// Every function takes the address of its parameters, 64-bit words that compiler/network/host_calls.py writes, and
+// Every function takes the address of its parameters, 64-bit words that `host_call` of its operator writes, and
 // then the addresses of its operands. Strides count elements.
 #pragma once
 #include <stddef.h>

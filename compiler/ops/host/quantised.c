@@ -1,5 +1,5 @@
 // What models that are quantised already ask for beyond the array: scales of single channels, zero points, their own limits.
-// Every real operation is one of float32, rounded once, as compiler/network/requantisation.py has it.
+// Every real operation is one of float32, rounded once, as compiler/ops/requantisation.py has it.
 #include "host.h"
 
 // Limits of results, less their zero point, and that.
