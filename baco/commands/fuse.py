@@ -1,4 +1,4 @@
-"""`baco fuse`: which operators of a network run as one unit, why, and what it saves."""
+"""`baco fuse`: which operators of a network run as one unit, why, and what it saves; tile trees of chains, measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from baco.cli.completions import network_completions
 from baco.common.errors import InputError, Location, only_with
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from baco.accel.config import Accelerator as Hardware
+    from baco.compiler.mapping.contraction import Contraction
+    from baco.compiler.mapping.machine import Machine
     from baco.compiler.network.graph import QuantisedNetwork
     from baco.compiler.network.group_choice import Considered
 
@@ -61,22 +65,29 @@ class ChainFlags:
     Attributes:
         chain (KIND:SIZES): Instead of a network: attention:heads=12,seq=512,dim=64, or
             convolutions:channels=64,height=56,width=56,first=64,second=64,window1=1,window2=3.
-        machine (NAME|FILE.yaml): Of a chain: edge, cloud, or a file.
-        rounds: Of a chain: generations of the search.
-        seed: Of a chain: of the search.
+        machine (NAME|FILE.yaml): Of a chain: edge, cloud, or a file with levels of memories; or an accelerator, as --accelerator names
+            one.
+        rounds: Of a chain on a machine of levels: generations of the search.
+        seed: Of a chain: of the search; of an accelerator's program, of weights and inputs.
+        tree: Of a chain on an accelerator: a tile tree to look at instead of all, written as they are printed.
+        measure: Of a chain on an accelerator: compile the best tree, run it on the RTL, compare every result with integers, and show
+            cycles beside the predicted ones.
     """
 
     chain: str | None = None
     machine: str = "edge"
     rounds: Annotated[int, typer.Option(min=1, max=1000)] = 8
     seed: Annotated[int, typer.Option(min=0)] = 0
+    tree: str | None = None
+    measure: bool = False
 
     @property
     def given(self) -> dict[str, object]:
         """What says something of chains alone, by how it is written."""
         usual = ChainFlags()
         return {
-            f"--{name}": getattr(self, name) != getattr(usual, name) for name in ("machine", "rounds", "seed")
+            f"--{name}": getattr(self, name) != getattr(usual, name)
+            for name in ("machine", "rounds", "seed", "tree", "measure")
         }
 
 
@@ -92,12 +103,13 @@ def fuse(asked: GroupFlags, chain: ChainFlags, json: bool = False) -> None:
     tensors that are read again, and the partition into subprograms that the scratchpad and the accumulator allow, each tensor of
     main memory counted once. Analysis alone, too.
 
-    With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
-    operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
+    With --chain, a chain of operators on any machine of levels: published dataflows, each with its best tile sizes, against a search
+    over which operators meet where, in which relation, and in which tiles; analysis alone. On an accelerator
+    (--machine gemmini-default), the trees that there is code for, against operators one by one; --measure compiles and runs the best.
     """
     if chain.chain is not None and asked.network is None:
         only_with("--network", asked.given)
-        _trees(chain.chain, chain.machine, rounds=chain.rounds, seed=chain.seed, json=json)
+        _chain(chain.chain, chain, json=json)
         return
     if asked.network is None or chain.chain is not None:
         raise InputError(
@@ -137,25 +149,81 @@ def _groups(network: QuantisedNetwork, target: Hardware, *, every: bool, json: b
     stdout().print(_sum(network.name, fused, len(choice.considered)))
 
 
-def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> None:
+def _chain(text: str, asked: ChainFlags, *, json: bool) -> None:
+    from baco.accel.presets import load_accelerator
     from baco.compiler.mapping.chains import parse_chain
-    from baco.compiler.mapping.machines import load_machine
+    from baco.compiler.mapping.machines import is_machine, load_machine
+
+    operators = parse_chain(text)
+    if is_machine(asked.machine):
+        only_with("an accelerator", {"--tree": asked.tree, "--measure": asked.measure})
+        _trees(text, operators, load_machine(asked.machine), asked, json=json)
+        return
+    accelerator = load_accelerator(asked.machine)
+    only_with("a machine of levels", {"--rounds": asked.rounds != ChainFlags().rounds})
+    _programs(text, accelerator, asked, json=json)
+
+
+def _trees(
+    text: str, operators: Sequence[Contraction], machine: Machine, asked: ChainFlags, *, json: bool
+) -> None:
     from baco.display.console import print_json, stderr, stdout
     from baco.exploration.samplers.tree_structures import compare_trees, trees_table
 
-    operators, on = parse_chain(chain), load_machine(machine)
     console = stderr()
     rows = compare_trees(
         operators,
-        on,
-        rounds=rounds,
-        seed=seed,
+        machine,
+        rounds=asked.rounds,
+        seed=asked.seed,
         watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
     if json:
-        print_json({"chain": chain, "machine": on.name, "dataflows": rows})
+        print_json({"chain": text, "machine": machine.name, "dataflows": rows})
         return
-    stdout().print(trees_table(f"{chain} on {on.name}", rows), highlight=False, soft_wrap=True)
+    stdout().print(trees_table(f"{text} on {machine.name}", rows), highlight=False, soft_wrap=True)
+
+
+def _programs(text: str, accelerator: Hardware, asked: ChainFlags, *, json: bool) -> None:
+    from baco.compiler.mapping.text import parse_tree
+    from baco.display.console import print_json, stderr, stdout
+    from baco.exploration.measure.chain_trees import ChainTrees, chain_rows
+
+    tree = None if asked.tree is None else parse_tree(asked.tree, Location("--tree"))
+    trees = ChainTrees(text, accelerator, asked.seed)
+    console = stderr()
+    rows = chain_rows(
+        trees,
+        tree,
+        measure=asked.measure,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        names = {"chain": text, "accelerator": accelerator.config_hash, "reason": trees.reason}
+        print_json(names | {"programs": rows})
+        return
+    out = stdout()
+    out.print(_programs_table(rows))
+    best = next(row for row in rows if row["best"])
+    lines = [f"best: {best['program']}", *([str(best["tree"])] if best["tree"] else []), *best["schedules"]]
+    if trees.reason:
+        lines.append(f"not as one unit: {trees.reason}")
+    if best["measured_cycles"] is not None:
+        lines.append(
+            f"measured on the RTL: {best['measured_cycles']:,} cycles, of which {best['cycles']:,.0f} were predicted"
+            f" ({best['error']:+.1%}), and {best['measured_dram_bytes']:,} bytes of main memory; every result is that of integers"
+        )
+    out.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def _programs_table(rows: list[dict[str, Any]]) -> Any:
+    from baco.display.console import table
+
+    cells = (
+        (row["program"], f"{row['cycles']:,.0f}", f"{row['dram_bytes'] / 1024:,.0f}", row["schedules"][-1])
+        for row in rows
+    )
+    return table(("program", "cycles", "DRAM KiB", "how"), cells, left=("program", "how"))
 
 
 def _row(one: Considered, fused: bool) -> dict[str, Any]:

@@ -27,6 +27,14 @@ def parse_chain(text: str) -> list[Contraction]:
     first and of the second, square windows and as much padding as keeps an image of stride 1 as large as it is. Raises
     InputError for anything else.
     """
+    kind, sizes = chain_sizes(text)
+    if kind == "attention":
+        return attention(sizes["heads"], sizes["seq"], sizes["dim"], sizes["keys"] or None)
+    return _convolutions(sizes)
+
+
+def chain_sizes(text: str) -> tuple[str, dict[str, int]]:
+    """Kind and sizes of a chain. Raises as `parse_chain`."""
     kind, _, rest = text.partition(":")
     if kind not in _SIZES:
         raise InputError(
@@ -51,10 +59,7 @@ def parse_chain(text: str) -> list[Contraction]:
             location=Location("--chain"),
             hint=f"write it like {kind}:" + ",".join(f"{name}=8" for name in missing),
         )
-    known = {name: value for name, value in sizes.items() if value is not None}
-    if kind == "attention":
-        return attention(known["heads"], known["seq"], known["dim"], known["keys"] or None)
-    return _convolutions(known)
+    return kind, {name: value for name, value in sizes.items() if value is not None}
 
 
 def _convolutions(sizes: Mapping[str, int]) -> list[Contraction]:

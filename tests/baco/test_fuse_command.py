@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,28 @@ def test_analysis(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "relies on" in out
     assert "rely on many elements" in " ".join(out.split())
+
+
+def test_a_chain_on_an_accelerator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = tmp_path / "small.yaml"
+    machine.write_text("name: small\ndim: 4\nscratchpad_kib: 16\naccumulator_kib: 8\n")
+    chain = "convolutions:channels=8,height=8,width=8,first=8,second=8,window2=1"
+    asked = ("fuse", "--chain", chain, "--machine", str(machine))
+    code, out, _ = call(capsys, *asked, "--json")
+    assert code == 0
+    rows = json.loads(out)["programs"]
+    assert rows[0]["program"] == "one by one"
+    tree = rows[1]["tree"]
+    code, out, err = call(capsys, *asked, "--tree", tree, "--measure")
+    assert code == 0
+    assert tree in out
+    assert "measured on the RTL" in out
+    assert "every result is that of integers" in out
+    assert "runs on the RTL of small" in err
+    code, _, err = call(capsys, *asked, "--tree", tree.replace("Shar(", "Seq("))
+    assert code == 2
+    assert "there is no code for this tree" in err
+    assert tree in " ".join(err.split())
+    code, _, err = call(capsys, *asked, "--tree", "L3[")
+    assert code == 2
+    assert "expected a tile" in err

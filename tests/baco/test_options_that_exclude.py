@@ -101,6 +101,23 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (("explore", "-n", "resnet18", "--baseline"), "add --validate K"),
         (("fuse", "--network", "resnet18", "--rounds", "4"), "--rounds goes with --chain"),
         (("fuse", "--network", "resnet18", "--machine", "cloud"), "--machine goes with --chain"),
+        (("fuse", "--network", "resnet18", "--measure"), "--measure goes with --chain"),
+        (
+            ("fuse", "--chain", "attention:heads=1,seq=16,dim=16", "--measure"),
+            "--measure goes with an accelerator",
+        ),
+        (
+            (
+                "fuse",
+                "--chain",
+                "attention:heads=1,seq=16,dim=16",
+                "--machine",
+                "gemmini-lean",
+                "--rounds",
+                "3",
+            ),
+            "--rounds goes with a machine of levels",
+        ),
         (
             ("fuse", "--chain", "attention:heads=1,seq=16,dim=16", "--analysis"),
             "--analysis goes with --network",

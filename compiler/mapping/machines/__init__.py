@@ -13,8 +13,6 @@ from baco.common.document import Path_, YamlDoc, load_yaml, path_text
 from baco.common.errors import InputError, did_you_mean
 from baco.compiler.mapping.machine import Machine
 
-__all__ = ["load_machine", "machine_names"]
-
 _ADAPTER = TypeAdapter(Machine)
 
 
@@ -22,6 +20,14 @@ def machine_names() -> list[str]:
     """Names of the machines that come with the product, sorted."""
     folder = resources.files(__package__)
     return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def is_machine(name: str) -> bool:
+    """Whether this names a machine: one that comes with the product, or a file with levels of memories."""
+    if name in machine_names() or Path(name).suffix not in (".yaml", ".yml") or not Path(name).is_file():
+        return name in machine_names()
+    fields = load_yaml(name).get(())
+    return isinstance(fields, dict) and "levels" in fields
 
 
 def load_machine(name: str | Path) -> Machine:
