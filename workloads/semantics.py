@@ -41,6 +41,8 @@ FUNCTIONS: dict[str, str] = {
     "identity": "x",
     "quantise": "x; encoding (`baco.workloads.encoding.Encoding`): the nearest number that it has",
     "decode": "x, whole numbers; encoding: the real numbers that they stand for",
+    "shift": "x, multipliers, offsets (whole numbers, broadcast); shift, encoding: the whole number of "
+    "(x * multiplier + offset) / 2**shift, halves up, between the encoding's limits",
     "encode": "x; encoding, which x has: the whole numbers that stand for it",
     "maxpool": "x; kernel, stride, padding ((before, after), ...), dilation, shape of the output",
     "avgpool": "x; kernel, stride, padding, shape, count_padding; divisor or None",

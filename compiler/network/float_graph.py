@@ -346,6 +346,13 @@ def rope_angles(positions: int, half: int, a: Attributes) -> Array:
     return np.asarray((a["start"] + np.arange(positions))[:, None] * frequency)
 
 
+def _shift(x: Sequence[Any], a: Mapping[str, Any], shape: Sequence[int]) -> np.ndarray:
+    whole, by, offset = (np.asarray(np.rint(one), np.int64) for one in x)
+    encoding, half = a["encoding"], 1 << a["shift"] >> 1
+    steps = (whole * by + offset + half) >> a["shift"]
+    return np.asarray(encoding.real(np.clip(steps, encoding.low, encoding.high)))
+
+
 def _rope(x: Values, a: Attributes, shape: Shape) -> Array:
     half = shape[-1] // 2
     angles = rope_angles(shape[-2], half, a)
@@ -396,6 +403,7 @@ FUNCTIONS: dict[str, Callable[[Values, Attributes, Shape], Array]] = {
     "quantise": lambda x, a, shape: a["encoding"].real(a["encoding"].whole(x[0])),
     "decode": lambda x, a, shape: a["encoding"].real(x[0]),
     "encode": lambda x, a, shape: a["encoding"].whole(x[0]).astype(np.int32),
+    "shift": _shift,
     "maxpool": _maxpool,
     "avgpool": _avgpool,
     "reduce": _reduce,

@@ -60,6 +60,9 @@ class _Given:
         for op in rounding:
             assert op.semantics is not None
             self.found[op.name] = op.semantics.attributes["encoding"]
+        for op in network.operators:
+            if op.semantics and op.semantics.function == "shift":
+                self.found[op.name] = op.semantics.attributes["encoding"]
         for op in reversed(rounding):
             assert op.semantics is not None
             (x,) = op.semantics.operands

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from baco.common.errors import InputError, Location
-from baco.compiler.network import given_floats, given_operators, given_pointwise
+from baco.compiler.network import given_floats, given_operators, given_pointwise, given_shifts
 from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import selection_operators as selection
@@ -72,6 +72,7 @@ RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
     "rope": host.rope,
     "where": host.where,
     "quantise": given_pointwise.quantise,
+    "shift": given_shifts.shift,
     "decode": given_pointwise.decode,
     "encode": given_pointwise.encode,
 }
@@ -92,7 +93,7 @@ CONTRACTIONS: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
 
 #: Functions that read images, and those that leave elements where they are.
 _IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
-_ELEMENTWISE = {"identity", "unary", "binary", "quantise", "decode"}
+_ELEMENTWISE = {"identity", "unary", "binary", "quantise", "decode", "shift"}
 
 
 def quantise(

@@ -8,7 +8,7 @@ Real arithmetic is that of float32, one rounding for each operation, in the orde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -84,6 +84,46 @@ class Requantise(IntegerOperator):
             walked=given,
             variant=variant if plain else "corrected",
         )
+
+
+@dataclass(frozen=True)
+class Shifted(IntegerOperator):
+    """output (int8) = limited((input * multipliers + offsets) / 2**shift, halves up) to low...high, less `moved`, in 64 bits.
+
+    Attributes:
+        input: whole numbers, int32 or float32.
+        multipliers, offsets: int32, broadcast to that shape.
+        shift: 0 to 62.
+        low, high: of the result before `moved` is taken away.
+        real: whether `input` is float32.
+    """
+
+    input: View
+    multipliers: View
+    offsets: View
+    shift: int
+    low: int
+    high: int
+    moved: int
+    real: bool
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        x, by, more = (read(one).astype(np.int64) for one in (self.input, self.multipliers, self.offsets))
+        y = (x * by + more + (1 << self.shift >> 1)) >> self.shift
+        return np.asarray(np.clip(y, self.low, self.high) - self.moved, np.int8)
+
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        return of_elements(self, "input", "multipliers", "offsets")
+
+    def host_call(self, values: Values) -> HostCall:
+        """See `IntegerOperator`."""
+        operands = (self.input, self.multipliers, self.offsets, self.output)
+        numbers = self.shift, self.low, self.high, self.moved, int(self.real)
+        call = loop_call("net_shift", _FILE, element_loops(*operands), (4, 4, 4, 1), operands, numbers)
+        # Its time was not fitted: that of the function which reads as many operands, and chooses where this one limits.
+        return replace(call, work=replace(call.work, variant="net_float_select"))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class Facts:
         names: all names in use.
         version: of the model's standard operators.
         sequences: names of the tensors in each sequence.
+        own: what writes out operators of the user's table, by their name with the domain in front.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -37,6 +38,7 @@ class Facts:
     names: set[str] = field(default_factory=set)
     version: int = NODES_VERSION
     sequences: dict[str, list[str]] = field(default_factory=dict)
+    own: Mapping[str, Callable[[Expansion], None]] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
         """The name, with a number behind it where it is taken."""

@@ -292,6 +292,9 @@ def expanded(
     key = node.op_type if standard else f"{node.domain}.{node.op_type}"
     e = Expansion(node, version, facts)
     try:
+        if key in facts.own:
+            facts.own[key](e)
+            return e.nodes, ""
         if key in EXPANSIONS:
             when, rule = EXPANSIONS[key]
             if not when(e):

@@ -16,14 +16,17 @@ from baco.workloads.onnx.load import LoadedModel, load_model
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.operators import HANDLERS, REASONS
 from baco.workloads.onnx.quantised import whole_constant
+from baco.workloads.onnx.table import own_operators
+from baco.workloads.onnx.whole_numbers import WHOLE_OPERATORS, whole_input
 from baco.workloads.options import split_options
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
-DOMAINS = ("", "ai.onnx", "com.microsoft")
+DOMAINS = ("", "ai.onnx", "com.microsoft", "PACTOps")
 
 
 def load_onnx(path: str, rest: str | None = None) -> Network:
-    """The network in an ONNX file; `rest` says how large open dimensions are (`baco.workloads.onnx.dimensions`).
+    """The network in an ONNX file; `rest` says how large open dimensions are (`baco.workloads.onnx.dimensions`), and names a table of
+    operators of the user's own (`baco.workloads.onnx.table`).
 
     A batch dimension that is left open becomes 1. Operators that cannot be costed are listed in
     `Network.unsupported`; their outputs count as inputs from outside.
@@ -32,7 +35,8 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
             or nothing in the graph that could be run or explored.
     """
-    model = load_model(path, rest, HANDLERS.__contains__)
+    rest, own = own_operators(path, rest)
+    model = load_model(path, rest, HANDLERS.__contains__, own)
     network = walk(model)
     nothing = not any(op.inputs for op in network.operators)  # all outputs are constants
     if nothing or (network.unsupported and not network.tasks):
@@ -60,10 +64,13 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
 def walk(model: LoadedModel) -> Network:
     """The network of a model, whether the accelerator has a part in it or not."""
     imp = OnnxNode(model)
+    imp.whole = any(node.op_type in WHOLE_OPERATORS for node in model.graph.node)
     for name, shape in model.inputs:
         if 0 not in shape:
             imp.values[name] = imp.builder.input(name, shape)
             imp.given.add(name)
+            if imp.whole and model.kinds.get(name) == onnx.TensorProto.FLOAT:
+                whole_input(imp, name)
     for index, node in enumerate(model.graph.node):
         imp.enter(index, node)
         if imp.fold(whole_constant):
@@ -81,6 +88,8 @@ def walk(model: LoadedModel) -> Network:
     network = imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
     judge = OnnxJudge(model.path, dict(model.inputs), network.macs)
     given = {name: kind for name, kind in _types(model.graph.input).items() if np.dtype(kind).kind in "iub"}
+    if imp.whole:
+        given |= {name: "uint8" for name in imp.given if name not in given}
     return replace(network, judge=judge, input_types=given, output_types=_types(model.graph.output))
 
 

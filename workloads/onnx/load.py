@@ -6,7 +6,7 @@ shapes, axes and scales) are kept because shape inference reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import onnx
@@ -20,6 +20,7 @@ from baco.common.text import one_line
 from baco.workloads.onnx.checks import check_names, sort_nodes
 from baco.workloads.onnx.dimensions import fix_dimensions
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
+from baco.workloads.onnx.expansion import Expansion
 from baco.workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value, write_constants_as_tensors
 from baco.workloads.onnx.functions import check_size, inline_functions
 from baco.workloads.onnx.shapes import infer_shapes, known_shape
@@ -70,12 +71,18 @@ class LoadedModel:
         return self.reasons.get(next(filter(None, node.output), ""), "")
 
 
-def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> LoadedModel:
+def load_model(
+    path: str,
+    rest: str | None,
+    has_rule: Callable[[str], bool],
+    own: Mapping[str, Callable[[Expansion], None]] | None = None,
+) -> LoadedModel:
     """Read a model. Raises InputError.
 
     Args:
         rest: options (`baco.workloads.onnx.dimensions`).
         has_rule: whether operators of a name are imported as they are; others become the functions that define them.
+        own: the user's table of operators (`baco.workloads.onnx.table`).
     """
     model = _parse(path)
     try:
@@ -90,7 +97,7 @@ def load_model(path: str, rest: str | None, has_rule: Callable[[str], bool]) -> 
             for value in model.graph.input
             if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
-        found = infer_shapes(path, model, constants, has_rule)
+        found = infer_shapes(path, model, constants, has_rule, own)
     except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise _broken(path, error) from None
     opsets = {("" if e.domain in STANDARD_DOMAINS else e.domain): e.version for e in model.opset_import}

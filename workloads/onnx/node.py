@@ -61,6 +61,8 @@ class OnnxNode:
         self._read_inputs: set[int] = set()
         #: Of values of the model that are whole numbers which a QuantizeLinear made; here they stay real ones.
         self.encodings: dict[str, Encoding] = {}
+        #: Whether real numbers of the model are whole ones throughout, as its deployer's operators have them.
+        self.whole = False
         #: Inputs of the model.
         self.given: set[str] = set()
         self._refused: list[str] = []
@@ -223,6 +225,8 @@ class OnnxNode:
             own = constant.whole
             elements = self.parameter(own.name)
             whole = WholeNumbers(elements, own.scale, own.zero, own.axis, own.steps)
+        elif self.whole:
+            whole = WholeNumbers(Parameter(name, shape, load), (1.0,), (0,), 0)
         return Parameter(name, shape, load, fill, fan_in, whole=whole)
 
     def _stranger(self, name: str, reason: str, label: str) -> Tensor:
@@ -362,6 +366,15 @@ class OnnxNode:
         if attribute is None:
             return None if default is None else tuple(default)
         return tuple(int(i) for i in attribute.ints)
+
+    def array(self, name: str) -> np.ndarray | None:
+        """An attribute that is a tensor, or a number."""
+        given = self._attributes.get(name)
+        if given is not None and given.type in (onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT):
+            self._read_attributes.add(name)
+            return np.array(onnx.helper.get_attribute_value(given))
+        attribute = self._attribute(name, onnx.AttributeProto.TENSOR)
+        return None if attribute is None else np.asarray(onnx.numpy_helper.to_array(attribute.t))
 
     def text(self, name: str, default: str) -> str:
         """A text attribute."""

@@ -24,6 +24,7 @@ from baco.workloads.onnx.tensor_operators import (
     norm_pool,
 )
 from baco.workloads.onnx.views import view_steps
+from baco.workloads.onnx.whole_numbers import WHOLE_OPERATORS
 from baco.workloads.semantics import Semantics
 
 # Elementwise
@@ -190,6 +191,7 @@ REASONS: dict[str, str] = {
 }
 
 HANDLERS: dict[str, Handler] = {
+    **WHOLE_OPERATORS,
     **dict.fromkeys(
         (*PLAIN_OPERATORS, "Not", "IsNaN", "IsInf", "BitwiseNot", "Trilu"),
         partial(_unary, kind="elementwise"),

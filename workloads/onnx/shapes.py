@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ import onnx.shape_inference
 from baco.common.errors import InputError, Location
 from baco.workloads.onnx.evaluate import STANDARD_DOMAINS
 from baco.workloads.onnx.expansion import Facts
-from baco.workloads.onnx.expansions import expanded
+from baco.workloads.onnx.expansions import Rule, expanded
 from baco.workloads.onnx.fold import (
     RANDOM,
     FoldedTensor,
@@ -66,6 +66,7 @@ def infer_shapes(
     model: onnx.ModelProto,
     constants: dict[str, FoldedTensor],
     has_rule: Callable[[str], bool] = lambda name: True,
+    own: Mapping[str, Rule] | None = None,
 ) -> Inferred:
     """Shapes and types of all values, node by node.
 
@@ -76,10 +77,11 @@ def infer_shapes(
 
     Args:
         has_rule: whether operators of a name are imported as they are; others become the functions that define them.
+        own: the user's table of operators (`baco.workloads.onnx.table`).
 
     Raises InputError when an operator set is not declared, and for a graph that becomes too large.
     """
-    inference = _Inference(path, model, constants, has_rule)
+    inference = _Inference(path, model, constants, has_rule, own or {})
     inference.run()
     return inference.result
 
@@ -91,6 +93,7 @@ class _Inference:
         model: onnx.ModelProto,
         constants: dict[str, FoldedTensor],
         has_rule: Callable[[str], bool],
+        own: Mapping[str, Rule],
     ) -> None:
         self.path = path
         self.model = model
@@ -115,6 +118,7 @@ class _Inference:
             self.roots.__contains__,
             names | set(self.declared),
             self.opsets.get("", 1),
+            own=own,
         )
         for name, kind in self.types.items():
             self._settle(name, kind)

@@ -39,7 +39,7 @@ def export(path: str, function: str | None) -> ExportedProgram:
             hint=f"write {path}:{names[0] if names else 'FUNCTION'}; {_RETURNS}",
         )
     with quiet():
-        module = _run(path)
+        module = run_file(path)
         if not callable(getattr(module, function, None)):
             raise InputError(
                 f"no function '{function}' here", location=Location(path), hint=did_you_mean(function, names)
@@ -120,8 +120,11 @@ def quiet() -> Iterator[None]:
             logging.disable(level)
 
 
-def _run(path: str) -> Any:
-    """Execute the file as a module; modules beside it can be imported."""
+def run_file(path: str) -> Any:
+    """Execute the file as a module, which is returned; modules beside it can be imported.
+
+    Raises InputError naming the line of whatever fails in it.
+    """
     folder = str(Path(path).resolve().parent)
     spec = importlib.util.spec_from_file_location(f"_baco_user_{Path(path).stem}", path)
     if spec is None or spec.loader is None:

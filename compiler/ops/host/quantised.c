@@ -54,6 +54,34 @@ void net_requantise(const int64_t* d, const int32_t* input, const int32_t* rows,
   } while (walk_next(&w));
 }
 
+static inline int8_t shifted(int64_t x, int64_t by, int64_t offset, const int64_t* d) {
+  int64_t y = (x * by + offset + (((int64_t)1 << d[0]) >> 1)) >> d[0];
+  y = y < d[1] ? d[1] : y;
+  return (int8_t)((y > d[2] ? d[2] : y) - d[3]);
+}
+
+// output = limited((input * multipliers + offsets) / 2**shift, halves up) - moved: walk (input, multipliers, offsets, output), extent and
+// steps of the innermost dimension; shift, low, high, moved, whether `input` is float32 instead of int32.
+void net_shift(const int64_t* d, const void* input, const int32_t* multipliers, const int32_t* offsets, int8_t* output) {
+  struct walk w;
+  d = walk_begin(&w, d, 4);
+  const int64_t n = d[0], step = d[1], by_step = d[2], offset_step = d[3], to_step = d[4];
+  d += 5;
+  do {
+    const int32_t *by = multipliers + w.at[1], *offset = offsets + w.at[2];
+    int8_t* to = output + w.at[3];
+    if (d[4]) {
+      const float* from = (const float*)input + w.at[0];
+      for (int64_t i = 0; i < n; ++i)
+        to[i * to_step] = shifted((int64_t)from[i * step], by[i * by_step], offset[i * offset_step], d);
+    } else {
+      const int32_t* from = (const int32_t*)input + w.at[0];
+      for (int64_t i = 0; i < n; ++i)
+        to[i * to_step] = shifted(from[i * step], by[i * by_step], offset[i * offset_step], d);
+    }
+  } while (walk_next(&w));
+}
+
 INLINE void pair_row(int64_t n, const int8_t* left, int64_t left_step, const float* left_table, const int8_t* right,
                      int64_t right_step, const float* right_table, int8_t* to, int64_t to_step, int64_t product,
                      struct limits l) {

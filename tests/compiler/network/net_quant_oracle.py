@@ -397,6 +397,15 @@ def row_sums(op, m):
     }
 
 
+def shifted(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        x, by, offset = (int(m.at(one, *i)) for one in (op.input, op.multipliers, op.offsets))
+        whole = math.floor(Fraction(x * by + offset, 2**op.shift) + Fraction(1, 2))
+        result[i] = min(max(whole, op.low), op.high) - op.moved
+    return result
+
+
 def scaled_pair(op, m):
     result = {}
     for i in indices(op.output.shape):
@@ -438,6 +447,7 @@ def scaled_softmax(op, m):
 ORACLES = {
     "Requantise": requantise,
     "RowSums": row_sums,
+    "Shifted": shifted,
     "ScaledPair": scaled_pair,
     "WindowAverage": window_average,
     "ScaledSoftmax": scaled_softmax,
