@@ -351,12 +351,11 @@ def _check_types(network: Network, given: Mapping[str, np.ndarray[Any, Any]]) ->
 
 def network_macs(built: NetworkProgram) -> int:
     """Multiply-accumulates that all layers of a network's program ask for."""
-    from baco.compiler.network.groups import group_layers
 
     layers = built.lowered.layers
     macs = {name: code.layer.problem.macs for name, code in layers.items()}
     macs |= {
-        name: sum(one.problem.macs for one in group_layers(code.group))
+        name: sum(one.problem.macs for one in code.group.layers)
         for name, code in built.lowered.groups.items()
     }
     return sum(macs.get(step.function, 0) for step in built.lowered.steps)

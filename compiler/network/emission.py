@@ -17,7 +17,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode, emit_addition
 from baco.compiler.network.fences import StepAccess, fences
 from baco.compiler.network.gather import GatherCode, emit_gather
-from baco.compiler.network.groups import emit_group
+from baco.compiler.network.groups import GroupStyle
 from baco.compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
 from baco.compiler.network.output_stage import begin_output, end_output
 from baco.compiler.network.placement import Placement
@@ -49,7 +49,8 @@ def emit_network(
     for name, layer in lowered.layers.items():
         _append(module, _emit_layer(name, layer, accelerator))
     for name, group in lowered.groups.items():
-        _append(module, emit_group(name, group, accelerator).finish())
+        unit = GroupStyle.of(group.group)
+        _append(module, unit.emit(name, group.group, group.schedule, accelerator).finish())
     for name, addition in lowered.additions.items():
         _append(module, _emit_addition(name, addition, accelerator))
     for name, pool in lowered.pools.items():

@@ -10,16 +10,16 @@ from baco.common.errors import InfeasibleError
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode
-from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
+from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, GroupStyle, predict_group
 from baco.compiler.network.lowered import Scheduler
 from baco.compiler.network.prediction import addition_cost, group_cost, row_cost, unit_cost
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.nests import nest_of
 from baco.compiler.styles.fused.chain import chain_rows
-from baco.compiler.styles.fused.merged import MergedProducts, choose_merged, merged_costs, merged_rows
-from baco.compiler.styles.fused.predict import chain_schedules, choose_chain
-from baco.compiler.styles.fused.predict_strips import choose_strips, strip_schedules, strip_unit_costs
+from baco.compiler.styles.fused.merged import MergedProducts, merged_costs, merged_rows
+from baco.compiler.styles.fused.predict import chain_schedules
+from baco.compiler.styles.fused.predict_strips import strip_schedules, strip_unit_costs
 from baco.compiler.styles.fused.row_unit import table_rows
 from baco.compiler.styles.fused.strips import ConvolutionChain, strip_memories
 
@@ -29,11 +29,7 @@ _EVEN = 1.01
 
 def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     """The best schedule of a group. Raises InfeasibleError where none fits."""
-    if isinstance(group, ConvolutionChain):
-        return choose_strips(group, accelerator)
-    if isinstance(group, MergedProducts):
-        return choose_merged(group, accelerator)
-    return choose_chain(group, accelerator)
+    return GroupStyle.of(group).choose(group, accelerator)
 
 
 def group_options(
@@ -67,9 +63,7 @@ def group_options(
         for runs, unit in costs:
             if not asked(runs):
                 continue
-            scratchpad, accumulator = merged_rows(group, runs, accelerator)
-            needed = max(accumulator, table_rows(accelerator) * any(group.tables))
-            yield runs, scratchpad, needed, unit_cost(group, unit, accelerator)
+            yield runs, *merged_rows(group, runs, accelerator), unit_cost(group, unit, accelerator)
         return
     for tiles in chain_schedules(group, accelerator):
         if not asked(tiles):
@@ -126,9 +120,7 @@ class GroupChoice:
         if key not in self._known:
             self._known[key] = self._rated(names, group, between)
         one = self._known[key]
-        self.considered.append(
-            Considered(names, *(getattr(one, name) for name in list(Considered.__dataclass_fields__)[1:]))
-        )
+        self.considered.append(replace(one, names=names))
         if one.schedule is None or one.reason:
             return None
         return one.schedule, _EVEN * one.cycles_alone - one.cycles
@@ -148,7 +140,7 @@ class GroupChoice:
 
     def _one_by_one(self, group: Group, between: RowCode | None) -> tuple[float, float]:
         """Cycles and bytes of main memory; no end of cycles where the host would compute a layer."""
-        layers = group_layers(group)
+        layers = group.layers
         try:
             new = [one for one in dict.fromkeys(layers) if one not in self._alone]
             found = (

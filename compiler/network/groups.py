@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
@@ -32,12 +32,13 @@ from baco.compiler.styles.fused.convolutions import StripOperands, emit_strips
 from baco.compiler.styles.fused.merged import (
     MergedProducts,
     MergedSchedule,
+    choose_merged,
     emit_merged,
     merged_rows,
     predict_merged,
 )
-from baco.compiler.styles.fused.predict import UnitCost, predict_chain
-from baco.compiler.styles.fused.predict_strips import predict_strips
+from baco.compiler.styles.fused.predict import UnitCost, choose_chain, predict_chain
+from baco.compiler.styles.fused.predict_strips import choose_strips, predict_strips
 from baco.compiler.styles.fused.products import ChainOperands, emit_chain
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, let_through, load_table, table_rows
 from baco.compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
@@ -319,13 +320,6 @@ def merged_group(products: Sequence[MatMul], tables: Sequence[bool]) -> MergedPr
         return None
 
 
-def fits_kind(group: Group, schedule: GroupSchedule) -> bool:
-    """Whether a schedule is one of such groups."""
-    if isinstance(group, ConvolutionChain):
-        return isinstance(schedule, StripSchedule)
-    return isinstance(schedule, MergedSchedule if isinstance(group, MergedProducts) else ChainSchedule)
-
-
 def _addition_layer(last: Convolution, op: IntegerOperator) -> Layer | None:
     """An addition to a convolution's result as a chain has it."""
     found = added_to(last, op) if isinstance(op, Addition) else None
@@ -345,11 +339,6 @@ def _addition_layer(last: Convolution, op: IntegerOperator) -> Layer | None:
     )
 
 
-def group_layers(group: Group) -> tuple[Layer, ...]:
-    """Layers of a group."""
-    return (group.first, group.second) if isinstance(group, ProductChain) else group.layers
-
-
 def with_scale(group: _Found, scale: float) -> _Found:
     """The group with one scale for all layers: functions take the real ones as arguments."""
     if isinstance(group, MergedProducts):
@@ -364,46 +353,23 @@ def with_scale(group: _Found, scale: float) -> _Found:
     return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
 
 
-def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
-    """Predicted cost of a group. Raises InfeasibleError for a schedule that does not fit."""
-    if isinstance(code.group, ConvolutionChain):
-        assert isinstance(code.schedule, StripSchedule)
-        return predict_strips(code.group, code.schedule, accelerator)
-    if isinstance(code.group, MergedProducts):
-        assert isinstance(code.schedule, MergedSchedule)
-        return predict_merged(code.group, code.schedule, accelerator)
-    assert isinstance(code.schedule, ChainSchedule)
-    return predict_chain(code.group, code.schedule, accelerator)
+def _strip_rows(
+    chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator
+) -> tuple[int, int]:
+    memory = place_strips(chain, schedule, accelerator)
+    return memory.scratchpad_rows, memory.accumulator_rows
 
 
-def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:
-    """Rows of the local memories that the code uses. Raises InfeasibleError for a schedule that does not fit."""
-    if isinstance(code.group, ConvolutionChain):
-        assert isinstance(code.schedule, StripSchedule)
-        strips = place_strips(code.group, code.schedule, accelerator)
-        return {"scratchpad_rows": strips.scratchpad_rows, "accumulator_rows": strips.accumulator_rows}
-    if isinstance(code.group, MergedProducts):
-        assert isinstance(code.schedule, MergedSchedule)
-        predict_merged(code.group, code.schedule, accelerator)
-        scratchpad, accumulator = merged_rows(code.group, code.schedule, accelerator)
-        kept = max(accumulator, table_rows(accelerator) * any(code.group.tables))
-        return {"scratchpad_rows": scratchpad, "accumulator_rows": kept}
-    assert isinstance(code.schedule, ChainSchedule)
-    used = place_chain(code.group, code.schedule, accelerator)
-    kept = max(used.accumulator_rows, table_rows(accelerator) * code.group.softmax)
-    return {"scratchpad_rows": used.scratchpad_rows, "accumulator_rows": kept}
+def _merged_rows(
+    merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator
+) -> tuple[int, int]:
+    predict_merged(merged, schedule, accelerator)
+    return merged_rows(merged, schedule, accelerator)
 
 
-def emit_group(name: str, code: GroupCode, accelerator: Accelerator) -> Emitter:
-    """The function of a group, not yet finished."""
-    if isinstance(code.group, ConvolutionChain):
-        assert isinstance(code.schedule, StripSchedule)
-        return _emit_convolutions(name, code.group, code.schedule, accelerator)
-    if isinstance(code.group, MergedProducts):
-        assert isinstance(code.schedule, MergedSchedule)
-        return _emit_merged(name, code.group, code.schedule, accelerator)
-    assert isinstance(code.schedule, ChainSchedule)
-    return _emit_products(name, code.group, code.schedule, accelerator)
+def _chain_rows(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> tuple[int, int]:
+    memory = place_chain(chain, schedule, accelerator)
+    return memory.scratchpad_rows, max(memory.accumulator_rows, table_rows(accelerator) * chain.softmax)
 
 
 def _emit_products(
@@ -456,3 +422,48 @@ def _emit_merged(
     if table:
         end_function(e)
     return e
+
+
+@dataclass(frozen=True)
+class GroupStyle:
+    """A way to run operators as one unit.
+
+    Attributes:
+        group, schedule: classes of its groups and of their schedules.
+        choose: the best schedule of a group. Raises InfeasibleError where none fits.
+        predict: cost of a group under a schedule. Raises InfeasibleError for one that does not fit, as do the next two.
+        rows: of scratchpad and accumulator that the code uses.
+        emit: the function of that name, not yet finished.
+    """
+
+    group: type[Group]
+    schedule: type[GroupSchedule]
+    choose: Callable[[Any, Accelerator], GroupSchedule]
+    predict: Callable[[Any, Any, Accelerator], UnitCost]
+    rows: Callable[[Any, Any, Accelerator], tuple[int, int]]
+    emit: Callable[[str, Any, Any, Accelerator], Emitter]
+
+    @staticmethod
+    def of(group: Group) -> GroupStyle:
+        """That of a group."""
+        return next(style for style in GROUP_STYLES if style.group is type(group))
+
+
+GROUP_STYLES = (
+    GroupStyle(ProductChain, ChainSchedule, choose_chain, predict_chain, _chain_rows, _emit_products),
+    GroupStyle(
+        ConvolutionChain, StripSchedule, choose_strips, predict_strips, _strip_rows, _emit_convolutions
+    ),
+    GroupStyle(MergedProducts, MergedSchedule, choose_merged, predict_merged, _merged_rows, _emit_merged),
+)
+
+
+def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
+    """Predicted cost of a group. Raises InfeasibleError for a schedule that does not fit."""
+    return GroupStyle.of(code.group).predict(code.group, code.schedule, accelerator)
+
+
+def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:
+    """Rows of the local memories that the code uses. Raises InfeasibleError for a schedule that does not fit."""
+    scratchpad, accumulator = GroupStyle.of(code.group).rows(code.group, code.schedule, accelerator)
+    return {"scratchpad_rows": scratchpad, "accumulator_rows": accumulator}

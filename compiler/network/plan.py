@@ -13,7 +13,7 @@ from baco.common.errors import InfeasibleError, InputError, Location
 from baco.common.files import read_input_text
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.text import layer_text, parse_layer
-from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, fits_kind, group_rows
+from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, GroupStyle, group_rows
 from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.row_code import RowCode
@@ -93,7 +93,7 @@ class Plan:
         if text is None:
             return None
         schedule = parse_group_schedule(text)
-        if not fits_kind(group, schedule):
+        if not isinstance(schedule, GroupStyle.of(group).schedule):
             raise InfeasibleError(f"the plan has '{text}' for {group}")
         group_rows(GroupCode(group, schedule), self.accelerator)
         return schedule, 1.0

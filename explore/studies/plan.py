@@ -13,7 +13,7 @@ from baco.common.errors import InfeasibleError
 from baco.compiler.choice.choose import choices, choose
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.group_choice import addition_alone, group_schedule
-from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers
+from baco.compiler.network.groups import Group, GroupCode, GroupSchedule
 from baco.compiler.network.prediction import group_cost, row_cost
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
@@ -86,7 +86,7 @@ class SearchedSchedules:
         except InfeasibleError:
             return None
         saved = -self._added(group_cost(GroupCode(group, found), self._accelerator))
-        for layer in group_layers(group):
+        for layer in group.layers:
             if layer not in self._alone:
                 counts = self.searched, self.chosen
                 self._alone[layer] = self._rated(layer, [self(layer)[0]])[0]

@@ -50,6 +50,11 @@ class ProductChain:
         return f"{self.first.problem} >{between} {self.second.problem}"
 
     @property
+    def layers(self) -> tuple[Layer, Layer]:
+        """Both products."""
+        return self.first, self.second
+
+    @property
     def rows(self) -> int:
         """Of a group."""
         return self.first.problem.P

@@ -24,6 +24,7 @@ from baco.compiler.layers.operands import Operands
 from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.fused.predict import ALIKE, UnitCost
+from baco.compiler.styles.fused.row_unit import table_rows
 from baco.compiler.styles.macros.cycles import MacroCycles
 from baco.compiler.styles.macros.estimate import product_cycles
 from baco.compiler.styles.macros.loop_ws import LoopWs, Product, check_loop_ws, product_rows
@@ -138,14 +139,14 @@ def _check(merged: MergedProducts, schedule: MergedSchedule, accelerator: Accele
 def merged_rows(
     merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator
 ) -> tuple[int, int]:
-    """Rows of scratchpad and accumulator that a schedule needs on arrays of the accelerator's side: a macro's tiles twice."""
+    """Rows of scratchpad and accumulator that a schedule needs on arrays of the accelerator's side: a macro's tiles twice, or a
+    table."""
     sizes = [
         product_rows(Product(one.problem.P, one.problem.K, one.problem.C), schedule.runs, accelerator.dim)
         for one in merged.layers
     ]
-    return max(2 * (weights + inputs) for weights, inputs, _ in sizes), max(
-        2 * results for *_, results in sizes
-    )
+    sums, table = max(2 * results for *_, results in sizes), table_rows(accelerator) * any(merged.tables)
+    return max(2 * (weights + inputs) for weights, inputs, _ in sizes), max(sums, table)
 
 
 # ---------------------------------------------------------------- cost
