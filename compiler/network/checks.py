@@ -25,7 +25,7 @@ def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, 
     Raises InputError for a value that is missing.
     """
     network = lowered.network
-    lowered.sources.add("check.c")
+    lowered.sources["check.c"] = ""
     last = {name: number for number, step in enumerate(lowered.steps) for name in (step.operator, *step.also)}
     behind: dict[int, list[IntegerOperator]] = {}
     for op in network.operators:

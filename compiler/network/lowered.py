@@ -54,7 +54,7 @@ class LoweredNetwork:
         constants: elements of the constants among them.
         layers, groups, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
         units: function of every group, by the names of its operators.
-        sources: C files that the host's functions are in.
+        sources: C files that the host's functions are in, with what they hold where they are none of `baco/compiler/ops/host`.
         in_place: values that may take over the memory of another one that is read for the last time.
         reasons: by operator, why the host computes it, or which one's results it changes on their way out.
         notes: what could not be computed as wished, one sentence each.
@@ -71,7 +71,7 @@ class LoweredNetwork:
     pools: dict[str, Layer] = field(default_factory=dict)
     rows: dict[str, RowCode] = field(default_factory=dict)
     gathers: dict[str, GatherCode] = field(default_factory=dict)
-    sources: set[str] = field(default_factory=set)
+    sources: dict[str, str] = field(default_factory=dict)
     in_place: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

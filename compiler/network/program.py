@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -231,13 +231,11 @@ def compile_network(
     return NetworkProgram(program, network, code.lowered, code.memory, code.placement, code.waits)
 
 
-def host_sources(files: Iterable[str]) -> dict[str, str]:
-    """Texts of C files in `host/` and of the header that they include."""
+def host_sources(files: Mapping[str, str]) -> dict[str, str]:
+    """Texts of C files, of those in `host/` where they are not given, and of the header that they include."""
     folder = resources.files("baco.compiler") / "ops" / "host"
-    names = sorted(files)
-    return {
-        name: (folder / name).read_text(encoding="utf-8") for name in (["host.h", *names] if names else [])
-    }
+    given = {"host.h": "", **dict(sorted(files.items()))} if files else {}
+    return {name: text or (folder / name).read_text(encoding="utf-8") for name, text in given.items()}
 
 
 def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:

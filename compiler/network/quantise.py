@@ -8,11 +8,18 @@ folded into weights. What follows a tensor operator and fits into its requantisa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from baco.common.errors import InputError, Location
-from baco.compiler.network import given_floats, given_operators, given_pointwise, given_shifts
+from baco.compiler.network import (
+    float_graph,
+    given_floats,
+    given_operators,
+    given_pointwise,
+    given_shifts,
+)
 from baco.compiler.network import host_operators as host
 from baco.compiler.network import normalise_operators as normalise
 from baco.compiler.network import selection_operators as selection
@@ -94,6 +101,25 @@ CONTRACTIONS: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
 #: Functions that read images, and those that leave elements where they are.
 _IMAGES = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
 _ELEMENTWISE = {"identity", "unary", "binary", "quantise", "decode", "shift"}
+
+
+def adopt_function(
+    function: str,
+    real: Callable[[list[Any], dict[str, Any], tuple[int, ...]], np.ndarray],
+    rule: Callable[[IntegerBuilder, Operator], None],
+) -> None:
+    """One more function of networks, whose operators (`baco.workloads.semantics.Semantics`) are then quantised and run.
+
+    Args:
+        function: its name.
+        real: its result in floating point, of operands, attributes and the shape of the result.
+        rule: adds its integer operators.
+
+    Raises InputError for a name that is taken.
+    """
+    if function in RULES or function in float_graph.FUNCTIONS:
+        raise InputError(f"there is already a function '{function}'")
+    float_graph.FUNCTIONS[function], RULES[function] = real, rule
 
 
 def quantise(

@@ -46,7 +46,7 @@ class StepWriter:
     def _host(self, call: HostCall) -> None:
         for name, data in call.extra.items():
             self._add_constant(name, data)
-        self.result.sources.add(call.source)
+        self.result.sources[call.source] = call.code
         if call.parameters not in self._parameter_names:
             name = f"parameters.{len(self._parameter_names)}"
             self._parameter_names[call.parameters] = name

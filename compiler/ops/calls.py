@@ -24,21 +24,24 @@ def loop_call(
     lines: float = 0.0,
     amounts: Mapping[str, float] | None = None,
     extra: Mapping[str, Array] | None = None,
+    code: str = "",
+    cycles: Mapping[str, float] | None = None,
 ) -> HostCall:
     """A call whose parameters are those of loops and numbers, and whose time is one of rows and elements.
 
     Args:
-        function, source, operands, extra: as in `HostCall`.
+        function, source, operands, extra, code: as in `HostCall`.
         sizes: bytes of the elements of what the loops go through.
         numbers: parameters behind those of the loops.
         walked: numbers of these operands, all without; None for one that is not there.
         variant: what the speed depends on besides the function.
         lines: cache lines that come from memory besides.
         amounts: how often other parts run.
+        cycles: as in `HostWork`.
     """
     amounts = counted(rows=loops.rows, elements=loops.elements, **(amounts or {}))
-    work = HostWork(f"{function} {variant}".rstrip(), amounts, loops.walks(sizes, walked), lines)
-    return HostCall(function, source, (*loops.words(), *numbers), tuple(operands), work, extra or {})
+    work = HostWork(f"{function} {variant}".rstrip(), amounts, loops.walks(sizes, walked), lines, cycles)
+    return HostCall(function, source, (*loops.words(), *numbers), tuple(operands), work, extra or {}, code)
 
 
 def elementwise(

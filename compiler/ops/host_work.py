@@ -23,12 +23,14 @@ class HostWork:
         nest: what operands that are gone through side by side touch; each has its number among the operands of the call in
             the place of its memory.
         lines: lines that come from memory besides.
+        cycles: of each of the amounts once, where none were fitted to measurements (`baco.compiler.ops.host_model`).
     """
 
     variant: str
     amounts: Mapping[str, float]
     nest: tuple[OperandWalk, ...] = ()
     lines: float = 0.0
+    cycles: Mapping[str, float] | None = None
 
     def misses(self, places: Sequence[object]) -> float:
         """Lines that come from memory.

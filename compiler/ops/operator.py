@@ -80,6 +80,7 @@ class HostCall:
         operands: views in the order of the other arguments, the result last; None passes a null pointer.
         work: what the call has to do.
         extra: constants made for this call, by the names that `operands` use.
+        code: what the file holds, where it is none of `host/`.
     """
 
     function: str
@@ -88,6 +89,7 @@ class HostCall:
     operands: tuple[View | None, ...]
     work: HostWork
     extra: Mapping[str, Array] = field(default_factory=dict)
+    code: str = ""
 
 
 @dataclass(frozen=True)
