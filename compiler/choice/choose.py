@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -26,7 +25,6 @@ from baco.compiler.schedules.schedule import (
     LoopWsSchedule,
     Schedule,
 )
-from baco.compiler.styles.explicit.code import explicit_code
 from baco.compiler.styles.macros.cycles import MacroCycles
 from baco.compiler.styles.macros.estimate import (
     conv_cycles,
@@ -50,6 +48,8 @@ _ALIKE, _WORTH = 0.01, 0.2
 #: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
 #: tenth, those of macros to a hundredth.
 DOUBT = 1.1
+#: The smallest tile of a convolution: if not even that can be done, none can.
+_ONE_RESULT = LoopConvSchedule(1, 1, 1, 1, 1, 1, 1)
 #: By so much another schedule has to be predicted to be faster than Gemmini's default tiling: cycles, and a share of them, single
 #: commands more, since of 374 published operators they won twice by less than this, and lost on the RTL.
 _AHEAD_CYCLES, _AHEAD, _AHEAD_EXPLICIT = 20.0, 0.01, 0.05
@@ -142,14 +142,10 @@ def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
     """Why each style cannot do the layer."""
     mappings = [mapping for _, mapping in itertools.islice(explicit_mappings(layer, accelerator), 1)]
     reasons = [] if mappings else ["not even the smallest tile of explicit moves fits"]
-    checks: list[Callable[[], object]] = [
-        lambda: check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator),
-        lambda: _smallest(layer, accelerator),
-        *(partial(explicit_code, layer, mapping, accelerator) for mapping in mappings),
-    ]
-    for check in checks:
+    smallest = [LoopWsSchedule(1, 1, 1), _ONE_RESULT, *(ExplicitSchedule(mapping) for mapping in mappings)]
+    for schedule in smallest:
         try:
-            check()
+            plan_layer(layer, schedule, accelerator)
         except InfeasibleError as error:
             reasons.append(error.message)
     return list(dict.fromkeys(reasons))
@@ -171,43 +167,43 @@ def _default(layer: Layer, accelerator: Accelerator) -> list[ScheduleChoice]:
 def _explicit(
     layer: Layer, accelerator: Accelerator, best: int, blocks: Blocks | None = None
 ) -> list[ScheduleChoice]:
-    """Mappings; what their code needs beyond `baco.compiler.mapping.nest.requirement` is for lowering to check."""
-    found = []
-    for cycles, mapping in explicit_mappings(layer, accelerator, blocks):
-        try:
-            explicit_code(layer, mapping, accelerator)
-        except InfeasibleError:
-            continue
-        found.append(ScheduleChoice(ExplicitSchedule(mapping), cycles))
-        if len(found) == best:
-            break
-    return found
+    mappings = explicit_mappings(layer, accelerator, blocks)
+    options = ((cycles, ExplicitSchedule(mapping)) for cycles, mapping in mappings)
+    return _carried_out(layer, accelerator, best, options)
 
 
 def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
     """Groups that share a pass; the host writes their expanded weights first."""
     p = layer.problem
     most = min(p.groups, accelerator.dim // max(p.C, p.K))
-    found: list[ScheduleChoice] = []
+    carried: list[ScheduleChoice] = []
     # few pixels do not pay for the expansion of large matrices
     for packed in sorted({most, *(1 << n for n in range(1, most.bit_length()))} - {0, 1}):
         try:
-            inner = packed_layer(layer, packed)
+            mappings = explicit_mappings(packed_layer(layer, packed), accelerator)
         except InfeasibleError:
             continue
-        expansion = expansion_cycles(layer, packed)
-        usable = 0
-        for cycles, mapping in explicit_mappings(inner, accelerator):
-            schedule = DepthwiseSchedule(mapping, packed)
-            try:
-                plan_layer(layer, schedule, accelerator)
-            except InfeasibleError:
-                continue
-            found.append(ScheduleChoice(schedule, cycles + expansion))
-            usable += 1
-            if usable == best:
-                break
-    return sorted(found, key=lambda one: one.cycles)[:best]
+        before = expansion_cycles(layer, packed)
+        options = ((cycles + before, DepthwiseSchedule(mapping, packed)) for cycles, mapping in mappings)
+        carried += _carried_out(layer, accelerator, best, options)
+    return sorted(carried, key=lambda choice: choice.cycles)[:best]
+
+
+def _carried_out(
+    layer: Layer, accelerator: Accelerator, best: int, options: Iterable[tuple[float, Schedule]]
+) -> list[ScheduleChoice]:
+    """The first `best` schedules, with their cycles, that the accelerator carries out: what their code needs beyond
+    `baco.compiler.mapping.nest.requirement` is not looked at before."""
+    carried: list[ScheduleChoice] = []
+    for cycles, schedule in options:
+        try:
+            plan_layer(layer, schedule, accelerator)
+        except InfeasibleError:
+            continue
+        carried.append(ScheduleChoice(schedule, cycles))
+        if len(carried) == best:
+            break
+    return carried
 
 
 # -------------------------------------------------------------------- LOOP_WS
@@ -288,7 +284,7 @@ def _tiles(blocks: int, most: int = 64) -> Integers:
 def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
     p, pool, dim = layer.problem, layer.pooling, accelerator.dim
     try:
-        _smallest(layer, accelerator)
+        plan_loop_conv(layer, _ONE_RESULT, accelerator)
     except InfeasibleError:
         return []
     stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
@@ -346,11 +342,6 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Sch
         if len(found) == best:
             break
     return found
-
-
-def _smallest(layer: Layer, accelerator: Accelerator) -> None:
-    """Raise InfeasibleError if not even the smallest tile can be done."""
-    plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), accelerator)
 
 
 def _that_fit(
