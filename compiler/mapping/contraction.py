@@ -2,8 +2,7 @@
 
 The one home of "which elements of which tensors an operator touches": instructions are matched to contractions
 (`baco.compiler.abstraction`), tile trees cut them (`baco.compiler.mapping.tree`), and their analyses move slices of their tensors.
-A `Problem` is one kind of contraction (`convolution`); so are pooling, sums and softmax of a network
-(`operator_contraction`), whose bodies differ.
+A `Problem` is one kind of contraction (`convolution`); sums, maxima and softmaxes are others, whose bodies differ.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import numpy as np
 
 from baco.common.errors import InputError, did_you_mean
 from baco.compiler.mapping.expression import Expression, Variable, as_sum, variable
-from baco.workloads.network import Operator
 from baco.workloads.problem import DIMS, Problem
 
 #: Bits of an element, by the name of its type. A data type is added here.
@@ -196,58 +194,6 @@ def convolution(
         ),
         name=operator,
     )
-
-
-def operator_contraction(op: Operator, data_type: str = "int8") -> Contraction:
-    """What one operator of a network touches, images channels last as the accelerator has them.
-
-    Tensor operators are their problem's; pooling slides windows; normalised rows (softmax) and functions of single
-    elements go over the dimensions of the result, `d0`, `d1`, ... from the outermost one.
-
-    Args:
-        op: the operator.
-        data_type: of every element but sums of products.
-
-    Raises InputError for functions that are none of these (embedding, resize, ...): nothing else moves their elements.
-    """
-    inputs = op.inputs or ("input",)
-    if op.problem is not None:
-        second = inputs[1] if len(inputs) > 1 and op.weight_words == 0 else f"{op.name}.weight"
-        padding = op.semantics.attributes.get("padding") if op.semantics is not None else None
-        before = [pair[0] for pair in padding] if padding else [0, 0]
-        return convolution(
-            op.problem,
-            names=(second, inputs[0], op.name),
-            data_type=data_type,
-            padding=(before[0] if len(before) > 1 else 0, before[-1]),
-            operator=op.name,
-        )
-    function = op.semantics.function if op.semantics is not None else ""
-    extents = dict(zip((f"d{place}" for place in range(len(op.output.shape))), op.output.shape, strict=True))
-    v = [variable(name) for name in extents]
-    if function in ("maxpool", "avgpool") and len(v) == 4 and op.semantics is not None:
-        a = op.semantics.attributes
-        window = {"s": a["kernel"][0], "r": a["kernel"][1]}
-        y = v[2] * a["stride"][0] + variable("s") - a["padding"][0][0]
-        x = v[3] * a["stride"][1] + variable("r") - a["padding"][1][0]
-        return Contraction(
-            {**extents, **window},
-            Access(op.name, (v[0], v[2], v[3], v[1]), data_type),
-            (Access(inputs[0], (v[0], y, x, v[1]), data_type),),
-            "maximum" if function == "maxpool" else "sum",
-            op.name,
-        )
-    if function in ("softmax", "unary", "binary", "identity", "batchnorm"):
-        last = (v[0], *v[2:], v[1]) if len(v) == 4 and function != "softmax" else tuple(v)
-        body: Body = "softmax" if function == "softmax" else "pointwise"
-        return Contraction(
-            extents,
-            Access(op.name, last, data_type),
-            tuple(Access(name, last, data_type) for name in dict.fromkeys(inputs)),
-            body,
-            op.name,
-        )
-    raise InputError(f"operator '{op.name}' ({function or op.kind}) has no affine contraction")
 
 
 def iteration_grid(extents: Mapping[str, int]) -> dict[str, np.ndarray]:

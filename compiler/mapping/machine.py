@@ -4,7 +4,7 @@ A machine is a stack of memories around an array. Where one level fans out to se
 there is an *axis* of the array. A *dataflow* is a way to use array and memories (`baco.accel.dataflows`): which dimensions run along
 each axis, which loops may run at each level and which tensors stay there.
 
-Every accelerator gives one: ours by `machine_of`, those that exist as analytical models by `analytical_machine`.
+Every accelerator of ours gives one (`machine_of`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from functools import cached_property
 
 from pydantic import ConfigDict
 
-from baco.accel.analytical import AnalyticalAccelerator
 from baco.accel.config import Accelerator
 from baco.accel.dataflows import DATAFLOWS, DataflowRule
 from baco.common.errors import InputError, did_you_mean
@@ -179,46 +178,4 @@ def machine_of(accelerator: Accelerator) -> Machine:
         (f"int{a.input_bits}",),
         dma_words_per_cycle=min(a.dram_bytes_per_cycle, a.dma_bits / 8),
         mac_pj=table.mac_pj,
-    )
-
-
-def analytical_machine(accelerator: AnalyticalAccelerator) -> Machine:
-    """The machine that an analytical accelerator is; its one dataflow has the accelerator's name.
-
-    Its memories count words, one an element whatever its type.
-    """
-    levels = []
-    for memory in accelerator.levels:
-        shared = [store for store in memory.stores if len(store.tensors) == len(memory.kept)]
-        parts: dict[str, int] = {
-            tensor: store.words
-            for store in memory.stores
-            for tensor in store.tensors
-            if not shared and store.words is not None
-        }
-        levels.append(
-            Level(
-                memory.name,
-                shared[0].words if shared else None,
-                parts or None,
-                access_pj=memory.access_pj(accelerator.energy),
-                words_per_cycle=memory.words_per_cycle,
-                reads_per_cycle=memory.reads_per_cycle,
-                writes_per_cycle=memory.writes_per_cycle,
-            )
-        )
-    axes = [(level, axis) for level, memory in enumerate(accelerator.levels) for axis in memory.axes]
-    rule = DataflowRule(
-        accelerator.name,
-        tuple("".join(t for t in "WIO" if t in memory.kept) for memory in accelerator.levels),
-        tuple(tuple(memory.loops) for memory in accelerator.levels),
-        tuple(tuple(axis.dims) for _, axis in axes),
-    )
-    return Machine(
-        accelerator.name,
-        tuple(levels),
-        tuple(ArrayAxis(level, axis.size) for level, axis in axes),
-        {rule.name: rule},
-        dma_words_per_cycle=accelerator.levels[-1].words_per_cycle or float("inf"),
-        mac_pj=accelerator.energy.mac_pj,
     )

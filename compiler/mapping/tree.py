@@ -20,10 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-
 from baco.accel.dataflows import dataflow_of
-from baco.common.errors import InputError, Location
+from baco.common.errors import InputError
 from baco.compiler.mapping.nest import KEEPS, ROW_DIM, Mapping
 from baco.workloads.problem import DIMS
 
@@ -36,7 +34,6 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 class Loop:
     """A loop over one dimension; spatial ones run on instances side by side."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
     dim: str
     factor: int
     spatial: bool = False
@@ -51,7 +48,6 @@ class Loop:
 class Residency:
     """A tensor whose block stays in a tile's memory, and how many copies of it (2: the next is moved meanwhile)."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
     tensor: str
     copies: int = 1
 
@@ -77,7 +73,6 @@ class Tile:
     Raises InputError for a tree that means nothing.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
     level: int
     keeps: tuple[Residency, ...] = ()
     loops: tuple[Loop, ...] = ()
@@ -195,27 +190,3 @@ def mapping_of(tree: Tile) -> Mapping:
         (order[0], order[1], order[2], order[3]),
         (copies["W"], copies["I"], copies["O"]),
     )
-
-
-_JSON = TypeAdapter(Tile)
-
-
-def tree_to_json(tree: Tile) -> str:
-    """The tree as JSON; `tree_from_json` reads it back to an equal one."""
-    return _JSON.dump_json(tree, exclude_defaults=True).decode()
-
-
-def tree_from_json(text: str, location: Location | None = None) -> Tile:
-    """What `tree_to_json` wrote. Raises InputError that names the place of anything else."""
-    try:
-        return _JSON.validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = ".".join(map(str, first["loc"])) or "tree"
-        raise InputError(
-            f"{path}: {first['msg']}",
-            location=location or Location("tree", node=path),
-            hint='a tile is written like {"level": 2, "keeps": [{"tensor": "W"}], "loops": [{"dim": "K", "factor": 4}]}',
-        ) from None
-    except InputError as error:
-        raise InputError(error.message, location=location or Location("tree"), hint=error.hint) from None

@@ -38,7 +38,7 @@ from baco.compiler.mapping.text import (
     parse_mapping_text,
     parse_tree,
 )
-from baco.compiler.mapping.tree import mapping_of, tree_from_json, tree_of, tree_to_json
+from baco.compiler.mapping.tree import mapping_of, tree_of
 from baco.compiler.styles.explicit.plan import make_plan
 from baco.exploration.cost.bound import capacity_bound, compulsory_bound
 from baco.exploration.cost.certificate import certify
@@ -96,7 +96,7 @@ def check_text() -> None:
         )
         assert (again.temporal, again.buffering) == (mapping.temporal, mapping.buffering)
         tree = tree_of(mapping)
-        assert mapping_of(tree) == mapping_of(tree_from_json(tree_to_json(tree))) == mapping
+        assert mapping_of(tree) == mapping
         assert mapping_of(parse_tree(format_tree(tree))).dataflow == mapping.dataflow
     assert "R3X - L0[W]" in format_mapping(parse_mapping_text(_text("R3X", "W P8")))
     assert parse_mapping_text(_text("R3X", "W P8")).dataflow == "WR"

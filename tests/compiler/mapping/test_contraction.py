@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from baco.common.errors import InputError
-from baco.compiler.mapping.contraction import Access, Contraction, operator_contraction
+from baco.compiler.mapping.contraction import Access, Contraction
 from baco.compiler.mapping.expression import variable
-from baco.workloads.builder import GraphBuilder
 
 
 def _touched(access: Access, extents: dict[str, int]) -> Iterator[tuple[int, ...]]:
@@ -40,26 +39,3 @@ def test_indices_are_affine() -> None:
     i = variable("i")
     with pytest.raises(InputError, match="no sum of multiples"):
         Contraction({"i": 4}, Access("D", (i,)), (Access("A", (i // 2,)),), "pointwise")
-
-
-def test_operators_of_a_network() -> None:
-    g = GraphBuilder("small")
-    x = g.input("x", (1, 3, 9, 9))
-    y = g.conv2d(x, 8, 3, stride=2, padding=1, name="conv")
-    z = g.relu(y, name="relu")
-    p = g.maxpool(z, 2, 2, name="pool")
-    ops = {op.name: op for op in g.build(outputs=[p]).operators}
-    conv = operator_contraction(ops["conv"], "int16")
-    rows = [element[1] for element in _touched(conv.inputs[0], dict(conv.extents))]
-    assert (min(rows), max(rows)) == (-1, 9), "a row of padding on either side"
-    assert [access.operand for access in conv.accesses] == ["conv", "x", "conv.weight"]
-    assert [access.bits for access in conv.accesses] == [32, 16, 16]
-    assert conv.macs == 5 * 5 * 3 * 3 * 3 * 8
-    relu = operator_contraction(ops["relu"])
-    assert list(_touched(relu.inputs[0], dict(relu.extents))) == list(
-        _touched(relu.output, dict(relu.extents))
-    )
-    pool = operator_contraction(ops["pool"])
-    assert pool.body == "maximum"
-    assert pool.inputs[0].slice(pool.extents) == [1, 4, 4, 8]
-    assert set(pool.reduction) == {"r", "s"}

@@ -1,4 +1,4 @@
-"""Tile trees as mappings, text and JSON: what is written is read back equal, what is wrong is located."""
+"""Tile trees as mappings, text: what is written is read back equal, what is wrong is located."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from baco.compiler.mapping.tree import (
     Residency,
     Tile,
     mapping_of,
-    tree_from_json,
     tree_of,
-    tree_to_json,
 )
 from baco.workloads.problem import DIMS
 from tests.compiler.mapping.random_trees import draw_fused
@@ -48,7 +46,6 @@ def test_a_mapping_is_the_tree_with_one_leaf() -> None:
         mapping = _mapping(r)
         tree = tree_of(mapping)
         assert mapping_of(tree) == mapping
-        assert tree_from_json(tree_to_json(tree)) == tree
         # the text of today, copies included, with places of loops that run once left open
         text = mapping_text(mapping) if max(mapping.buffering) > 1 else format_mapping(mapping)
         assert format_tree(tree) == text
@@ -78,11 +75,10 @@ def _any_tree(r: random.Random, depth: int, names: list[str]) -> Tile:
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_trees_survive_text_and_json(fused: bool) -> None:
+def test_trees_survive_text(fused: bool) -> None:
     r = random.Random(3)
     for _ in range(500):
         tree = draw_fused(r)[0] if fused else _any_tree(r, 4, [])
-        assert tree_from_json(tree_to_json(tree)) == tree
         assert parse_tree(format_tree(tree)) == _plain(tree)
 
 
@@ -120,28 +116,12 @@ def test_malformed_trees_are_located(text: str, character: int, message: str) ->
     assert caught.value.hint
 
 
-def test_damaged_text_and_json_raise_nothing_else() -> None:
+def test_damaged_text_raises_nothing_else() -> None:
     r = random.Random(4)
     for _ in range(300):
         tree = draw_fused(r)[0]
-        for write, read in ((format_tree, parse_tree), (tree_to_json, tree_from_json)):
-            text = write(tree)
-            at = r.randrange(len(text))
-            noise = r.choice(["", "(", ")", " | ", "L", "[", "9", "-", "é", "\x00", " Shar( ", '"', "{", ":"])
-            with suppress(BacoError):
-                read(text[:at] + noise + text[at + r.choice((0, 1, 5)) :])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"level": 1, "loop": []}', "loop: Unexpected keyword argument"),
-        ('{"level": "one"}', "level: Input should be a valid integer"),
-        ('{"level": 1, "loops": [{"dim": "K", "factor": 0}]}', "at least 1, not 0"),
-        ("{", "EOF"),
-    ],
-)
-def test_wrong_json_is_named(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        tree_from_json(text, Location("plan.json"))
-    assert caught.value.location == Location("plan.json")
+        text = format_tree(tree)
+        at = r.randrange(len(text))
+        noise = r.choice(["", "(", ")", " | ", "L", "[", "9", "-", "é", "\x00", " Shar( ", '"', "{", ":"])
+        with suppress(BacoError):
+            parse_tree(text[:at] + noise + text[at + r.choice((0, 1, 5)) :])
