@@ -18,9 +18,9 @@ from baco.workloads.options import LARGEST, split_options
 from baco.workloads.weights.checkpoint import with_weights
 
 _FILE = re.compile(
-    r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml|m))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
+    r"(?P<file>.*?\.(?P<suffix>onnx|tflite|py|csv|yaml|yml|m))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
 )
-_FILE_HINT = "a file is MODEL.onnx, CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml or NETWORK.m"
+_FILE_HINT = "a file is MODEL.onnx, MODEL.tflite, CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml or NETWORK.m"
 
 
 def network_names() -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def load_network(spec: str) -> Network:
 
     Forms: `NAME[:OPTION=VALUE,...]` for built-in networks (transformers take `weights=FILE.safetensors`, or a folder of
     such files: `baco.workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,INPUT=AxBxC,dim.NAME=N]`,
-    `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`, and layers as SCALE-Sim, Timeloop, ZigZag and MAESTRO (`NETWORK.m`)
+    `MODEL.tflite`, `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`, and layers as SCALE-Sim, Timeloop, ZigZag and MAESTRO (`NETWORK.m`)
     have them (`baco.workloads.inputs.published`, `maestro` and `zigzag` beside it; ZigZag's in Python too).
 
     Raises:
@@ -162,6 +162,7 @@ def _loader(suffix: str) -> Callable[[str, str | None], Network]:
     # onnx and torch take up to seconds to import: only when such a file is asked for.
     module, function = {
         "onnx": ("baco.workloads.onnx.graph", "load_onnx"),
+        "tflite": ("baco.workloads.tflite.load", "load_tflite"),
         "py": ("baco.workloads.inputs.load", "_load_python"),
         "csv": ("baco.workloads.inputs.tables", "load_csv"),
         "m": ("baco.workloads.inputs.maestro", "load_maestro"),

@@ -35,8 +35,13 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
             or nothing in the graph that could be run or explored.
     """
+    return network_of_model(path, rest)
+
+
+def network_of_model(path: str, rest: str | None, written: onnx.ModelProto | None = None) -> Network:
+    """As `load_onnx`; `written`: the model itself, where the file is none of ONNX's."""
     rest, own = own_operators(path, rest)
-    model = load_model(path, rest, HANDLERS.__contains__, own)
+    model = load_model(path, rest, HANDLERS.__contains__, own, written)
     network = walk(model)
     nothing = not any(op.inputs for op in network.operators)  # all outputs are constants
     if nothing or (network.unsupported and not network.tasks):
@@ -87,7 +92,8 @@ def walk(model: LoadedModel) -> Network:
     names = [value.name for value in model.graph.output]
     network = imp.builder.build(imp.unsupported, [imp.output(name) for name in names], names)
     judge = OnnxJudge(model.path, dict(model.inputs), network.macs)
-    given = {name: kind for name, kind in _types(model.graph.input).items() if np.dtype(kind).kind in "iub"}
+    types = _types(value for value in model.graph.input if value.name in imp.given)
+    given = {name: kind for name, kind in types.items() if np.dtype(kind).kind in "iub"}
     if imp.whole:
         given |= {name: "uint8" for name in imp.given if name not in given}
     return replace(network, judge=judge, input_types=given, output_types=_types(model.graph.output))

@@ -42,6 +42,7 @@ class LoadedModel:
         opsets: versions by domain, "" for the standard.
         kinds: element types of values as ONNX numbers them, where they are known.
         versions: of the standard operators, by the first output of nodes that stand for others.
+        stored: tensors by name, of a model that comes from no file of ONNX's.
         reasons: why a node could not be written out in simpler ones, by its first output.
     """
 
@@ -58,6 +59,7 @@ class LoadedModel:
     kinds: dict[str, int] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    stored: Mapping[str, onnx.TensorProto] | None = None
 
     def version(self, node: onnx.NodeProto) -> int:
         """Of the operator set that a node is from."""
@@ -76,6 +78,7 @@ def load_model(
     rest: str | None,
     has_rule: Callable[[str], bool],
     own: Mapping[str, Callable[[Expansion], None]] | None = None,
+    written: onnx.ModelProto | None = None,
 ) -> LoadedModel:
     """Read a model. Raises InputError.
 
@@ -83,8 +86,10 @@ def load_model(
         rest: options (`baco.workloads.onnx.dimensions`).
         has_rule: whether operators of a name are imported as they are; others become the functions that define them.
         own: the user's table of operators (`baco.workloads.onnx.table`).
+        written: the model itself, where the file is none of ONNX's.
     """
-    model = _parse(path)
+    model = _parse(path) if written is None else written
+    stored = None if written is None else {tensor.name: tensor for tensor in written.graph.initializer}
     try:
         check_size(path, model)
         constants = _strip_weights(path, model.graph)
@@ -115,6 +120,7 @@ def load_model(
         found.kinds,
         found.versions,
         found.reasons,
+        stored,
     )
 
 

@@ -48,7 +48,9 @@ class OnnxNode:
         self.builder = GraphBuilder(file_label(model.path), source=model.path, options=model.options)
         self.values: dict[str, Tensor] = {}
         self.constants = dict(model.constants)
-        self.values_of_constants = OnnxValues(model.path, model.graph, model.version, model.shapes)
+        self.values_of_constants = OnnxValues(
+            model.path, model.graph, model.version, model.shapes, model.stored
+        )
         self.unsupported: list[Unsupported] = []
         self.node = onnx.NodeProto()
         self.name = ""

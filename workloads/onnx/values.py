@@ -32,6 +32,7 @@ class OnnxValues:
         graph: as imported: without stored tensors, with functions inlined and shape computations evaluated.
         version: of the operator set that a node is from.
         shapes: of all values whose shape is known; nothing else is computed.
+        stored: tensors by name, where the file is none of ONNX's.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class OnnxValues:
         graph: onnx.GraphProto,
         version: Callable[[onnx.NodeProto], int],
         shapes: Mapping[str, tuple[int, ...]],
+        stored: Mapping[str, onnx.TensorProto] | None = None,
     ) -> None:
         self.path = path
         self.version = version
         self.shapes = shapes
+        self._given = stored
         self._producers = {name: node for node in graph.node for name in node.output if name}
 
     def __call__(self, name: str) -> np.ndarray | None:
@@ -62,7 +65,8 @@ class OnnxValues:
         return found[name]
 
     def _compute(self, name: str, found: dict[str, np.ndarray | None], depth: int) -> np.ndarray | None:
-        stored = _stored(self.path, *_stamp(self.path)).get(name)
+        tensors = _stored(self.path, *_stamp(self.path)) if self._given is None else self._given
+        stored = tensors.get(name)
         if stored is not None:
             return self._tensor(name, stored)
         node = self._producers.get(name)
