@@ -6,6 +6,8 @@ from baco.common.errors import InputError
 
 #: Extents and counts above this are typing errors, not networks.
 LARGEST = 2**31 - 1
+#: The option that names a file of code, which is run (`baco.workloads.onnx.table`).
+CODE_OPTION = "operators"
 
 
 def split_options(text: str, spec: str) -> dict[str, str]:

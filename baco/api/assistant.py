@@ -228,11 +228,13 @@ class Assistant:
     def _network(self, spec: str) -> str:
         """A network as functions take it. Raises InputError for code."""
         from baco.workloads.inputs.load import network_names
+        from baco.workloads.options import CODE_OPTION
 
         name, colon, rest = spec.partition(":")
         if name in network_names():
             return spec
-        if name.endswith(".py"):
+        options = [part.partition("=")[0].strip() for part in rest.split(",")]
+        if name.lower().endswith(".py") or CODE_OPTION in options:
             raise InputError(
                 "code is not executed for assistants",
                 location=Location(name),

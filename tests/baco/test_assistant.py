@@ -81,6 +81,23 @@ def test_nothing_outside_is_read_by_any_way(assistant: Assistant, tmp_path: Path
     assert not (assistant.folder / "s").exists()
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        "code.py:model",
+        "code.PY:model",
+        "model.onnx:operators=code.py",
+        "model.onnx:batch=1, operators =code.py",
+    ],
+)
+def test_code_is_not_executed_by_any_way(assistant: Assistant, network: str) -> None:
+    for name in ("code.py", "code.PY"):
+        (assistant.folder / name).write_text("raise SystemExit('executed')\n")
+    (assistant.folder / "model.onnx").write_bytes(b"")
+    with pytest.raises(InputError, match="code is not executed for assistants"):
+        assistant.explore(network, "s")
+
+
 def test_only_below_holds_for_reading_and_ends(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("text")

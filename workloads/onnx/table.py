@@ -19,10 +19,9 @@ from typing import Any, TypeAlias
 from baco.common.errors import InputError, Location
 from baco.common.files import read_input_text
 from baco.workloads.onnx.expansion import Expansion, RefusedError
-from baco.workloads.options import split_options
+from baco.workloads.options import CODE_OPTION, split_options
 
 Rule: TypeAlias = Callable[[Expansion], None]
-_OPTION = "operators"
 
 
 def own_operators(path: str, rest: str | None) -> tuple[str | None, dict[str, Rule]]:
@@ -31,7 +30,7 @@ def own_operators(path: str, rest: str | None) -> tuple[str | None, dict[str, Ru
     Raises InputError for a file that is missing, fails, or holds no table.
     """
     options = {} if rest is None else split_options(rest, f"{path}:{rest}")
-    file = options.pop(_OPTION, None)
+    file = options.pop(CODE_OPTION, None)
     if file is None:
         return rest, {}
     from baco.workloads.torch.load import run_file  # torch takes seconds to import
