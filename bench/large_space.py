@@ -26,7 +26,7 @@ from baco.bench.large_space_peers import PEERS, HardwareSearch
 from baco.bench.runs import RunKey, RunShelf, SearchRun, load
 from baco.common.files import atomic_write, output_folder
 from baco.exploration.cost.model import make_cost_model
-from baco.exploration.cost.program_rest import rest_by_settings
+from baco.exploration.cost.program_rest import rest_by_settings, searched_tasks
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.samplers.searchers import make_searcher
@@ -62,8 +62,9 @@ def setup_of(network: str, seed: int) -> SearchSetup:
     rest = rest_by_settings(workload, space)
     if not rest.units_may_pay(power_bounded=False):
         rest, space = rest.without_units(), space.without_units()
-    model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), space, rest)
-    return SearchSetup(workload.tasks, space, Objective(("edp",)), None, seed, model)
+    tasks = searched_tasks(workload, space)
+    model = make_cost_model("instruction", layers_of_tasks(tasks, workload), space, rest)
+    return SearchSetup(tasks, space, Objective(("edp",)), None, seed, model)
 
 
 class _WithDescent(GradientSearch):

@@ -22,7 +22,7 @@ class OperatorCost:
 
     Attributes:
         operator: of the network; of repeated blocks the first one stands for all.
-        function: that computes it: a name of `compiler/ops/host/`, or what `lowered.step_kind` calls it, `rotation` for an embedding's.
+        function: that computes it: a name of `compiler/ops/host/`, or what `lowered.step_kind` calls it.
         on_accelerator: who does.
         runs: in one run of the network.
         cost: of all of them.

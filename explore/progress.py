@@ -21,11 +21,13 @@ class Budget:
         samples: design points; None when only time limits.
         evaluations: the same in problem-mapping evaluations.
         time_limit: seconds of search; None when only samples limit.
+        tasks: problem-mapping evaluations a design point.
     """
 
     samples: int | None
     evaluations: int | None
     time_limit: float | None
+    tasks: int
 
 
 class Doing(Protocol):

@@ -7,6 +7,7 @@ InputError. What is no more than its fields goes through `baco.exploration._json
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from baco.accel.config import Accelerator
 from baco.compiler.mapping.nest import Mapping
 from baco.exploration._json import Count, Json, from_json, reader, to_json
 from baco.exploration.candidate import Candidate, Cost
-from baco.exploration.task_layers import layer_facts
+from baco.exploration.task_layers import LoweredTask, layer_facts
 from baco.workloads.network import LayerFacts, Operator, Task, Workload
 from baco.workloads.problem import Problem
 
@@ -55,10 +56,24 @@ def read_json(what: str, kind: type[_T], data: object) -> _T:
 @reader("a task")
 def task_from_json(data: Json) -> Task:
     """Inverse of `to_json`."""
-    task = from_json(Task, data)
+    task = from_json(LoweredTask if "layer" in data else Task, data)
+    if isinstance(task, LoweredTask) and task.layer.problem != task.problem:
+        raise ValueError("its layer is of another problem")
     if not (task.count > 0 and task.weight > 0):
         raise ValueError("more than 0 is expected of its count and weight")
     return task
+
+
+def check_tasks(tasks: Sequence[Task], workload: Workload) -> None:
+    """Raises ValueError for tasks that are neither layers of the networks' programs nor the problems of their graphs."""
+    named = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
+    for name in named:
+        mine = tuple(one for one in tasks if one.network == name)
+        lowered = all(isinstance(one, LoweredTask) and one.weight == named[name] for one in mine)
+        if mine != tuple(one for one in workload.tasks if one.network == name) and not (mine and lowered):
+            raise ValueError("its tasks are not those of its networks")
+    if any(one.network not in named for one in tasks):
+        raise ValueError("its tasks are not those of its networks")
 
 
 @dataclass(frozen=True)

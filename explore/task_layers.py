@@ -1,14 +1,16 @@
 """From a searched task to the layer that is compiled, measured and predicted for it.
 
 A task (`baco.workloads.network.Task`) is a problem with a count; a layer (`baco.compiler.layers.layer.Layer`) says besides where the
-image ends, what is added to the sums and what happens on their way out. Those facts do not change what a search
-chooses from, but they change cycles: padding is loaded from nowhere, and a bias is loaded besides.
+image ends, how tensors lie in memory, what is added to the sums and what happens on their way out. The tasks of a network that
+becomes a program are its layers (`baco.exploration.cost.program_rest.searched_tasks`); of others (tables of layers, models with
+operators that nobody runs) the graph says what it can.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from baco.common import portable
 from baco.common.errors import InputError
@@ -23,13 +25,32 @@ _PRODUCT_SPREAD = (256**2 - 1) / 12
 _RESULT_SPREAD = 40.0
 
 
+@dataclass(frozen=True)
+class LoweredTask(Task):
+    """A layer of a network's program, as it is compiled; the task's problem is the layer's.
+
+    Attributes:
+        layer: one of those that are tiled and cost alike (`alike`), scaled so that results of random data seldom saturate.
+    """
+
+    layer: Layer = field(kw_only=True)
+
+
+def alike(layer: Layer) -> Layer:
+    """The same for all layers that every schedule fits as well and costs the same: neither a ReLU nor a scale changes what is
+    issued or moved."""
+    return replace(layer, relu=False, scale=None if layer.scale is None else 1.0)
+
+
 def layer_of_task(task: Task, workload: Workload) -> Layer:
-    """The layer that stands for a task: that of the first of the task's operators.
+    """The layer that stands for a task: its own, else what the graph says of the first of the task's operators.
 
     Bias (a folded batch normalisation is one), ReLU, padding and stored image are the network's; results are int8.
     Where the network does not tell (rows of layer tables, studies of earlier versions) the image is what the windows
     cover, and nothing is added. Residual additions and pooling are not part of it, as they are not of the problem.
     """
+    if isinstance(task, LoweredTask):
+        return task.layer
     network = next((one for one in workload.networks if one.name == task.network), None)
     operator = None if network is None else _operator(network, task)
     if network is None or operator is None:

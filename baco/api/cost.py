@@ -322,14 +322,15 @@ def _network_tree(
     model: CostModelName,
 ) -> CostTree:
     from baco.exploration.breakdown import DesignCosts, layer_entries, operator_entries
-    from baco.exploration.cost.program_rest import rest_of_programs
+    from baco.exploration.cost.program_rest import Programs, rest_of_programs
     from baco.exploration.task_layers import layers_of_tasks
     from baco.workloads.network import Workload
 
     if mapping is not None and not isinstance(mapping, Mapping):
         raise InputError("the layers of a network have a mapping each", hint="give a dict by their names")
     workload = Workload.of([network])
-    tasks = workload.tasks
+    programs = Programs([network]) if model == "instruction" else None
+    tasks = workload.tasks if programs is None else programs.tasks(network.name, machine)
     if not tasks:
         raise InputError(f"{network.name} has no operator that the accelerator could run")
     chosen = _chosen(tasks, dict(mapping or {}), candidate)
@@ -345,7 +346,7 @@ def _network_tree(
     beside: tuple[CostEntry, ...] = ()
     notes = {}
     if model == "instruction":
-        rest = rest_of_programs(workload, [machine])
+        rest = rest_of_programs(workload, [machine], programs=programs)
         macs = {
             operator.name: float(operator.problem.macs) for operator in network.operators if operator.problem
         }

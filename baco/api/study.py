@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -131,7 +132,7 @@ class Study(Result):
         self._prepared, self.path = prepared, prepared.file
         self._stop, self._searching = False, True
         try:
-            with shown(progress, len(prepared.workload.tasks), str(prepared.objective)) as display:
+            with shown(progress, str(prepared.objective)) as display:
                 outcome = prepared.run(_Watched(self, display, callbacks), command or call_of(prepared))
         finally:
             self._searching = False
@@ -188,16 +189,19 @@ class Study(Result):
     def _spent(self) -> tuple[int, float]:
         """Design points and seconds of all sessions so far."""
         last = self._last()
-        tasks = len(self._prepared.workload.tasks)
-        return (0, 0.0) if last is None else (-(-last.evaluations // tasks), last.seconds)
+        return (0, 0.0) if last is None else (math.ceil(last[1]), last[0].seconds)
 
-    def _last(self) -> BatchSummary | None:
+    def _last(self) -> tuple[BatchSummary, float] | None:
+        """The last batch, and the design points spent up to it."""
         from baco.exploration.studies.study import StudyRecord
 
         if not (self._prepared.resume or self._searching) or not self.path.exists():
             return None
         with StudyRecord.open(self.path, read_only=True) as record:
-            return record.summaries()[-1] if record.batches else None
+            if not record.batches:
+                return None
+            last = record.summaries()[-1]
+            return last, last.evaluations / len(record.tasks)
 
     # ------------------------------------------------------------------ what was found
 
@@ -249,13 +253,13 @@ class Study(Result):
     def samples(self) -> float:
         """Design points spent, all sessions."""
         last = self._last()
-        return 0.0 if last is None else last.evaluations / len(self._prepared.workload.tasks)
+        return 0.0 if last is None else last[1]
 
     @property
     def seconds(self) -> float:
         """Search time, all sessions."""
         last = self._last()
-        return 0.0 if last is None else last.seconds
+        return 0.0 if last is None else last[0].seconds
 
     @checked()
     def cost(self, design: int | Candidate | None = None) -> CostTree:
@@ -301,15 +305,15 @@ class Study(Result):
         )
 
     def __repr__(self) -> str:
-        last = self._last()
-        if last is None:
+        if (known := self._last()) is None:
             return f"<Study {self._headline()}; nothing searched yet>"
+        last, samples = known
         found = "no feasible design yet" if last.best_objective is None else f"best {last.best_objective:.5g}"
-        return f"<Study {self._headline()}; {self.samples:,.0f} samples, {found}; {self.folder}>"
+        return f"<Study {self._headline()}; {samples:,.0f} samples, {found}; {self.folder}>"
 
     def _repr_html_(self) -> str:
         last = self._last()
-        if last is None or last.best_objective is None or self._searching:
+        if last is None or last[0].best_objective is None or self._searching:
             from baco.common.shown import shown_html
 
             return shown_html(repr(self).strip("<>"), self._prepared.space._facts())

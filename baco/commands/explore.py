@@ -253,8 +253,8 @@ def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Resul
     from baco.exploration.report.live import LivePage
 
     names = ", ".join(one.name for one in made.workload.networks)
-    with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
-        live = LivePage(made.folder, names, made.objective, len(made.workload.tasks), display)
+    with shown(not quiet, str(made.objective)) as display:
+        live = LivePage(made.folder, names, made.objective, display)
         live.doing("loading the cost models")
         try:
             study = Study.of(made)

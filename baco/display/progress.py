@@ -53,7 +53,7 @@ def waiting(text: str, progress: object = None) -> Iterator[None]:
     if not wanted:
         yield
         return
-    display = make_progress(1, "edp")
+    display = make_progress("edp")
     display.doing(text)
     try:
         yield
@@ -62,12 +62,12 @@ def waiting(text: str, progress: object = None) -> Iterator[None]:
 
 
 @contextmanager
-def shown(progress: Progress | bool | None, tasks: int, objective: str) -> Iterator[Progress | None]:
+def shown(progress: Progress | bool | None, objective: str) -> Iterator[Progress | None]:
     """The display of a search, closed at the end: the user's own, the usual one, or none.
 
     Args:
         progress: True or False; None for a display where somebody is looking; or one of the user's own.
-        tasks, objective: as for `make_progress`.
+        objective: as for `make_progress`.
     """
     if progress is not None and not isinstance(progress, bool):
         yield progress
@@ -75,36 +75,34 @@ def shown(progress: Progress | bool | None, tasks: int, objective: str) -> Itera
     if not is_wanted(progress):
         yield None
         return
-    display = make_progress(tasks, objective)
+    display = make_progress(objective)
     try:
         yield display
     finally:
         display.close()
 
 
-def make_progress(tasks: int, objective: str) -> ClosableProgress:
+def make_progress(objective: str) -> ClosableProgress:
     """A display on standard error, live on a terminal and plain lines otherwise; in a notebook, below the cell.
 
     Args:
-        tasks: problem-mapping evaluations a sample.
         objective: as given; its first metric is what `best` shows.
     """
     metric = objective.split(",")[0]
     if in_notebook():
-        return NotebookProgress(tasks, metric)
+        return NotebookProgress(metric)
     console = stderr()
     kind = LiveProgress if console.is_terminal else PlainProgress
-    return kind(console, tasks, metric)
+    return kind(console, metric)
 
 
 class Standing:
     """Where a search stands, in words: share of its budget, phase, best so far, time left."""
 
-    def __init__(self, tasks: int, metric: str) -> None:
-        self.tasks = tasks
+    def __init__(self, metric: str) -> None:
         self.metric = metric
         self.share: float | None = None
-        self._first: tuple[int, float] | None = None
+        self._first: tuple[float, float] | None = None
         self._time_left = TimeLeft()
         self._words = ""
         self._limit: float | None = None
@@ -122,7 +120,7 @@ class Standing:
             best = (
                 f"best {self.metric} {amount(summary.best_objective)} {_UNITS.get(self.metric, '')}".rstrip()
             )
-        samples = summary.evaluations / self.tasks
+        samples = summary.evaluations / budget.tasks
         parts = [f"{summary.phase}: {best}"]
         parts.append(
             f"{samples:,.0f} of {budget.samples:,} samples" if budget.samples else f"{samples:,.0f} samples"
@@ -186,11 +184,11 @@ class Standing:
         """Samples per second since the first batch: a resumed study has a past that was not timed here, and a new one's first
         batch has in its time what came before."""
         if self._first is None:
-            self._first = (summary.evaluations, summary.seconds)
+            self._first = (samples, summary.seconds)
             return None
-        evaluations, seconds = self._first
+        earlier, seconds = self._first
         if summary.batch > 0 and summary.seconds > seconds:
-            return (summary.evaluations - evaluations) / self.tasks / (summary.seconds - seconds)
+            return (samples - earlier) / (summary.seconds - seconds)
         return None
 
 
@@ -212,9 +210,9 @@ def bar(share: float) -> str:
 class PlainProgress:
     """A line when something happens, at most one every few seconds."""
 
-    def __init__(self, console: Console, tasks: int, metric: str) -> None:
+    def __init__(self, console: Console, metric: str) -> None:
         self.console = console
-        self.standing = Standing(tasks, metric)
+        self.standing = Standing(metric)
         self.last_line = 0.0
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
@@ -244,8 +242,8 @@ class PlainProgress:
 class LiveProgress(PlainProgress):
     """A bar that is redrawn in place, whose time goes on while a batch takes long."""
 
-    def __init__(self, console: Console, tasks: int, metric: str) -> None:
-        super().__init__(console, tasks, metric)
+    def __init__(self, console: Console, metric: str) -> None:
+        super().__init__(console, metric)
         self.updated: float | None = None
         self.live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._line)
         self.live.start()
@@ -275,9 +273,9 @@ class LiveProgress(PlainProgress):
 class NotebookProgress:
     """A bar below a cell, which goes when the search is done; remarks stay."""
 
-    def __init__(self, tasks: int, metric: str) -> None:
+    def __init__(self, metric: str) -> None:
         screen = importlib.import_module("IPython.display")  # there where a notebook is
-        self.standing = Standing(tasks, metric)
+        self.standing = Standing(metric)
         self._html: Any = screen.HTML
         self._handle: Any = screen.display(self._html("<div>starting</div>"), display_id=True)
         self._drawn = 0.0

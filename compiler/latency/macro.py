@@ -37,11 +37,13 @@ from baco.compiler.styles.macros.estimate import macro_cycles
 
 @dataclass(frozen=True)
 class _Shape:
-    """A batch's tiles: by dimension extents of a full tile and of the layer, times the tile is changed, loop ranks."""
+    """A batch's tiles: by dimension extents of a full tile and of the layer, times the tile is changed, and how often the mapping says
+    that it is (more, where tiles of pooled results overlap), loop ranks."""
 
     tile: tuple[Tensor, ...]
     bounds: tuple[Tensor, ...]
     trips: tuple[Tensor, ...]
+    said: tuple[Tensor, ...]
     rank: Tensor
 
 
@@ -53,7 +55,7 @@ def _shape(layers: LayerBatch, mappings: MappingBatch, rounding: Rounding) -> _S
     bounds = tuple(bound * one for bound in layers.bounds.unbind(0))
     tile = tuple(torch.minimum(x, bound) for x, bound in zip(inner, bounds, strict=True))
     trips = tuple(rounding.up(bound / x) for bound, x in zip(bounds, tile, strict=True))
-    return _Shape(tile, bounds, trips, mappings.rank[2].to(one.dtype))
+    return _Shape(tile, bounds, trips, t[3].unbind(0), mappings.rank[2].to(one.dtype))
 
 
 def macro_latency(
@@ -184,7 +186,7 @@ def _convolution(
         torch.where(pooled, layers.pool_rows, bounds[Q]), torch.where(pooled, layers.pool_columns, bounds[P])
     ]  # fmt: skip
     parts = [
-        torch.where(pooled, _pooled(a, layers, tile[d], shape.trips[d], bounds[d], whole), tile[d])
+        torch.where(pooled, _pooled(a, layers, tile[d], shape.said[d], bounds[d], whole), tile[d])
         for d, whole in zip((Q, P), stored, strict=True)
     ]
     trips = list(shape.trips)
@@ -301,7 +303,7 @@ def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tenso
     pooled = layers.pool_size > 0.5
     lines = []
     for d, whole in ((Q, layers.pool_rows), (P, layers.pool_columns)):
-        part = _pooled(a, layers, tile[d], shape.trips[d], shape.bounds[d], whole)
+        part = _pooled(a, layers, tile[d], shape.said[d], shape.bounds[d], whole)
         reach = torch.minimum((part - 1) * layers.pool_stride + layers.pool_size, shape.bounds[d])
         lines.append(torch.where(pooled, reach, tile[d]))
     fewer = 1.0 + _downsamples(layers, shape.bounds).to(dim.dtype)

@@ -79,9 +79,7 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
 
 
 def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:
-    """Predicted cost of a step that is no layer, and of a product whatever its schedule."""
-    if step.function in lowered.layers:
-        return _product(lowered.layers[step.function].layer, accelerator)
+    """Predicted cost of a step that is no layer."""
     if step.function in lowered.groups:
         return group_cost(lowered.groups[step.function], accelerator)
     if step.function in lowered.additions:
@@ -118,27 +116,6 @@ def unit_cost(group: Group, found: UnitCost, accelerator: Accelerator) -> StepCo
     )
     cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * table_loaded
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes, moved)
-
-
-def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
-    """A product whose operands fit in local memory: what it moves, each element once, or the rows that pass the array.
-
-    In every pass a block of weights is exchanged, which takes as long as `dim` rows.
-    """
-    p, dim, table = layer.problem, accelerator.dim, accelerator.energy_law
-    down, across = math.ceil(p.C / dim), math.ceil(p.K / dim)
-    rows, results = float(p.groups * p.P), float(p.output_words)
-    memory = results / bytes_per_cycle(accelerator)
-    memory += read_cycles(accelerator, rows, p.C, layer.input.pitch)
-    memory += read_cycles(accelerator, float(p.groups * p.C), p.K, layer.weight.pitch)
-    passes = p.groups * down * across * max(dim, p.P)
-    fixed = table.array_pj(p.macs, p.weight_words, float(dim))
-    moved = p.input_words + p.weight_words + results
-    fixed += moved * table.dram_pj
-    cycles = max(memory, passes) + _START * PROFILES[accelerator.timing].latency
-    return StepCost(
-        cycles, fixed, 2.0 * results * down, float(p.input_words * (1 + across) + 2 * p.weight_words), moved
-    )
 
 
 def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:

@@ -72,7 +72,7 @@ FLOWS: tuple[Dataflow, ...] = (
 PLAIN = FLOWS.index(MACRO_DATAFLOW)
 #: Place in `DATAFLOWS` by flow.
 DATAFLOW_NUMBER = np.array([_NAMES.index(name) for name in FLOWS])
-C_AXIS, K_AXIS, P_AXIS = AXES.index("C"), AXES.index("K"), AXES.index("P")
+C_AXIS, K_AXIS, P_AXIS, Q_AXIS = (AXES.index(name) for name in "CKPQ")
 #: Axis spread over the rows of the array, by flow.
 ROW_AXIS = np.array([AXES.index(DATAFLOWS[flow].row) for flow in FLOWS])
 #: The macros' orders as indices into `ORDERS`.

@@ -32,7 +32,7 @@ from baco.compiler.schedules.schedule import (
     Schedule,
 )
 from baco.compiler.styles.macros.estimate import expansion_cycles
-from baco.compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
+from baco.compiler.styles.macros.loop_conv_check import POOLED_SIDE, downsamples, plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import as_product, check_loop_ws
 from baco.compiler.styles.packed import packed_layer
 from baco.compiler.styles.registry import macro_form, realise
@@ -46,7 +46,9 @@ from baco.exploration.cost.genome import (
     K_AXIS,
     ORDER,
     ORDERS,
+    P_AXIS,
     PLAIN,
+    Q_AXIS,
     ROWS,
     T1,
     T2,
@@ -113,6 +115,18 @@ class InstructionModel:
         self.problems = ProblemSet([layer.problem for layer in layers], self.packs)
         self.product = np.array([as_product(layer) is not None for layer in layers])
         self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
+        self._pools = {
+            axis: np.array(
+                [
+                    (one.pooling.size, one.pooling.stride, getattr(one.pooling, axis))
+                    if one.pooling
+                    else (0, 1, 1)
+                    for one in layers
+                ],
+                dtype=np.int64,
+            )
+            for axis in ("rows", "columns")
+        }
         self._down = np.array([int(downsamples(layer)) for layer in layers])
         self._asked = np.ones(len(self.sides), dtype=np.bool_)
         #: Place in `_layers` of each layer with two groups at once; those with more follow.
@@ -238,6 +252,9 @@ class InstructionModel:
         tile[:, C_AXIS] *= genomes[:, ROWS]
         tile[:, K_AXIS] *= genomes[:, COLUMNS]
         r, s, c, k, p, q, n = np.minimum(tile, bounds).T
+        trips = genomes[:, T3]
+        p = self._reach(task, p, trips[:, P_AXIS], bounds[:, P_AXIS], "columns")
+        q = self._reach(task, q, trips[:, Q_AXIS], bounds[:, Q_AXIS], "rows")
         blocks_c, blocks_k, pixels = -(-c // side), -(-k // side), p * q * n
         blocks_p = -(-pixels // side)
         product = self.product[task]
@@ -253,6 +270,15 @@ class InstructionModel:
         accumulator = np.where(product, blocks_p * blocks_k * side, blocks_k * pixels)
         return accumulator, scratchpad
 
+    def _reach(self, task: Ints, tile: Ints, trips: Ints, extent: Ints, axis: str) -> Ints:
+        """Results along an axis that a macro computes for a tile, before pooling: whole windows (`baco.compiler.styles.realise`)."""
+        size, stride, stored = self._pools[axis][task].T
+        even = -(-stored // trips)
+        inside = np.minimum(np.maximum((tile - size) // stride + 1, 1), stored)
+        inside = np.where(-(-stored // inside) <= trips, inside, even)
+        part = np.where(tile >= extent, even, inside)
+        return np.where(size > 0, np.minimum((part - 1) * stride + size, extent), tile)
+
     def macro_shape(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
         """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
         has macro form (`baco.compiler.styles.registry.macro_form`) and all of whose tiles have two copies."""
@@ -265,6 +291,13 @@ class InstructionModel:
         for axis, place in ((C_AXIS, ROWS), (K_AXIS, COLUMNS)):
             tile = np.minimum(t1[:, axis] * genomes[:, place], bounds[:, axis])
             spread &= (genomes[:, place] <= side) & (t1[:, axis] <= -(-tile // side))
+        pooled = np.flatnonzero(self._pools["rows"][task, 0])
+        for axis, name in ((P_AXIS, "columns"), (Q_AXIS, "rows")) if len(pooled) else ():
+            one, extent = task[pooled], bounds[pooled, axis]
+            tile = np.minimum(t1[pooled, axis], extent)
+            spread[pooled] &= (
+                self._reach(one, tile, genomes[pooled][:, T3][:, axis], extent, name) < POOLED_SIDE
+            )
         stationary = DATAFLOW_NUMBER[genomes[:, FLOW]] == PLAIN
         if self.packs is not None and self.packs.any():
             # rows that hold several groups run these at once, whatever their flow says: no macro does

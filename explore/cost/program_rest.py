@@ -1,4 +1,4 @@
-"""The rest of programs (`baco.exploration.rest`) from networks: lowered as they are compiled, without their layers."""
+"""The layers of programs, which searches tile, and their rest (`baco.exploration.rest`), from networks lowered as they are compiled."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from baco.compiler.network.prediction import predict_step
 from baco.compiler.network.quantise import sketch
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
-from baco.compiler.ops.lookup import Rotation
-from baco.compiler.ops.products import SumOfRows
 from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
 from baco.exploration.cost.host import host_costs
 from baco.exploration.cost.predicted import side_machines
@@ -27,14 +25,15 @@ from baco.exploration.progress import Doing, silent
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.reference_machine import reference_machine
-from baco.workloads.network import Network, Workload
+from baco.exploration.task_layers import LoweredTask, alike, result_scale
+from baco.workloads.network import Network, Task, Workload
 
 #: Groups of operators by the names of these.
 GroupsByNames = Mapping[tuple[str, ...], Group]
 
 
 def rest_in_space(
-    workload: Workload, space: DesignSpace, doing: Doing = silent, programs: ProgramsBeside | None = None
+    workload: Workload, space: DesignSpace, doing: Doing = silent, programs: Programs | None = None
 ) -> RestOfPrograms:
     """The rest of programs on the accelerators of a space, and on the machine to compare with; `programs` as of
     `rest_of_programs`."""
@@ -50,14 +49,14 @@ def rest_in_space(
 
 
 def rest_by_settings(
-    workload: Workload, space: DesignSpace, doing: Doing = silent, programs: ProgramsBeside | None = None
+    workload: Workload, space: DesignSpace, doing: Doing = silent, programs: Programs | None = None
 ) -> RestBySettings:
     """The rest of programs in a space with settings: `rest_in_space` for those of its base, and for others when asked.
 
     What a program does beside its layers is the same code whatever the settings are, so that it is lowered once for each array
     side and each size of memories that makes a difference, and only predicted anew.
     """
-    programs = programs or ProgramsBeside(workload.networks)
+    programs = programs or Programs(workload.networks)
     base = rest_in_space(workload, space, doing, programs)
 
     def find(there: DesignSpace) -> RestOfPrograms:
@@ -85,7 +84,7 @@ def rest_by_settings(
     return RestBySettings(base.weights, base.operators, base.reasons, base.with_units, space=space, find=find)
 
 
-class ProgramsBeside:
+class Programs:
     """What programs of networks do beside their layers, lowered once for all accelerators that differ in settings alone.
 
     Args:
@@ -125,6 +124,45 @@ class ProgramsBeside:
                 self._parts[name], self.reasons[name] = [], error.message
         return self._parts[name]
 
+    def tasks(self, name: str, machine: Accelerator, weight: float = 1.0) -> tuple[Task, ...]:
+        """What a search tiles of a network: the layers of its program on an accelerator, those that are tiled and cost alike
+        together, in the order of their first calls; of one that cannot become a program, the problems of its graph."""
+        layers: dict[Layer, Layer] = {}
+        runs: dict[Layer, float] = {}
+        operators: dict[Layer, dict[str, None]] = {}
+        for n, (times, one) in enumerate(self.parts(name)):
+            lowered, _ = self._lowering(name, n, one, machine)
+            for step in lowered.steps:
+                if step.function in lowered.layers:
+                    layer = lowered.layers[step.function].layer
+                    kind = alike(layer)
+                    layers.setdefault(kind, layer)
+                    runs[kind] = runs.get(kind, 0.0) + times
+                    operators.setdefault(kind, {})[step.operator.partition("[")[0]] = None
+        if not layers:
+            tasks = self._networks[name].tasks
+            return tuple(replace(one, count=one.count * weight, weight=weight) for one in tasks)
+        return tuple(
+            LoweredTask(
+                name,
+                layer.problem,
+                round(runs[kind], 6) * weight,
+                tuple(operators[kind]),
+                weight,
+                layer=layer if layer.scale is None else replace(layer, scale=result_scale(layer.problem)),
+            )
+            for kind, layer in layers.items()
+            if round(runs[kind], 6) > 0
+        )
+
+    def searched(self, workload: Workload, space: DesignSpace) -> tuple[Task, ...]:
+        """`tasks` of all networks, with their weights; what little of these depends on the accelerator is that of the machine to
+        compare with."""
+        machine, networks = reference_machine(space), zip(workload.networks, workload.weights, strict=True)
+        return tuple(
+            task for network, weight in networks for task in self.tasks(network.name, machine, weight)
+        )
+
     def groups(self, name: str, machine: Accelerator) -> list[tuple[float, QuantisedNetwork, GroupsByNames]]:
         """`parts` of a network, each with the groups in it that an accelerator could run as one unit."""
         return [
@@ -147,7 +185,7 @@ def rest_of_programs(
     workload: Workload,
     machines: Iterable[Accelerator],
     doing: Doing = silent,
-    programs: ProgramsBeside | None = None,
+    programs: Programs | None = None,
 ) -> RestOfPrograms:
     """The rest of the programs of a workload on accelerators that differ in what matters by their sides and by whether
     they have row functions only, those that have in what their memories hold besides.
@@ -158,7 +196,7 @@ def rest_of_programs(
     Args:
         programs: of the workload, where somebody else will ask about them too.
     """
-    programs = programs or ProgramsBeside(workload.networks, keep=False)
+    programs = programs or Programs(workload.networks, keep=False)
     operators: dict[str, dict[int, tuple[OperatorCost, ...]]] = {}
     units: dict[str, dict[int, tuple[SizedOperators, ...]]] = {}
     by_side: dict[int, Accelerator] = {}
@@ -236,27 +274,52 @@ def _by_size(
     return tuple(sized)
 
 
-def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:
-    """Costs of the operators of a network that are no layers, in the order of its program.
+def searched_tasks(workload: Workload, space: DesignSpace) -> tuple[Task, ...]:
+    """`Programs.searched`."""
+    return Programs(workload.networks, keep=False).searched(workload, space)
 
-    A rotary embedding and a sum of rows are none for a search, though a program computes them as such.
+
+def places_of_calls(
+    network: QuantisedNetwork, name: str, tasks: Sequence[Task], space: DesignSpace
+) -> dict[str, tuple[int, ...]]:
+    """By the name of an operator, which of some tasks it calls, each as often as it does.
+
+    Args:
+        network: one of the `sketches` of the network of this name.
+        tasks, space: of the search.
     """
+    lowered = lower_network(network, reference_machine(space), no_schedule)
+    places = {
+        alike(one.layer): n
+        for n, one in enumerate(tasks)
+        if isinstance(one, LoweredTask) and one.network == name
+    }
+    found: dict[str, tuple[int, ...]] = {}
+    for step in lowered.steps:
+        if step.function in lowered.layers:
+            place = places[alike(lowered.layers[step.function].layer)]
+            found[step.operator] = (*found.get(step.operator, ()), place)
+    return found
+
+
+def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:
+    """Costs of the operators of a network that are no layers, in the order of its program."""
     return predicted_costs(lower_network(network, accelerator, no_schedule), accelerator)
 
 
 def predicted_costs(lowered: LoweredNetwork, accelerator: Accelerator) -> list[OperatorCost]:
     """`rest_costs` of a network that is lowered already."""
-    beside = {op.name: op for op in lowered.network.operators if isinstance(op, Rotation | SumOfRows)}
-    found = []
-    for step in lowered.steps:
-        if step.function in lowered.layers and step.operator not in beside:
-            continue
-        cost = predict_step(lowered, step, accelerator)
-        kind = step_kind(lowered, step.function)
-        if step.function in lowered.layers:
-            kind = "rotation" if isinstance(beside[step.operator], Rotation) else "sum of rows"
-        found.append(OperatorCost(step.operator, kind, step.accelerator, 1.0, cost))
-    return found
+    return [
+        OperatorCost(
+            step.operator,
+            step_kind(lowered, step.function),
+            step.accelerator,
+            1.0,
+            predict_step(lowered, step, accelerator),
+        )
+        for step in lowered.steps
+        if step.function not in lowered.layers
+    ]
 
 
 def lowered_with_groups(

@@ -7,7 +7,7 @@ from functools import cached_property
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.groups import Group, GroupSchedule
-from baco.exploration.cost.program_rest import ProgramsBeside
+from baco.exploration.cost.program_rest import Programs
 from baco.exploration.fused import Point
 from baco.exploration.operators import OperatorCost
 from baco.exploration.rest import RestBySettings, RestOfPrograms, SizedOperators
@@ -86,7 +86,7 @@ class BesideLayers:
                     parts = self._programs.groups(network.name, machine)
                     among = self.leading if same else None
                     found[network.name] = possible_groups(
-                        network, parts, names, archive.tasks, machine, among
+                        network, parts, names, archive.tasks, self._space, machine, among
                     )
             if same and self.leading is None:
                 self.leading = leading_schedules(found.values(), machine)
@@ -129,8 +129,8 @@ class BesideLayers:
         ]
 
     @cached_property
-    def _programs(self) -> ProgramsBeside:
-        return ProgramsBeside(self._networks)
+    def _programs(self) -> Programs:
+        return Programs(self._networks)
 
 
 def _sizes(machine: Accelerator) -> Point:

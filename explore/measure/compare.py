@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from baco.common import portable
+from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.text import parse_layer
 from baco.exploration.measure.measured_design import Design, DesignLayer, DesignProgram
 from baco.exploration.objective import Objective, metric_word
-from baco.workloads.problem import Problem
+from baco.exploration.task_layers import alike
 
 
 @dataclass(frozen=True)
@@ -158,23 +159,23 @@ def _ratios(parts: Iterable[_Part], ratio: Callable[[_Part], float | None]) -> d
 def prediction_change(design: Design) -> str:
     """What became of a design's mappings and groups in its programs, in a sentence; empty where there is one prediction only.
 
-    The search predicts layers one by one under its mappings, and groups as they were chosen before it. The compiler knows what
-    rides on each layer in the program: it gives every layer the better of the mapping and its own schedules, and chooses groups anew.
+    The search predicts layers under its mappings, and groups as they were chosen when it had begun. The compiler gives every layer
+    the better of the mapping and its own schedules, and chooses groups anew.
     """
     if design.searched is None or design.predicted is None or design.searched == design.predicted:
         return ""
-    chosen: dict[Problem, set[str]] = {}
+    chosen: dict[Layer, set[str]] = {}
     groups = 0
     for program in design.programs:
         if program.plan is not None:
             groups += len(program.plan.groups)
             for layer, schedule in program.plan.schedules.items():
-                chosen.setdefault(parse_layer(layer).problem, set()).add(schedule)
-    alone = [one for one in design.layers if one.layer.problem in chosen]
-    kept = sum(one.schedule is not None and chosen[one.layer.problem] == {one.schedule.text} for one in alone)
+                chosen.setdefault(alike(parse_layer(layer)), set()).add(schedule)
+    alone = [one for one in design.layers if alike(one.layer) in chosen]
+    kept = sum(one.schedule is not None and chosen[alike(one.layer)] == {one.schedule.text} for one in alone)
     return (
         f"{design.name}: the search predicted {design.searched.latency_cycles:,.0f} cycles, its compiled"
         f" program{'s are' if len(design.programs) > 1 else ' is'} predicted to take {design.predicted.latency_cycles:,.0f}. Of"
-        f" {len(design.layers)} different layers {kept} run as the search mapped them, {len(alone) - kept} as the compiler chooses knowing"
-        f" what rides on them, {len(design.layers) - len(alone)} in groups alone; {groups} groups run as one unit, chosen anew."
+        f" {len(design.layers)} different layers {kept} run as the search mapped them, {len(alone) - kept} as the compiler chooses,"
+        f" {len(design.layers) - len(alone)} in groups alone; {groups} groups run as one unit, chosen anew."
     )

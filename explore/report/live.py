@@ -29,16 +29,15 @@ class LivePage:
         folder: of the study; made when the first version is written.
         networks: their names, for the heading.
         objective: what is minimised; the page shows its first metric.
-        tasks: problem-mapping evaluations a design point.
         inner: who else wants to know.
     """
 
     def __init__(
-        self, folder: Path, networks: str, objective: Objective, tasks: int, inner: Progress | None = None
+        self, folder: Path, networks: str, objective: Objective, inner: Progress | None = None
     ) -> None:
         self._path = folder / PROGRESS_PAGE
         self._new = not os.path.exists(self._path)
-        self._networks, self._objective, self._tasks, self._inner = networks, objective, tasks, inner
+        self._networks, self._objective, self._inner = networks, objective, inner
         self._summaries: list[BatchSummary] = []
         self._notes: list[str] = []
         self._budget: Budget | None = None
@@ -118,7 +117,7 @@ class LivePage:
         if not self._summaries:
             return [("Doing", self._doing, "before the search")] if self._doing else []
         last, budget = self._summaries[-1], self._budget
-        samples = last.evaluations / self._tasks
+        samples = last.evaluations / (budget.tasks if budget else 1)
         best: Any = "none yet" if last.best_objective is None else scientific(last.best_objective)
         of = f"of {budget.samples:,}" if budget and budget.samples else "so far"
         limit = f" of {significant(budget.time_limit)}" if budget and budget.time_limit else ""

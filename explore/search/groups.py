@@ -29,7 +29,12 @@ from baco.compiler.network.steps import StepCost
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.exploration.cost.infeasible import least_violation
 from baco.exploration.cost.model import CostModel
-from baco.exploration.cost.program_rest import GroupsByNames, ProgramsBeside, lowered_with_groups
+from baco.exploration.cost.program_rest import (
+    GroupsByNames,
+    Programs,
+    lowered_with_groups,
+    places_of_calls,
+)
 from baco.exploration.front import nondominated
 from baco.exploration.fused import FusedPrograms, Fusion, Point
 from baco.exploration.operators import OperatorCost
@@ -85,7 +90,7 @@ class Grouping:
     """
 
     def __init__(
-        self, rest: RestOfPrograms, programs: ProgramsBeside, setup: SearchSetup, doing: Doing = silent
+        self, rest: RestOfPrograms, programs: Programs, setup: SearchSetup, doing: Doing = silent
     ) -> None:
         self._rest, self._setup, self._doing = rest, setup, doing
         self._parts = {name: programs.parts(name) for name in rest.networks}
@@ -131,20 +136,23 @@ def possible_groups(
     parts: Sequence[tuple[float, QuantisedNetwork, GroupsByNames]],
     names: Collection[str],
     tasks: Sequence[Task],
+    space: DesignSpace,
     machine: Accelerator,
     among: Mapping[Group, Collection[GroupSchedule]] | None = None,
 ) -> PossibleGroups:
     """What groups of a network, of these names alone, cost on an accelerator.
 
     Args:
-        parts: of the network there, see `ProgramsBeside.groups`.
+        parts: of the network there, see `Programs.groups`.
         names: as `Fusion.groups` has them.
+        tasks, space: of the search.
         among: schedules to look at, of groups that are there; of others all are.
     """
-    return [
-        (times, _possible(part, known, network.name, tasks, machine, only=names, among=among or {}))
-        for times, part, known in parts
-    ]
+    found = []
+    for times, part, known in parts:
+        places = places_of_calls(part, network.name, tasks, space)
+        found.append((times, _possible(part, known, places, machine, only=names, among=among or {})))
+    return found
 
 
 def leading_schedules(
@@ -238,13 +246,14 @@ def _found(
     for name, parts in parts_of.items():
         if not any(groups_of(part) for _, part in parts):
             continue
+        called = [places_of_calls(part, name, tasks, space) for _, part in parts]
         for side in sides:
             for units in space.units:
                 machine = largest_of_side(space, points.dim == side, units)
                 rows = []
-                for times, part in parts:
+                for (times, part), calls in zip(parts, called, strict=True):
                     _, known = lowered_with_groups(part, machine)
-                    rows.append((times, _possible(part, known, name, tasks, machine, one_more)))
+                    rows.append((times, _possible(part, known, calls, machine, one_more)))
                 if any(row for _, ones in rows for row in ones):
                     found[name, side, units] = rows
     return found
@@ -262,8 +271,7 @@ def largest_of_side(space: DesignSpace, of_side: NDArray[np.bool_], units: bool)
 def _possible(
     part: QuantisedNetwork,
     known: GroupsByNames,
-    network: str,
-    tasks: Sequence[Task],
+    places: Mapping[str, tuple[int, ...]],
     machine: Accelerator,
     one_more: Callable[[], None] = lambda: None,
     only: Collection[str] | None = None,
@@ -274,9 +282,9 @@ def _possible(
 
     Args:
         known: those that the accelerator could run.
+        places: which tasks each operator calls (`places_of_calls`).
         one_more: called for each that might fit.
     """
-    places = {name: n for n, task in enumerate(tasks) if task.network == network for name in task.operators}
     options: dict[Group, list[tuple[GroupSchedule, int, int, StepCost]]] = {}
     rows = []
     for row in groups_of(part):
@@ -298,12 +306,11 @@ def _possible(
             if isinstance(group, ProductChain):
                 found = product_calls(one, group.causal)
                 calls = len(found.offsets) if found is not None else 1
-            names = [plain_name(name) for name in one.names]
             possible.append(
                 PossibleGroup(
                     one,
-                    tuple(places[name] for name in names if name in places),
-                    tuple(name for name in names if name not in places),
+                    tuple(place for name in one.names for place in places.get(name, ())),
+                    tuple(plain_name(name) for name in one.names if name not in places),
                     np.array([needs for _, *needs, _ in options[group]], dtype=np.float64),
                     calls * np.array([cost for *_, cost in options[group]], dtype=np.float64),
                     group,

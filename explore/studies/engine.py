@@ -54,10 +54,10 @@ from baco.exploration.studies.preparation import (
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.studies.suggest import tried_bounds, with_bounds
 from baco.exploration.task_layers import layers_of_tasks
-from baco.workloads.network import Workload
+from baco.workloads.network import Task, Workload
 
 if TYPE_CHECKING:
-    from baco.exploration.cost.program_rest import ProgramsBeside
+    from baco.exploration.cost.program_rest import Programs
     from baco.exploration.search.groups import Grouping
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
@@ -164,16 +164,21 @@ def run_exploration(
             workload, space, objective, searcher, seed, model_name, whole=whole, fusion=fusion, blocks=blocks
         )
         made = made_now(record, command)
+        programs = _programs(workload, space, model_name)
+
+        def tasks() -> Sequence[Task]:
+            return workload.tasks if programs is None or blocks else programs.searched(workload, space)
+
         study = stack.enter_context(
-            opened_study(out, record, workload.tasks, made, resume=resume, note=told.note)
+            opened_study(out, record, workload, tasks, made, resume=resume, note=told.note)
         )
         sessions = study.sessions()
-        budget = _budget(sessions, samples, time_limit, len(workload.tasks), DEFAULT_SAMPLES[model_name])
+        budget = _budget(sessions, samples, time_limit, len(study.tasks), DEFAULT_SAMPLES[model_name])
         finished = study.done and not _larger(budget, sessions)
         if not finished:
             study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         start = time.monotonic()
-        ready = _prepared(study, workload, space, budget, blocks, told)
+        ready = _prepared(study, workload, space, budget, blocks, programs, told)
         if not finished:
             engine = make_searcher(searcher, ready.setup)
             stopped = _search(study, engine, ready, budget, stop, progress, start)
@@ -184,6 +189,15 @@ def run_exploration(
         if proof and stopped != "interrupted" and not _prove(study, ready.setup, stop, budget, progress):
             stopped = "interrupted"
         return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
+
+
+def _programs(workload: Workload, space: DesignSpace, model: CostModelName) -> Programs | None:
+    """Of the networks, whose layers are searched; None where only problems count."""
+    if model != "instruction":
+        return None
+    from baco.exploration.cost.program_rest import Programs  # loads the compiler
+
+    return Programs(workload.networks, keep=bool(space.settings))
 
 
 def _check(workload: Workload, samples: int | None, time_limit: float | None, searcher: str | None) -> None:
@@ -239,16 +253,14 @@ def _prepared(
     space: DesignSpace,
     budget: Budget,
     blocks: Sequence[tuple[int, int, int]],
+    programs: Programs | None,
     told: Told,
 ) -> _Ready:
     objective, seed, name = study.objective, study.setup["seed"], study.cost_model
-    tasks, layers = workload.tasks, layers_of_tasks(workload.tasks, workload)
+    tasks, layers = study.tasks, layers_of_tasks(study.tasks, workload)
     known, rest = study.rest, None
-    programs = None
     if study.setup["whole"]:
-        from baco.exploration.cost.program_rest import ProgramsBeside  # loads the compiler
-
-        programs = ProgramsBeside(workload.networks, keep=bool(space.settings))
+        assert programs is not None
         space, rest = programs_beside(study, workload, space, programs, told.note, told.doing)
         if known is not None:
             study.rest = rest
@@ -284,7 +296,7 @@ def _prepared(
 
 def _fused(
     rest: RestOfPrograms,
-    programs: ProgramsBeside,
+    programs: Programs,
     workload: Workload,
     setup: SearchSetup,
     searcher: str,
@@ -298,7 +310,7 @@ def _fused(
         return with_unit(rest, workload, setup.space, setup.blocks), False, None
     from baco.exploration.search.groups import Grouping
 
-    model = make_cost_model("instruction", layers_of_tasks(workload.tasks, workload), setup.space, rest)
+    model = make_cost_model("instruction", layers_of_tasks(setup.tasks, workload), setup.space, rest)
     without = dataclasses.replace(setup, model=model)
     if groups_itself(searcher):
         grouping = Grouping(rest, programs, without, told.say)
@@ -315,7 +327,7 @@ def _budget(
             samples, time_limit = sessions[-1]["samples"], sessions[-1]["time_limit"]
         else:
             samples = default
-    return Budget(samples, None if samples is None else samples * tasks, time_limit)
+    return Budget(samples, None if samples is None else samples * tasks, time_limit, tasks)
 
 
 def _larger(budget: Budget, sessions: list[SessionRecord]) -> bool:

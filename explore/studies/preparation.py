@@ -24,7 +24,7 @@ from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.workloads.network import Task, Workload
 
 if TYPE_CHECKING:
-    from baco.exploration.cost.program_rest import ProgramsBeside
+    from baco.exploration.cost.program_rest import Programs
 
 
 def describe_setup(
@@ -82,7 +82,8 @@ def already_there(path: Path) -> StorageError:
 def opened_study(
     out: Path,
     record: SetupRecord,
-    tasks: Sequence[Task],
+    workload: Workload,
+    tasks: Callable[[], Sequence[Task]],
     made: ProvenanceRecord,
     *,
     resume: bool,
@@ -92,6 +93,9 @@ def opened_study(
 
     A new one whose search turns out to be refused before it has done anything leaves nothing behind.
 
+    Args:
+        tasks: what a new study searches; asked for only then.
+
     Raises InputError where the settings differ from those of the study to resume, StorageError where a study is in the
     way, or cannot be opened or made.
     """
@@ -100,14 +104,14 @@ def opened_study(
     if new:
         if resume:
             note(f"there is no study in {path.parent} yet: starting one")
-        study = StudyRecord.create(path, record, tasks, made)
+        study = StudyRecord.create(path, record, tasks(), made)
     elif not resume:
         raise already_there(path)
     else:
         study = StudyRecord.open(path)
     with study:
         if not new:
-            _check_same(study, record, tasks, note)
+            _check_same(study, record, workload, note)
         try:
             yield study
         except (InputError, InfeasibleError):
@@ -117,10 +121,10 @@ def opened_study(
 
 
 def _check_same(
-    study: StudyRecord, record: SetupRecord, tasks: Sequence[Task], note: Callable[[str], None]
+    study: StudyRecord, record: SetupRecord, workload: Workload, note: Callable[[str], None]
 ) -> None:
     """Raises InputError for a study that was made with other settings."""
-    differences = _differences(study, record, tasks)
+    differences = _differences(study, record, workload)
     if differences:
         raise InputError(
             "the study was made with other settings: " + "; ".join(differences),
@@ -141,10 +145,10 @@ def _check_same(
         )
 
 
-def _differences(study: StudyRecord, record: SetupRecord, tasks: Sequence[Task]) -> list[str]:
+def _differences(study: StudyRecord, record: SetupRecord, workload: Workload) -> list[str]:
     """What keeps a study from being resumed with the settings of `record`, in words."""
     found = []
-    if study.tasks != tuple(tasks):
+    if study.workload().tasks != workload.tasks:
         theirs, ours = (
             ", ".join(f"{network['name']} x{weight:g}" for network, weight in zip(*pair, strict=True))
             for pair in ((w["networks"], w["weights"]) for w in (study.setup["workload"], record["workload"]))
@@ -173,7 +177,7 @@ def programs_beside(
     study: StudyRecord,
     workload: Workload,
     space: DesignSpace,
-    programs: ProgramsBeside,
+    programs: Programs,
     note: Callable[[str], None],
     doing: Doing,
 ) -> tuple[DesignSpace, RestOfPrograms]:

@@ -42,6 +42,7 @@ from baco.exploration.records import (
 from baco.exploration.rest import RestBySettings, RestOfPrograms
 from baco.exploration.search.searcher import Searcher, State
 from baco.exploration.serialize import (
+    check_tasks,
     read_json,
     task_from_json,
     workload_from_json,
@@ -448,8 +449,7 @@ class StudyRecord(Closing):
         known = self._rest
         if known is not None and {*known.weights, *known.operators, *(known.with_units or names)} != names:
             raise ValueError("the rest of its programs is not that of its networks")
-        if self.tasks != self._workload.tasks:
-            raise ValueError("its tasks are not those of its networks")
+        check_tasks(self.tasks, self._workload)
 
     def _load_front(self) -> None:
         """Read what `record` needs to know of the batches before."""

@@ -258,10 +258,8 @@ def summary(batch: int, evaluations: int, seconds: float, best: float | None) ->
 
 
 def test_where_a_search_stands_in_words() -> None:
-    assert isinstance(make_progress(10, "edp,area"), PlainProgress), (
-        "the tests' standard error is no terminal"
-    )
-    standing, budget = Standing(10, "edp"), Budget(500, 5000, None)
+    assert isinstance(make_progress("edp,area"), PlainProgress), "the tests' standard error is no terminal"
+    standing, budget = Standing("edp"), Budget(500, 5000, None, 10)
     standing.update(summary(0, 1000, 2.0, None), budget)
     assert standing.line() == "descent: no feasible design yet (edp) | 100 of 500 samples"
     standing.update(summary(1, 2000, 3.0, 7.1e10), budget)
@@ -278,7 +276,7 @@ def test_what_comes_before_the_search_in_words(monkeypatch: pytest.MonkeyPatch) 
     """How far it is, and how long the rest of this takes at the pace so far; what comes next has a pace of its own."""
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    standing = Standing(10, "edp")
+    standing = Standing("edp")
     assert standing.doing("operators beside the layers", 3)
     assert standing.line() == "operators beside the layers: 3"
     assert standing.doing("fusion groups", 0, 500)
@@ -288,14 +286,14 @@ def test_what_comes_before_the_search_in_words(monkeypatch: pytest.MonkeyPatch) 
     assert standing.line() == "fusion groups: 120 of 500 | about 40 s of this left"
     assert standing.doing("accelerators", 1, 500)
     assert standing.line() == "accelerators: 1 of 500"
-    standing.update(summary(0, 1000, 30.0, None), Budget(500, 5000, None))
+    standing.update(summary(0, 1000, 30.0, None), Budget(500, 5000, None, 10))
     assert standing.line() == "descent: no feasible design yet (edp) | 100 of 500 samples"
 
 
 def test_plain_lines_come_with_every_new_thing_that_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     with waiting("reading a network", True):
         pass
-    display = make_progress(10, "edp")
+    display = make_progress("edp")
     assert isinstance(display, PlainProgress)
     for done in range(50):
         display.doing("fusion groups", done, 50)
@@ -310,14 +308,14 @@ def test_plain_lines_come_with_every_new_thing_that_is_done(capsys: pytest.Captu
 
 
 def test_a_time_limit_is_time_left() -> None:
-    standing, budget = Standing(10, "edp"), Budget(None, None, 64.0)
+    standing, budget = Standing("edp"), Budget(None, None, 64.0, 10)
     standing.update(summary(0, 1000, 4.0, 7.1e10), budget)
     assert standing.line().endswith("| 100 samples | about 1 min 0 s left")
     assert standing.line(since=50).endswith("about 10 s left")
 
 
 def test_the_pace_of_a_resumed_study_is_that_of_this_session() -> None:
-    standing, budget = Standing(10, "edp"), Budget(1000, 10_000, None)
+    standing, budget = Standing("edp"), Budget(1000, 10_000, None, 10)
     standing.update(summary(7, 1000, 90.0, 1.0), budget)
     assert "samples/s" not in standing.line()
     standing.update(summary(8, 2000, 92.0, 1.0), budget)

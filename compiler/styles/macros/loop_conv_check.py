@@ -16,6 +16,8 @@ from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
 
 #: Axes of a tile in the order of `LoopConvSchedule.tile`; the last three are summed over.
 AXES = "nqpksrc"
+#: A pooled image's sides, and those of what is pooled at once, are less.
+POOLED_SIDE = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -175,10 +177,8 @@ def _check_fields(
         "padding below the image": (min(in_rows, max(0, below)), 8),
     }
     if pool:
-        limits["sides of a pooled tile or image"] = (
-            max(pool.columns, rows, columns, tile["q"], tile["p"]),
-            8,
-        )
+        sides = max(pool.columns, rows, columns, tile["q"], tile["p"])
+        limits["sides of a pooled tile or image"] = (sides, POOLED_SIDE.bit_length() - 1)
     for name, (number, bits) in limits.items():
         if number >> bits:
             raise InfeasibleError(f"LOOP_CONV_WS has {bits} bits for the {name}, not enough for {number}")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from baco.accel.presets import load_accelerator
+from baco.compiler.choice.choose import choose
 from baco.compiler.network.program import compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference
@@ -13,7 +14,8 @@ from baco.compiler.network.rotation import rotation_product
 from baco.compiler.ops.lookup import Rotation
 from baco.compiler.ops.products import MatMul
 from baco.compiler.ops.views import dense
-from baco.exploration.cost.program_rest import rest_costs
+from baco.exploration.cost.program_rest import Programs, rest_costs
+from baco.exploration.cost.schedules import schedule_costs
 from baco.sim.energy import counted_energy
 from baco.sim.network.run import run_network
 from baco.workloads.builder import GraphBuilder
@@ -93,14 +95,21 @@ def test_a_program_rotates_on_the_accelerator(shape):
     assert run.values[view.value].ravel().tolist() == values[view.value].ravel().tolist()
 
 
-def test_a_search_counts_rotations():
-    """Though they are layers of the program; energy as the functional model counts it."""
+def test_a_search_tiles_rotations():
+    """They are layers of the program; energy as the functional model counts it."""
     b = GraphBuilder("heads")
     b.rope(b.transpose(b.input("x", (1, 8, 32, 64)), (0, 2, 1, 3)))
-    network = quantise(b.build())
-    (cost,) = rest_costs(network, DEFAULT)
-    assert (cost.function, cost.on_accelerator) == ("rotation", True)
+    graph = b.build()
+    network = quantise(graph)
+    assert not graph.tasks
+    assert not rest_costs(network, DEFAULT)
+    (task,) = Programs([graph]).tasks(graph.name, DEFAULT)
+    assert task.operators == (network.operators[0].name,)
+    assert isinstance(network.operators[0], Rotation)
+    layer = task.layer
+    schedules = [choose(layer, DEFAULT)]
+    (cost,) = schedule_costs([layer], schedules, DEFAULT, "instruction")
     inputs = {name: np.zeros(view.shape, np.int8) for name, view in network.inputs.items()}
     run = run_network(compile_network(network, DEFAULT, data=inputs))
     energy = sum(sum(counted_energy(step.activity, DEFAULT).values()) for step in run.steps)
-    assert cost.cost.energy_pj(DEFAULT) == pytest.approx(energy, rel=0.25)
+    assert task.count * cost.energy_pj == pytest.approx(energy, rel=0.25)

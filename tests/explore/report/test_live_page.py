@@ -51,11 +51,11 @@ def refresh(page: Page) -> str | None:
 def test_it_shows_where_the_search_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_INTERVAL", 0.0)
     listener = Listener()
-    page = LivePage(tmp_path, "resnet50", Objective.parse("edp"), 24, listener)
+    page = LivePage(tmp_path, "resnet50", Objective.parse("edp"), listener)
     given = summaries(30)
     page.note("something to know")
     for number, summary in enumerate(given):
-        page.update(summary, Budget(5000, None, 60.0))
+        page.update(summary, Budget(5000, None, 60.0, 24))
         found = page_of(tmp_path)
         assert refresh(found) == "3"
         assert f"{10 * number:,}of 5,000" in found.text.replace("Design points", "")
@@ -75,14 +75,14 @@ def test_it_is_there_before_the_search(tmp_path: Path, monkeypatch: pytest.Monke
     """From the first word on, in a folder that nobody has made yet; without a curve, which comes with the batches."""
     monkeypatch.setattr(live, "_INTERVAL", 0.0)
     listener = Listener()
-    page = LivePage(tmp_path / "new", "resnet50", Objective.parse("edp"), 24, listener)
+    page = LivePage(tmp_path / "new", "resnet50", Objective.parse("edp"), listener)
     page.doing("fusion groups", 120, 500)
     found = page_of(tmp_path / "new")
     assert refresh(found) == "3"
     assert "fusion groups: 120 of 500" in found.text
     assert "preparing" in found.text
     assert json.loads(found.script("data"))["history"] == {"samples": [], "best": []}
-    page.update(summaries(4)[3], Budget(5000, None, None))
+    page.update(summaries(4)[3], Budget(5000, None, None, 24))
     assert "fusion groups" not in page_of(tmp_path / "new").text
     assert "searching" in page_of(tmp_path / "new").text
 
@@ -95,7 +95,7 @@ from pathlib import Path
 from baco.display.progress import waiting
 from baco.exploration.objective import Objective
 from baco.exploration.report.live import LivePage
-LivePage(Path({str(tmp_path)!r}), "net", Objective.parse("edp"), 1).doing("loading")
+LivePage(Path({str(tmp_path)!r}), "net", Objective.parse("edp")).doing("loading")
 print(*sorted({{"torch", "pandas", "scipy", "matplotlib", "xdsl"}} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -107,9 +107,9 @@ def test_it_is_written_every_few_seconds_only(tmp_path: Path, monkeypatch: pytes
     clock, written = [100.0], []
     monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(live, "atomic_write", lambda path, text: written.append(path))
-    page = LivePage(tmp_path, "net", Objective.parse("latency"), 3)
+    page = LivePage(tmp_path, "net", Objective.parse("latency"))
     for summary in summaries(100):
-        page.update(summary, Budget(None, None, None))
+        page.update(summary, Budget(None, None, None, 3))
         clock[0] += 0.1
     assert len(written) == 5
 
@@ -118,9 +118,9 @@ def test_names_stay_text(tmp_path: Path) -> None:
     plain, hostile = tmp_path / "plain", tmp_path / "hostile"
     for folder, name in ((plain, "net"), (hostile, ATTACK)):
         folder.mkdir()
-        page = LivePage(folder, name, Objective.parse("edp"), 1)
+        page = LivePage(folder, name, Objective.parse("edp"))
         page.note(name)
-        page.update(BatchSummary(0, 1, 0.0, 1.0, name), Budget(10, None, None))
+        page.update(BatchSummary(0, 1, 0.0, 1.0, name), Budget(10, None, None, 1))
     assert page_of(hostile).tags == page_of(plain).tags
     assert ATTACK in page_of(hostile).text
     assert "<" not in page_of(hostile).script("data")

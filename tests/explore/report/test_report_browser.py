@@ -145,10 +145,10 @@ def test_layout(browser: Browser, tmp_path: Path, width: int) -> None:
 
 def test_layout_of_the_page_that_lives(browser: Browser, tmp_path: Path) -> None:
     data = helpers.report_data(candidates=30)
-    page = LivePage(tmp_path, "resnet50, bert_base", data.objective, len(data.tasks))
+    page = LivePage(tmp_path, "resnet50, bert_base", data.objective)
     page.note("a remark " * 20)
     for summary in data.summaries:
-        page.update(summary, Budget(5000, None, None))
+        page.update(summary, Budget(5000, None, None, len(data.tasks)))
     (tmp_path / PROGRESS_PAGE).write_text(
         (tmp_path / PROGRESS_PAGE).read_text("utf-8").replace('http-equiv="refresh"', ""), "utf-8"
     )  # or it would be shown anew while it is looked at

@@ -18,6 +18,7 @@ from baco.compiler.network.steps import StepCost
 from baco.exploration._json import Json
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.cost.program import program_cost
+from baco.exploration.cost.program_rest import searched_tasks
 from baco.exploration.fused import FusedPrograms, Fusion
 from baco.exploration.objective import Objective
 from baco.exploration.operators import OperatorCost
@@ -184,7 +185,7 @@ def test_groups_are_not_priced_where_they_cannot_matter(tmp_path: Path, bound: d
 
 def test_every_operator_runs_once_alone_or_in_a_group(study: tuple[Path, SearchOutcome]) -> None:
     rest, network = rest_of(study[0]), load_network(NETWORK)
-    tasks = Workload.of([network]).tasks
+    tasks = searched_tasks(Workload.of([network]), small_space())
     names = {name: n for n, task in enumerate(tasks) for name in task.operators}
     points = small_space().without_units().hardware()  # here they do not pay
     assert 0 < len(rest.fused.points) <= len(points)

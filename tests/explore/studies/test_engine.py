@@ -80,7 +80,7 @@ def test_a_search_uses_its_budget_and_keeps_everything(tmp_path: Path) -> None:
     assert not outcome.resumed
     assert outcome.path == tmp_path / "new" / "folder" / FILE_NAME
     assert [summary.batch for summary, _ in progress.seen] == list(range(20))
-    assert {budget for _, budget in progress.seen} == {Budget(60, 120, None)}
+    assert {budget for _, budget in progress.seen} == {Budget(60, 120, None, 2)}
     bests = [summary.best_objective for summary, _ in progress.seen]
     assert bests == sorted(bests, reverse=True)  # type: ignore[type-var]
     with StudyRecord.open(outcome.path) as study:
