@@ -39,7 +39,11 @@ definition has them, or refused by name; *outputs* are those that a rule gives w
 """
 
 #: Methods by which rules ask for an attribute, and for all of them; what stands for all.
-_ATTRIBUTES, _ALL, _EVERY = ("integer", "number", "text", "integers", "attribute"), "raw_attributes", "*"
+_ATTRIBUTES, _ALL, _EVERY = (
+    ("integer", "number", "text", "integers", "array", "attribute"),
+    "raw_attributes",
+    "*",
+)
 #: Of an output: as many as there are.
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 #: Modules of the rules.
@@ -212,6 +216,7 @@ _OWN = frozenset(
         *(
             "QuantizeLinear",
             "DequantizeLinear",
+            "RequantShift",
             "Cast",
             "Identity",
             "Dropout",

@@ -24,13 +24,11 @@ def whole_input(imp: OnnxNode, name: str) -> None:
     imp.values[name] = imp.builder.op("requantize", (x,), x.shape, name=label, semantics=semantics)
 
 
-def _number(imp: OnnxNode, *names: str) -> float:
-    """The first of these attributes. Raises InputError without any."""
-    for name in names:
-        value = imp.array(name)
-        if value is not None and value.size == 1:
-            return float(value.reshape(-1)[0])
-    raise imp.error(f"{imp.node.op_type} lacks its attribute '{names[0]}'")
+def _number(imp: OnnxNode, name: str, value: np.ndarray | None) -> float:
+    """An attribute's one number. Raises InputError without it."""
+    if value is None or value.size != 1:
+        raise imp.error(f"{imp.node.op_type} lacks its attribute '{name}'")
+    return float(value.reshape(-1)[0])
 
 
 def requant_shift(imp: OnnxNode) -> None:
@@ -40,9 +38,9 @@ def requant_shift(imp: OnnxNode) -> None:
     Raises InputError, at the node, for a divisor that is no power of two, other than 2 to 256 levels, and numbers that are not whole.
     """
     x = imp.tensor(0)
-    divisor, levels, signed = (
-        _number(imp, *names) for names in (("div",), ("n_levels_out", "n_levels"), ("signed",))
-    )
+    count = imp.array("n_levels_out")
+    levels = _number(imp, "n_levels_out", imp.array("n_levels") if count is None else count)
+    divisor, signed = _number(imp, "div", imp.array("div")), _number(imp, "signed", imp.array("signed"))
     if not divisor >= 1 or divisor != 2.0 ** round(math.log2(divisor)) or divisor > 2**_MOST_SHIFT:
         raise imp.error(f"its divisor {divisor:g} is no power of two up to 2^{_MOST_SHIFT}")
     if not 2 <= levels <= 256 or levels % 1:
