@@ -430,10 +430,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
         sizes = float(self.dim), float(self.accumulator_kib), float(self.scratchpad_kib)
         silicon = technology(self.technology)
         if silicon.measured:
-            found = {name: float(mm2) for name, mm2 in silicon.blocks_mm2(self, *sizes).items()}
+            blocks = {name: float(mm2) for name, mm2 in silicon.blocks_mm2(self, *sizes).items()}
         else:
-            found = configured_blocks_mm2(self, _area_reference(self.dataflow), *sizes)
-        return found | ({"memory_interface": self.memory_mm2} if self.memory_mm2 else {})
+            blocks = configured_blocks_mm2(self, _area_reference(self.dataflow), *sizes)
+        return blocks | ({"memory_interface": self.memory_mm2} if self.memory_mm2 else {})
 
     @property
     def closes_at_mhz(self) -> float | None:

@@ -47,8 +47,8 @@ def agreements_table(models: Sequence[str]) -> str:
     for model in models:
         spec, _, data = model.rpartition("=") if model.endswith(".npz") else (model, "", "")
         near = agreement_of(spec, data)
-        outputs = ", ".join(f"{one.snr_db:.1f}" for one in near.outputs)
-        mean = statistics.fmean(min(one.snr_db, _MOST_DB) for one in near.operators)
+        outputs = ", ".join(f"{output.snr_db:.1f}" for output in near.outputs)
+        mean = statistics.fmean(min(operator.snr_db, _MOST_DB) for operator in near.operators)
         rows.append(f"| `{spec}` | {outputs} | {mean:.1f} |")
     return "\n".join(rows) + "\n"
 

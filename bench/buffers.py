@@ -67,8 +67,10 @@ def _reason(one: Considered) -> str:
         return "others taken"
     if one.schedule is not None:
         return "slower"
-    place = next((place for place in ("scratchpad", "accumulator") if f"of the {place}" in one.reason), None)
-    return f"{place} too small" if place else "no code"
+    memory = next(
+        (memory for memory in ("scratchpad", "accumulator") if f"of the {memory}" in one.reason), None
+    )
+    return f"{memory} too small" if memory else "no code"
 
 
 def buffers_page(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -118,8 +118,8 @@ def _row(name: str, accelerator: Accelerator, seeds: int) -> dict[str, Any]:
             if run.wrong:
                 raise BacoError(f"{name}: {run.wrong[0]}")
             runs.append(run)
-    both = [one for one in always.choice.considered if len(one.names) == 2]
-    found = max(both, key=lambda one: one.schedule is not None)
+    both = [considered for considered in always.choice.considered if len(considered.names) == 2]
+    found = max(both, key=lambda considered: considered.schedule is not None)
     return {
         "chain": name,
         "machine": accelerator.name,

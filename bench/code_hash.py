@@ -24,13 +24,13 @@ def code_hash(*modules: str) -> str:
     paths = [path for name in modules_behind(*modules) if (path := _path(name)) is not None]
     folders = {path.parent for path in paths}
     data = [
-        one
+        file
         for folder in folders
-        for one in folder.iterdir()
-        if one.is_file() and one.suffix not in (".py", ".pyc", ".md")
+        for file in folder.iterdir()
+        if file.is_file() and file.suffix not in (".py", ".pyc", ".md")
     ]
     files = sorted({*paths, *data})
-    return stable_hash({str(one.relative_to(_ROOT)): one.read_bytes().hex() for one in files})
+    return stable_hash({str(path.relative_to(_ROOT)): path.read_bytes().hex() for path in files})
 
 
 def modules_behind(*modules: str) -> frozenset[str]:

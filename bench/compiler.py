@@ -150,8 +150,8 @@ def _row(named: NamedLayer, accelerator: Accelerator, measure: Measure) -> Row:
     if ours is None:
         raise InfeasibleError(f"{named.name} by '{schedule}' cannot be carried out")
     default = min(
-        (MeasuredProgram.of(*one) for one in default_paths(layer, accelerator, measure)),
-        key=lambda one: one.cycles,
+        (MeasuredProgram.of(*path) for path in default_paths(layer, accelerator, measure)),
+        key=lambda program: program.cycles,
         default=None,
     )
     return Row(

@@ -62,7 +62,7 @@ def run(
         pairs = zip(found["alone"], found["fused"], strict=True)
         rows.append(
             {"network": network, "area_mm2": area, "samples": samples}
-            | {kind: [vars(one) for one in ones] for kind, ones in found.items()}
+            | {kind: [vars(candidate) for candidate in ones] for kind, ones in found.items()}
             | {"designs": designs, "gain": [one.edp / other.edp for one, other in pairs]}
         )
         files.keep(rows)

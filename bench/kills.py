@@ -123,9 +123,9 @@ class _TellingExecutor:
         self._inner.close()
 
     def run(self, tasks: Iterable[Any], shelf: Shelf[Any] | None = None) -> Iterator[Finished[Any, Any]]:
-        with closing(self._inner.run((_Told(one, self._log) for one in tasks), shelf)) as found:  # type: ignore[type-var]
-            for one in found:
-                yield Finished(one.index, one.task.task, one.value, one.worker, one.seconds)
+        with closing(self._inner.run((_Told(task, self._log) for task in tasks), shelf)) as found:  # type: ignore[type-var]
+            for done in found:
+                yield Finished(done.index, done.task.task, done.value, done.worker, done.seconds)
 
 
 @dataclass(frozen=True)

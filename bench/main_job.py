@@ -73,15 +73,15 @@ def _stack(frame: FrameType | None) -> Iterator[tuple[str, str]]:
 
 
 def _part(stack: Iterator[tuple[str, str]]) -> str:
-    found = ""
+    part = ""
     for file, function in stack:
         if file.startswith("<frozen importlib"):
             return _IMPORTS
-        if not found:
-            found = next(
+        if not part:
+            part = next(
                 (part for part, path, name in PARTS if file.endswith(path) and name in ("", function)), ""
             )
-    return found or "starting"
+    return part or "starting"
 
 
 def page(parts: Counter[str], own: float, companion: float) -> str:

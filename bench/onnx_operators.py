@@ -136,7 +136,7 @@ def _outputs_given(name: str, rules: list[Callable[..., Any]]) -> str:
     if not onnx.defs.has(name):
         return ""
     outputs = onnx.defs.get_schema(name).outputs
-    if len(outputs) < 2 and not any(one.option == _VARIADIC for one in outputs):
+    if len(outputs) < 2 and not any(output.option == _VARIADIC for output in outputs):
         return ""
     given = {0}
     for rule in rules:
@@ -155,18 +155,18 @@ def _outputs_given(name: str, rules: list[Callable[..., Any]]) -> str:
                         return "all"
     count = len(outputs)
     named = [outputs[i].name for i in sorted(given) if i < count]
-    return "all" if len(named) == count > 1 else ", ".join(f"`{one}`" for one in named)
+    return "all" if len(named) == count > 1 else ", ".join(f"`{label}`" for label in named)
 
 
 def _reads(name: str, rules: list[Callable[..., Any]], by_function: bool) -> str:
     """The attributes that rules read; in brackets those that they need not."""
     known = _known_attributes().get(name, set())
-    found = set().union(*(_attributes_read(name, rule) for rule in rules))
-    if by_function or _EVERY in found:
-        found = (found | known) - {_EVERY}
-    spared = sorted((set(HARMLESS.get(name, {})) & known) - found)
-    text = ", ".join(f"`{one}`" for one in sorted(found))
-    return text + (f" ({', '.join(f'`{one}`' for one in spared)})" if spared else "")
+    read = set().union(*(_attributes_read(name, rule) for rule in rules))
+    if by_function or _EVERY in read:
+        read = (read | known) - {_EVERY}
+    spared = sorted((set(HARMLESS.get(name, {})) & known) - read)
+    text = ", ".join(f"`{attribute}`" for attribute in sorted(read))
+    return text + (f" ({', '.join(f'`{attribute}`' for attribute in spared)})" if spared else "")
 
 
 #: Methods by which rules ask for constants; the last argument says what it is.
@@ -200,9 +200,9 @@ def _row(name: str) -> tuple[str, str, str, str]:
     if by_function:
         how.append("the function that defines it")
     own: tuple[Callable[..., Any] | None, ...] = (HANDLERS.get(name), RULES.get(name), view_rule(name))
-    rules = [one for one in own if one is not None]
-    for one in rules:
-        refused |= dict.fromkeys(_refusals(one, set()))
+    rules = [rule for rule in own if rule is not None]
+    for rule in rules:
+        refused |= dict.fromkeys(_refusals(rule, set()))
     if name in EXPANSIONS:
         rules.append(EXPANSIONS[name][1])
     outputs = "all" if by_function and _outputs_given(name, []) else _outputs_given(name, rules)

@@ -92,13 +92,13 @@ def run(
         for network in loaded
         for label, chosen in (("free", free), ("gemmini-default", limited))
     ]
-    tasks = [Call(_title(*one[:2]), _judge, one) for one in judged]
+    tasks = [Call(_title(*case[:2]), _judge, case) for case in judged]
     tasks += [Call(str(problem), _exhaust, (problem, seed)) for problem in SMALL_PROBLEMS if small]
     found: dict[int, dict[str, Any]] = {}
 
-    def keep(_: int, __: int, one: Any) -> None:
-        found[one.index] = one.value
-        say(f"{one.task.name}: {_said(one.value)}")
+    def keep(_: int, __: int, done: Any) -> None:
+        found[done.index] = done.value
+        say(f"{done.task.name}: {_said(done.value)}")
 
     interrupted = False
     try:
@@ -124,9 +124,11 @@ def run(
 
 def page(result: dict[str, Any]) -> str:
     """Values by name, a line each."""
-    values = {name: one for name, one in result.items() if name not in ("networks", "small_layers")}
+    values = {name: value for name, value in result.items() if name not in ("networks", "small_layers")}
     parts = [*result["networks"], *result["small_layers"], values]
-    return "\n\n".join("\n".join(f"{name}: {_value(one)}" for name, one in part.items()) for part in parts)
+    return "\n\n".join(
+        "\n".join(f"{name}: {_value(value)}" for name, value in part.items()) for part in parts
+    )
 
 
 def _value(value: Any) -> str:

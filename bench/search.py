@@ -89,11 +89,11 @@ def page(result: SearchBench) -> str:
         return ["-" if value is None else format(value, form) for value in found.values()]
 
     def cell(key: tuple[str, str], network: str) -> str:
-        one = next(
+        comparison = next(
             c for c in result.comparisons if (c.space, c.network, c.searcher) == (key[0], network, key[1])
         )
-        edp = "nothing found" if one.edp is None else f"{one.edp:.3e}"
-        return f"{edp}, {one.seconds:.1f} s"
+        edp = "nothing found" if comparison.edp is None else f"{comparison.edp:.3e}"
+        return f"{edp}, {comparison.seconds:.1f} s"
 
     parts = []
     for space, ratios in result.mean_ratio.items():

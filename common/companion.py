@@ -62,11 +62,11 @@ class Pending(Generic[ValueT]):
             here: the same work as it is best done in this process.
         """
         if not self._known:
-            found = None if self._process is None else self._process.receive(self._number)
+            received = None if self._process is None else self._process.receive(self._number)
             self._process = None
-            if found is None:
-                found = (self.work(*self._arguments) if here is None else here(),)
-            self._known.append(found[0])
+            if received is None:
+                received = (self.work(*self._arguments) if here is None else here(),)
+            self._known.append(received[0])
         return self._known[0]
 
 

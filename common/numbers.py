@@ -100,11 +100,11 @@ def cycles_number(given: str | float, option: str) -> float:
     units = {"k": 1e3, "m": 1e6, "g": 1e9}
     unit = units.get(given[-1:].lower(), 1.0)
     try:
-        found = real_number("", given[:-1] if unit > 1 else given) * unit
+        cycles = real_number("", given[:-1] if unit > 1 else given) * unit
     except InputError:
-        found = math.inf
-    if found > EXACT:
+        cycles = math.inf
+    if cycles > EXACT:
         raise InputError(
             f"'{given}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
         )
-    return found
+    return cycles

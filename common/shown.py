@@ -51,9 +51,9 @@ def shown_html(
         )
         parts.append(f"<table><tbody>{body}</tbody></table>")
     if rows:
-        head = "".join(f"<th scope='col'>{_cell(one)}</th>" for one in titles)
+        head = "".join(f"<th scope='col'>{_cell(title)}</th>" for title in titles)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(one)}</td>" for one in row) + "</tr>" for row in rows[:_MOST_ROWS]
+            "<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows[:_MOST_ROWS]
         )
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         if len(rows) > _MOST_ROWS:

@@ -89,20 +89,20 @@ def run_campaign(
     starts = range(0, streams, _BATCH)
     tasks = (
         Call(
-            f"{one.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
+            f"{accelerator.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
             _play,
-            (one, seed, range(start, min(start + _BATCH, streams)), kind, checked),
+            (accelerator, seed, range(start, min(start + _BATCH, streams)), kind, checked),
             ("compiler",),
         )
-        for one in accelerators
+        for accelerator in accelerators
         for start in starts
     )
     found: list[dict[int, ConfigurationResult]] = [{} for _ in accelerators]
     ready = 0
     with engine.executor() as executor, closing(executor.run(tasks)) as results:  # type: ignore[type-var, var-annotated]
-        for one in results:
-            found[one.index // len(starts)][one.index] = one.value
-            report(f"{one.task.name}: {len(one.value.failures)} mismatches")
+        for done in results:
+            found[done.index // len(starts)][done.index] = done.value
+            report(f"{done.task.name}: {len(done.value.failures)} mismatches")
             while ready < len(found) and len(found[ready]) == len(starts):
                 whole = _sum([found[ready].pop(index) for index in sorted(found[ready])])
                 if whole.failures and shorten:

@@ -79,12 +79,12 @@ def measure_coverage(
     starts = range(0, streams, _BATCH)
     tasks = (
         Call(
-            f"{one.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
+            f"{accelerator.name}: streams {start:,} to {min(start + _BATCH, streams):,} of {streams:,}",
             _counted,
-            (one, seed, start, min(start + _BATCH, streams), folder),
+            (accelerator, seed, start, min(start + _BATCH, streams), folder),
             ("compiler",),
         )
-        for one in accelerators
+        for accelerator in accelerators
         for start in starts
     )
     counts: Counts = Counter()
@@ -92,14 +92,14 @@ def measure_coverage(
     for accelerator in accelerators:
         counts.update(dict.fromkeys(expected_crosses(accelerator), 0))
     with engine.executor() as executor, closing(executor.run(tasks)) as results:  # type: ignore[type-var, var-annotated]
-        for one in results:
-            part: _Part = one.value
+        for done in results:
+            part: _Part = done.value
             counts.update(
                 {point: n for point, n in part.counts.items() if point.kind != "cross" or point in counts}
             )
             played += part.streams
             failures += part.failures
-            report(f"{one.task.name}: {len(part.failures)} mismatches")
+            report(f"{done.task.name}: {len(part.failures)} mismatches")
     if whole:
         check_waivers(counts, waivers)
     return CoverageRun(Coverage(counts, waivers), played, tuple(failures))

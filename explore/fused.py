@@ -54,16 +54,22 @@ class Fusion:
 
     def of(self, operators: tuple[OperatorCost, ...]) -> tuple[OperatorCost, ...]:
         """The rest of a program with groups, from that without."""
-        gone = {one.operator: one for one in self.replaced}
+        gone = {operator.operator: operator for operator in self.replaced}
         kept = []
-        for one in operators:
-            less = gone.get(one.operator)
+        for operator in operators:
+            less = gone.get(operator.operator)
             if less is None:
-                kept.append(one)
-            elif one.runs - less.runs > 1e-9:
-                cost = StepCost(*(a - b for a, b in zip(one.cost, less.cost, strict=True)))
+                kept.append(operator)
+            elif operator.runs - less.runs > 1e-9:
+                cost = StepCost(*(a - b for a, b in zip(operator.cost, less.cost, strict=True)))
                 kept.append(
-                    OperatorCost(one.operator, one.function, one.on_accelerator, one.runs - less.runs, cost)
+                    OperatorCost(
+                        operator.operator,
+                        operator.function,
+                        operator.on_accelerator,
+                        operator.runs - less.runs,
+                        cost,
+                    )
                 )
         return (*kept, *self.groups)
 
@@ -85,12 +91,12 @@ class FusedPrograms:
     def __post_init__(self) -> None:
         """Raises ValueError (a damaged file) for parts that do not fit together."""
         for name, ones in self.choices.items():
-            if any(len(one.runs) != self.tasks.get(name) for one in ones):
+            if any(len(fusion.runs) != self.tasks.get(name) for fusion in ones):
                 raise ValueError(f"the groups of {name} are not of its tasks")
         numbers = tuple(len(self.choices[name]) for name in sorted(self.choices))
         for places in set(self.points.values()):
             if len(places) != len(numbers) or any(
-                one >= number for one, number in zip(places, numbers, strict=True)
+                at >= number for at, number in zip(places, numbers, strict=True)
             ):
                 raise ValueError(f"{places!r} are no groups")
 

@@ -170,13 +170,15 @@ class Objective:
                 names += (
                     [part]
                     if isinstance(part, FunctionMetric)
-                    else [one.strip() for one in part.split(",") if one.strip()]
+                    else [word.strip() for word in part.split(",") if word.strip()]
                 )
             else:
                 names.append(FunctionMetric.of(part))
         if study is not None:
             known = _given.get(os.path.realpath(study), {})
-            names = [known.get(one, FunctionMetric(one)) if one.endswith(_CALL) else one for one in names]
+            names = [
+                known.get(name, FunctionMetric(name)) if name.endswith(_CALL) else name for name in names
+            ]
         if not names:
             raise InputError("the objective is empty", hint=did_you_mean("", METRICS))
         for name in names:

@@ -110,15 +110,15 @@ class RestOfPrograms:
         sizes = accelerator.accumulator_kib, accelerator.scratchpad_kib
         units = accelerator.features.row_functions
         if units:
-            found = next(
+            operators = next(
                 one.operators
                 for one in reversed(self.with_units[network][accelerator.dim])
                 if one.accumulator_kib <= sizes[0] and one.scratchpad_kib <= sizes[1]
             )
         else:
-            found = self.operators[network][accelerator.dim]
+            operators = self.operators[network][accelerator.dim]
         fusion = self.fused.at(network, (accelerator.dim, *sizes, units))
-        return found if fusion is None else fusion.of(found)
+        return operators if fusion is None else fusion.of(operators)
 
     def counts(self, tasks: Sequence[Task], accelerator: Accelerator) -> list[float]:
         """How often each of a workload's tasks runs by itself on an accelerator, weights included."""

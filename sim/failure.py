@@ -40,14 +40,14 @@ def describe(record: dict[str, Any], program: ElfProgram | None) -> tuple[str, l
     recent = failure["recent_commands"][-_SHOWN:]
     if recent:
         lines.append("last commands (cycle, command):")
-        lines += [f"  {one['cycle']:>10,}  {_command(one)}" for one in recent]
+        lines += [f"  {command['cycle']:>10,}  {_command(command)}" for command in recent]
     in_flight = failure["in_flight"]
     if in_flight:
         lines.append("in flight (unit, entry, allocated, issued, command):")
-        for one in in_flight[:_SHOWN_IN_FLIGHT]:
-            issued = f"{one['issued']:,}" if "issued" in one else "waiting"
+        for command in in_flight[:_SHOWN_IN_FLIGHT]:
+            issued = f"{command['issued']:,}" if "issued" in command else "waiting"
             lines.append(
-                f"  {one['unit']:<8}{one['id']:>3}  {one['allocated']:>10,}  {issued:>10}  {_command(one)}"
+                f"  {command['unit']:<8}{command['id']:>3}  {command['allocated']:>10,}  {issued:>10}  {_command(command)}"
             )
         if len(in_flight) > _SHOWN_IN_FLIGHT:
             lines.append(f"  and {len(in_flight) - _SHOWN_IN_FLIGHT} younger ones")

@@ -156,19 +156,19 @@ def _through(scopes: Sequence[tuple[str, int]]) -> str:
 def _networks(
     accelerator: Accelerator, networks: Sequence[NetworkFigures], sources: Mapping[str, str]
 ) -> str:
-    seconds = [one.cycles / accelerator.clock_mhz * 1e-6 for one in networks]
+    seconds = [network.cycles / accelerator.clock_mhz * 1e-6 for network in networks]
     peak = accelerator.dim**2
     rows = [
         (
-            one.name,
-            f"{one.cycles:,.0f}",
+            network.name,
+            f"{network.cycles:,.0f}",
             si(time, "s"),
-            si(one.energy_uj * 1e-6, "J"),
-            si(one.energy_uj * 1e-6 / time, "W"),
-            f"{one.macs / one.cycles / peak:.1%}",
-            si(one.dram_bytes, "B"),
+            si(network.energy_uj * 1e-6, "J"),
+            si(network.energy_uj * 1e-6 / time, "W"),
+            f"{network.macs / network.cycles / peak:.1%}",
+            si(network.dram_bytes, "B"),
         )
-        for one, time in zip(networks, seconds, strict=True)
+        for network, time in zip(networks, seconds, strict=True)
     ]
     table = html_table(
         ("network", "cycles", "latency", "energy", "power", "array in use", "main memory"),

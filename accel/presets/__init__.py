@@ -74,12 +74,12 @@ def changed_accelerator(base: Accelerator, changes: Mapping[str, Any], where: st
     """
     doc = parse_yaml(json.dumps(changes), where)
     try:
-        found = parse_model(Accelerator, doc, defaults=base.model_dump(mode="json"))
+        accelerator = parse_model(Accelerator, doc, defaults=base.model_dump(mode="json"))
     except InputError as error:
         raise _moved(error, where) from None
     if "technology" in changes:
-        found = _made(found, changes, where)
-    return found if "name" in changes else _named(found, base)
+        accelerator = _made(accelerator, changes, where)
+    return accelerator if "name" in changes else _named(accelerator, base)
 
 
 def _made(found: Accelerator, given: Iterable[str], where: str) -> Accelerator:
@@ -192,10 +192,10 @@ def _read(path: Path, depth: int) -> Accelerator:
     # the name is not inherited: it says what differs
     defaults = None if base is None else base.model_dump(mode="json", exclude={"name"})
     file = parse_model(_AcceleratorFile, doc, defaults=defaults)
-    found = Accelerator.model_validate(file.model_dump(exclude={"base"}))
+    accelerator = Accelerator.model_validate(file.model_dump(exclude={"base"}))
     if "technology" in data:
-        found = _made(found, data, str(path))
-    return found if base is None or "name" in data else _named(found, base)
+        accelerator = _made(accelerator, data, str(path))
+    return accelerator if base is None or "name" in data else _named(accelerator, base)
 
 
 def _named(accelerator: Accelerator, base: Accelerator) -> Accelerator:

@@ -420,15 +420,15 @@ class _Reader:
 
     def _numbers(self, text: str, group: Group) -> list[float]:
         try:
-            found = [float(word) for word in text.replace(",", " ").replace("\\", " ").split()]
+            numbers = [float(word) for word in text.replace(",", " ").replace("\\", " ").split()]
         except ValueError:
-            found = [math.nan]
-        if not all(map(math.isfinite, found)):
+            numbers = [math.nan]
+        if not all(map(math.isfinite, numbers)):
             raise InputError(
                 f"'{one_line(text, 60)}' of '{group.kind}' are no numbers",
                 location=Location(str(self._path), group.line),
             )
-        return found
+        return numbers
 
     def _bad(self, group: Group) -> InputError:
         return InputError(

@@ -242,7 +242,8 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
         )
     memories = {name: _bank(one) for name, one in ports.items() if MEMORY in (source_name(name), name)}
     names = {
-        name: f"m{number}.il.gz" for number, name in enumerate(one for one in ports if one not in memories)
+        name: f"m{number}.il.gz"
+        for number, name in enumerate(module for module in ports if module not in memories)
     }
     for name, file in names.items():
         inside = dict.fromkeys(re.findall(r"^  cell \\?(\S+) ", texts[name], re.MULTILINE))

@@ -222,13 +222,13 @@ def bank_cell(name: str, bank: Bank) -> LibraryCell:
     setup, access, slew = _constant(bank.setup_s), _constant(bank.access_s), _constant(0.0)
     for pin, width in widths.items():
         for bit in range(width):
-            one = pin if width == 1 else f"{pin}[{bit}]"
-            pins[one] = Pin("input")
-            arcs.append(Arc("clock", one, "setup_rising", "non_unate", setup, setup))
+            wire = pin if width == 1 else f"{pin}[{bit}]"
+            pins[wire] = Pin("input")
+            arcs.append(Arc("clock", wire, "setup_rising", "non_unate", setup, setup))
     for bit in range(memory.width):
-        one = f"read_data[{bit}]"
-        pins[one] = Pin("output")
-        arcs.append(Arc("clock", one, "rising_edge", "non_unate", access, access, slew, slew))
+        wire = f"read_data[{bit}]"
+        pins[wire] = Pin("output")
+        arcs.append(Arc("clock", wire, "rising_edge", "non_unate", access, access, slew, slew))
     return LibraryCell(
         name, bank.area_um2, bank.leakage_w, pins, tuple(arcs), kind="memory", words=memory.rows
     )

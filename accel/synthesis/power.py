@@ -280,16 +280,16 @@ def _register_states(
             held[pin] = text == register.inverse
     if taken.kind != "pin" or not held:
         return None
-    change, one = np.zeros(len(instances.nets)), np.full(len(instances.nets), 0.5)
+    change, high = np.zeros(len(instances.nets)), np.full(len(instances.nets), 0.5)
     for pin, bad in held.items():
         nets = instances.column(pin)
         change = np.maximum(change, run.toggles(nets) / max(run.switching.cycles, 1))
-        one = np.where(nets >= 0, np.abs(bad - run.high(nets)), one)
+        high = np.where(nets >= 0, np.abs(bad - run.high(nets)), high)
     states = {
         (False, True): change / 2,
         (True, False): change / 2,
-        (True, True): np.maximum(0.0, one - change / 2),
-        (False, False): np.maximum(0.0, 1 - one - change / 2),
+        (True, True): np.maximum(0.0, high - change / 2),
+        (False, False): np.maximum(0.0, 1 - high - change / 2),
     }
     return _Taken(taken.name, inverted), held, states
 

@@ -21,12 +21,12 @@ class Tables:
 
     def number(self, table: Table) -> int:
         """Of a table."""
-        found = self._numbers.get(id(table))
-        if found is None:
-            found = self._numbers[id(table)] = len(self._tables)
+        index = self._numbers.get(id(table))
+        if index is None:
+            index = self._numbers[id(table)] = len(self._tables)
             self._tables.append(table)
             self._stacked = None
-        return found
+        return index
 
     def _stack(self) -> tuple[Array, Array, Array, Integers, Integers]:
         if self._stacked is None:
@@ -85,8 +85,8 @@ def repeated(cell: LibraryCell, load: float, slew: float = 0.0) -> tuple[float, 
     delays = [tables.number(table) for table in (arc.rise, arc.fall) if table]
     slews = [tables.number(table) for table in (arc.rise_slew, arc.fall_slew) if table]
     which, loads = np.array(delays + slews), np.full(len(delays + slews), load)
-    found = np.zeros(2)
+    edges = np.zeros(2)
     for _ in range(4):
         values = tables.read(which, np.full(which.size, slew), loads)
-        found, slew = values[:2], float(max(values[2:], default=slew))
-    return float(found[0]), float(found[1])
+        edges, slew = values[:2], float(max(values[2:], default=slew))
+    return float(edges[0]), float(edges[1])

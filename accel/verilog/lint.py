@@ -39,12 +39,12 @@ def lint(verilog: str, verilator: str, verilator_root: str, top: str = TOP) -> l
     """
     # named after its top, as Verilator likes it
     done = _run(["--lint-only", "-Wall", "--top-module", top], f"{top}.v", verilog, verilator, verilator_root)
-    found = [line[1:] for line in done.stderr.splitlines() if line.startswith(("%Error", "%Warning"))]
+    lines = [line[1:] for line in done.stderr.splitlines() if line.startswith(("%Error", "%Warning"))]
     # the last error only says that there were some
-    found = [line for line in found if not line.startswith("Error: Exiting due to")]
-    if done.returncode and not found:
+    lines = [line for line in lines if not line.startswith("Error: Exiting due to")]
+    if done.returncode and not lines:
         raise BacoError(f"Verilator failed: {done.stderr.strip()[:300] or f'exit code {done.returncode}'}")
-    return found
+    return lines
 
 
 def _run(

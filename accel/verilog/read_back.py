@@ -113,18 +113,20 @@ def _elaborate(
     module = modules[name]
     parameters: dict[str, int] = {}
     for declaration in module.paramlist.params if module.paramlist else ():
-        for one in declaration.list if isinstance(declaration, Decl) else (declaration,):
-            parameters[one.name] = overrides.get(one.name, evaluate(one.value.var, parameters | overrides))
+        for declared in declaration.list if isinstance(declaration, Decl) else (declaration,):
+            parameters[declared.name] = overrides.get(
+                declared.name, evaluate(declared.value.var, parameters | overrides)
+            )
     unknown = sorted(set(overrides) - set(parameters))
     if unknown:
         raise BacoError(f"{path}: module '{name}' has no parameter '{unknown[0]}'")
     values = dict(parameters)
     for item in module.items:
-        for one in item.list if isinstance(item, Decl) else ():
-            if isinstance(one, (Localparam, Parameter)):
+        for declared in item.list if isinstance(item, Decl) else ():
+            if isinstance(declared, (Localparam, Parameter)):
                 # bit patterns and the like, which no width or instance depends on, need not be understood
                 with suppress(BacoError):
-                    values[one.name] = evaluate(one.value.var, values)
+                    values[declared.name] = evaluate(declared.value.var, values)
     ports = []
     for port in module.portlist.ports if module.portlist else ():
         if not isinstance(port, Ioport):
@@ -142,16 +144,16 @@ def _inside(modules: dict[str, Any], path: str, item: Any, values: dict[str, int
     from pyverilog.vparser import ast  # type: ignore[import-untyped]
 
     if isinstance(item, ast.InstanceList):
-        for one in item.instances:
-            place = f"{path}.{one.name}"
-            if one.module not in modules:
-                raise BacoError(f"{place}: there is no module '{one.module}'")
+        for instance in item.instances:
+            place = f"{path}.{instance.name}"
+            if instance.module not in modules:
+                raise BacoError(f"{place}: there is no module '{instance.module}'")
             given = {}
-            for argument in one.parameterlist or item.parameterlist or ():
+            for argument in instance.parameterlist or item.parameterlist or ():
                 if argument.paramname is None:
                     raise BacoError(f"{place}: parameters must be given by name")
                 given[argument.paramname] = evaluate(argument.argname, values)
-            yield from _elaborate(modules, place, one.module, given)
+            yield from _elaborate(modules, place, instance.module, given)
     elif isinstance(item, ast.GenerateStatement):
         for inner in item.items:
             yield from _inside(modules, path, inner, values)
@@ -159,9 +161,9 @@ def _inside(modules: dict[str, Any], path: str, item: Any, values: dict[str, int
         scope = f"{path}.{item.scope}" if item.scope else path
         for inner in item.statements:
             if isinstance(inner, ast.Decl):
-                for one in inner.list:
-                    if isinstance(one, ast.Localparam):
-                        values = {**values, one.name: evaluate(one.value.var, values)}
+                for declared in inner.list:
+                    if isinstance(declared, ast.Localparam):
+                        values = {**values, declared.name: evaluate(declared.value.var, values)}
             yield from _inside(modules, scope, inner, values)
     elif isinstance(item, ast.IfStatement):
         taken = item.true_statement if evaluate(item.cond, values) else item.false_statement

@@ -96,14 +96,14 @@ def _inside(base: str, inner: str, value: Any) -> Iterator[tuple[str, object]]:
         return
     kinds = _parts(inner, ",")
     if base == "Mapping":
-        for key, one in value.items():
-            yield from ((kinds[0], key), (kinds[1], one))
+        for key, entry in value.items():
+            yield from ((kinds[0], key), (kinds[1], entry))
     elif base == "tuple" and kinds[-1] != "...":
         yield from zip(kinds, value, strict=False)
         if len(kinds) != len(value):
             yield "None", ...
     else:
-        yield from ((kinds[0], one) for one in value)
+        yield from ((kinds[0], entry) for entry in value)
 
 
 def _whole(value: object) -> bool:

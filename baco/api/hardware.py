@@ -175,15 +175,17 @@ def hand_over(
     machine, target = find(accelerator), Path(folder)
     check_rtl(machine)
     output_folder(target)  # said before long work
-    found = None
+    synthesis = None
     if liberty:
-        found = synthesise(machine, liberty=liberty, memories=memories, report=report)
+        synthesis = synthesise(machine, liberty=liberty, memories=memories, report=report)
     mhz, source = (
-        (machine.clock_mhz, "assumed") if found is None else (found.clock_mhz, "netlist before layout")
+        (machine.clock_mhz, "assumed")
+        if synthesis is None
+        else (synthesis.clock_mhz, "netlist before layout")
     )
     files = hardware_files(machine, mhz, source)
     figures, sources = _figures(machine, networks)
-    files["data_sheet.html"] = data_sheet(machine, networks=figures, sources=sources, synthesis=found)
+    files["data_sheet.html"] = data_sheet(machine, networks=figures, sources=sources, synthesis=synthesis)
     modules = [f"../{name}" for name in files if name.startswith(f"{RTL_FOLDER}/")]
     test = simulation_files(stimulus(machine, seed, report), modules)
     files |= {f"test/{name}": text for name, text in test.items()}

@@ -31,7 +31,7 @@ def result_html(data: ReportData) -> str:
         "area",
         "costs are",
     )
-    rows = "".join(f"<tr>{_cells(name, one)}</tr>" for name, one in designs)
+    rows = "".join(f"<tr>{_cells(name, design)}</tr>" for name, design in designs)
     facts = (
         f"{data.network_names}: {data.objective}; {len(data.candidates)} designs kept, {len(front_indices(data))} on the "
         f"front; cost model {data.search.cost_model}; {data.samples:,.0f} samples in {significant(data.seconds)} s"
@@ -39,7 +39,7 @@ def result_html(data: ReportData) -> str:
     if data.proven_edp is not None:
         above = share(max(0.0, data.best.cost.edp - data.proven_edp), data.proven_edp)
         facts += f"; at most {above} above the proven least EDP"
-    titles = "".join(f"<th>{html_text(one)}</th>" for one in head)
+    titles = "".join(f"<th>{html_text(heading)}</th>" for heading in head)
     return f"<p>{html_text(facts)}</p><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
 
 

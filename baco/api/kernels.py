@@ -365,9 +365,9 @@ def _cycles(work: Work, machine: Accelerator) -> float | None:
             return work_cycles(work, machine)
         except InfeasibleError:
             return None
-    found = choices(work.layer, machine, style="macro", blocks=work.blocks)
-    found = found or choices(work.layer, machine, blocks=work.blocks)
-    return found[0].cycles if found else None
+    schedules = choices(work.layer, machine, style="macro", blocks=work.blocks)
+    schedules = schedules or choices(work.layer, machine, blocks=work.blocks)
+    return schedules[0].cycles if schedules else None
 
 
 def _size(blocks: Mapping[str, Any]) -> int:

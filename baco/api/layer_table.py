@@ -25,8 +25,10 @@ def part_table(data: ReportData, index: int) -> pd.DataFrame:
     assert costs is not None, "report_data costs the parts of every candidate"
     total = costs.cycles or 1.0
     beside = costs.beside if costs.complete else ()
-    rows = [_row(data, index, one, total) for one in costs.layers]
-    rows += [_row(data, index, one, total) for one in beside if one.runs > 0 or one.measured is not None]
+    rows = [_row(data, index, layer, total) for layer in costs.layers]
+    rows += [
+        _row(data, index, entry, total) for entry in beside if entry.runs > 0 or entry.measured is not None
+    ]
     return pd.DataFrame(rows).astype(dict.fromkeys(_NUMBERS, "float64"))
 
 

@@ -525,13 +525,13 @@ def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
                 " YAML file",
             )
         places = [space.locate("networks", i, "network") for i in range(len(entries))]
-        found = workload([entry.network for entry in entries], [entry.weight for entry in entries], places)
+        loaded = workload([entry.network for entry in entries], [entry.weight for entry in entries], places)
     else:
-        found = workload(source)
+        loaded = workload(source)
     space.constraints.check_networks(
-        [network.name for network in found.networks], space.locate("constraints", "networks")
+        [network.name for network in loaded.networks], space.locate("constraints", "networks")
     )
-    return found
+    return loaded
 
 
 def default_folder(mix: Workload, objective: object, resume: bool = False) -> Path:

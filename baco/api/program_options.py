@@ -162,10 +162,10 @@ class CompileOptions:
             common["data"] = source.samples if self.data is None else self.data
             source = source.network
         if plan is not None:
-            found = NetworkRequest.of_plan(plan, **common)
+            request = NetworkRequest.of_plan(plan, **common)
         else:
             assert not isinstance(source, (Layer, TensorProgram, Unit))
-            found = NetworkRequest.on(
+            request = NetworkRequest.on(
                 DEFAULT_ACCELERATOR if self.accelerator is None else self.accelerator,
                 self.mappings,
                 source,  # type: ignore[arg-type]
@@ -177,8 +177,8 @@ class CompileOptions:
                 **common,
             )
         if self.timing is None:
-            return found
-        return replace(found, accelerator=with_timing(found.accelerator, self.timing))
+            return request
+        return replace(request, accelerator=with_timing(request.accelerator, self.timing))
 
     def machine(self) -> Accelerator:
         """What the program is for."""

@@ -128,14 +128,16 @@ class Compiled(Shown):
         unit, built = self._unit, self._built
         if isinstance(unit, NetworkUnit):
             assert not isinstance(built, Program)  # what a network's unit was compiled to
-            found, outputs, wrong, near = unit.run(built, engine, timing=timing, log=path, report=report)
-            simulation, operators, arrays = found.result, _operators(found), outputs
+            network_run, outputs, wrong, near = unit.run(
+                built, engine, timing=timing, log=path, report=report
+            )
+            simulation, operators, arrays = network_run.result, _operators(network_run), outputs
         else:
             assert isinstance(built, Program)
             known = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
             known |= expected or {}
             arrays, simulation, wrong = run_unit(built, known, engine, timing=timing, log=path, report=report)
-            found, operators, near = None, None, None
+            network_run, operators, near = None, None, None
             outputs = {name: arrays[name] for name in known}
         return Run(
             self.name,
@@ -150,7 +152,7 @@ class Compiled(Shown):
             near,
             unit.accuracy if isinstance(unit, NetworkUnit) else None,
             arrays,
-            found,
+            network_run,
         )
 
 

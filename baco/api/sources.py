@@ -99,7 +99,7 @@ def workload(
     """
     if isinstance(source, Mapping):
         sources: list[Any] = list(source)
-        weights = [_weight(name, one) for name, one in source.items()]
+        weights = [_weight(name, weight) for name, weight in source.items()]
     else:
         sources = list(source) if isinstance(source, list) else [source]
     if not sources:

@@ -54,8 +54,11 @@ class Trial(Shown):
         if values is None:
             return None
         width = len(self.metrics)
-        rows = [[np.nan] * width if one is None else list(one) if np.ndim(one) else [one] for one in values]
-        if len(rows) != len(self.designs) or any(len(one) != width for one in rows):
+        rows = [
+            [np.nan] * width if value is None else list(value) if np.ndim(value) else [value]
+            for value in values
+        ]
+        if len(rows) != len(self.designs) or any(len(row) != width for row in rows):
             each = "a number" if width == 1 else f"{width} numbers"
             raise InputError(f"the trial has {len(self.designs)} designs: give {each}, or None, for each")
         found = np.array(rows, dtype=np.float64)

@@ -156,5 +156,8 @@ class NetworkOptions:
 
     def given_options(self) -> dict[str, bool]:
         """Whether each option but the network itself is given, by how it is written."""
-        others = [one for one in fields(self) if one.name != "network"]
-        return {f"--{one.name.replace('_', '-')}": getattr(self, one.name) != one.default for one in others}
+        others = [field for field in fields(self) if field.name != "network"]
+        return {
+            f"--{field.name.replace('_', '-')}": getattr(self, field.name) != field.default
+            for field in others
+        }

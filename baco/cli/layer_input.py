@@ -79,7 +79,7 @@ def layer_of(options: LayerOptions) -> Layer:
             raise InputError(
                 f"--pool: '{options.pool}' is no pooling", hint="write SIZE,STRIDE[,PADDING]: 3,2,1"
             )
-        pool = tuple(int(one or 0) for one in numbers.groups())
+        pool = tuple(int(size or 0) for size in numbers.groups())
     if options.gemm is not None and options.conv is not None:
         raise InputError("give either --gemm or --conv")
     finish: dict[str, Any] = {
@@ -100,7 +100,7 @@ def layer_of(options: LayerOptions) -> Layer:
             f"--gemm: '{options.gemm}' is no matrix product",
             hint="write [GROUPS:]MxKxN, for M x K times K x N: 128x512x256",
         )
-    groups, m, k, n = (int(one or 1) for one in found.groups())
+    groups, m, k, n = (int(size or 1) for size in found.groups())
     return gemm(m, k, n, groups=groups, transposed=options.transposed, **finish)
 
 
@@ -109,10 +109,10 @@ def _convolution(text: str) -> dict[str, Any]:
     found = _CONV.fullmatch(text)
     if not found:
         raise InputError(f"--conv: '{text}' is no convolution", hint=_CONV_HINT)
-    batch, height, width, channels, outputs = (int(one or 1) for one in found.groups()[:5])
+    batch, height, width, channels, outputs = (int(size or 1) for size in found.groups()[:5])
     values: dict[str, tuple[int, int]] = {}
     for part in found[6].split(",")[1:]:
-        letter, numbers = part[0], [int(one) for one in part[1:].split("x")]
+        letter, numbers = part[0], [int(number) for number in part[1:].split("x")]
         if letter not in _PARTS or (letter == "g" and len(numbers) > 1):
             raise InputError(f"--conv: '{part}' means nothing", hint=_CONV_HINT)
         values[_PARTS[letter]] = (numbers[0], numbers[-1])

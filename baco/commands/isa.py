@@ -37,14 +37,14 @@ def isa(
     from baco.display.console import print_json
 
     if disassemble is not None:
-        funct, rs1, rs2 = (any_base_number("--disassemble", one) for one in disassemble)
+        funct, rs1, rs2 = (any_base_number("--disassemble", word) for word in disassemble)
         text, record = _command(funct, rs1, rs2)
     elif word is not None:
         text, record = _instruction(any_base_number("--word", word))
     elif verilog:
         text, record = verilog_header(), None
     elif command:
-        text, record = "\n".join(command_reference(one) for one in command), None
+        text, record = "\n".join(command_reference(name) for name in command), None
     else:
         text, record = reference(), None
     if json:

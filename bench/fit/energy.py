@@ -121,8 +121,8 @@ def _predicted(
 def _macs(lowered: LoweredNetwork, toggles: Mapping[str, Toggles]) -> float:
     """Multiplications whose numbers are known."""
     layers = lowered.layers
-    known = (one for one in lowered.steps if one.function in layers and one.operator in toggles)
-    return float(sum(layers[one.function].layer.problem.macs for one in known))
+    known = (step for step in lowered.steps if step.function in layers and step.operator in toggles)
+    return float(sum(layers[step.function].layer.problem.macs for step in known))
 
 
 def _mean_toggles(lowered: LoweredNetwork, toggles: Mapping[str, Toggles]) -> list[float]:

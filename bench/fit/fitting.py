@@ -28,18 +28,18 @@ def by_factors(
 ) -> dict[str, float]:
     """Constants of the least objective that one change after the other leads to: each constant times each factor, coarse factors
     first, as long as something improves. Deterministic; constants that are 0 stay so."""
-    found, best = dict(start), objective(dict(start))
+    constants, best = dict(start), objective(dict(start))
     for some in factors:
         improved = True
         while improved:
             improved = False
-            for name, value in list(found.items()):
+            for name, value in list(constants.items()):
                 for factor in some:
-                    trial = found | {name: rounded(value * factor)}
+                    trial = constants | {name: rounded(value * factor)}
                     error = objective(trial)
                     if error < best - _LEAST:
-                        best, found, improved = error, trial, True
-    return found
+                        best, constants, improved = error, trial, True
+    return constants
 
 
 def percent_errors(errors: Floats) -> dict[str, float]:

@@ -201,10 +201,15 @@ def fit_addition(
 ) -> StructureLaw:
     """Coefficients of an addition's terms with the least squared relative error of what each pair differs by."""
     names = tuple(names)
-    design = np.array([[float(terms(one, one.dim)[name]) for name in names] for one in accelerators[1::2]])
+    design = np.array(
+        [
+            [float(terms(accelerator, accelerator.dim)[name]) for name in names]
+            for accelerator in accelerators[1::2]
+        ]
+    )
     found = {}
     for quantity in QUANTITIES:
-        target = np.array([one[quantity] for one in added(counts)])
+        target = np.array([count[quantity] for count in added(counts)])
         weight = 1 / np.maximum(target, 1.0)
         solution = np.linalg.lstsq(design * weight[:, None], target * weight)[0]
         found[quantity] = {name: float(f"{value:.6g}") for name, value in zip(names, solution, strict=True)}

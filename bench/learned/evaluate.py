@@ -270,15 +270,15 @@ def compare_residuals(
     for residual in residuals:
         check_learner(residual)
     data = measured_set(read_dataset(name), programs=programs)
-    others = [measured_set(read_dataset(one), programs=programs) for one in also]
+    others = [measured_set(read_dataset(dataset), programs=programs) for dataset in also]
     more = joined(others) if others else None
     found = [ResidualScores("analytical", "-", [scores(data.predicted, data.cycles, data.groups)])]
     for split in splits:
         for residual in residuals:
-            one, _ = cross_validated(
+            scored, _ = cross_validated(
                 data, residual, split, folds=folds, rounds=rounds, seeds=range(seeds), also=more, say=say
             )
-            found.append(one)
+            found.append(scored)
     return found
 
 

@@ -197,7 +197,9 @@ def _spread(error: Floats) -> float:
 def _resources(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The law's resources and events, as far as the analytical model has them; none without host events."""
     shares = {name.removeprefix(_SHARE) for name in names if name.startswith(_SHARE)}
-    host = sorted(one for one in shares if one.startswith(_HOST) and one not in _SUMS)
+    host = sorted(share for share in shares if share.startswith(_HOST) and share not in _SUMS)
     found = {"host": (*host, "one")}
-    found |= {name: tuple(one for one in events if one in shares) for name, events in _RESOURCES.items()}
+    found |= {
+        name: tuple(event for event in events if event in shares) for name, events in _RESOURCES.items()
+    }
     return found if host and all(found.values()) else {}

@@ -163,8 +163,8 @@ class TransferReport:
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain JSON, a row each."""
-        machines = [{**asdict(one), "ratio": one.ratio} for one in self.machines]
-        return machines or [asdict(one) for one in self.others]
+        machines = [{**asdict(machine), "ratio": machine.ratio} for machine in self.machines]
+        return machines or [asdict(other) for other in self.others]
 
     def text(self) -> str:
         """As a table."""

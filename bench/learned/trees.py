@@ -99,11 +99,13 @@ def choose_doubt(log: Floats, deviation: Floats, log_ratio: Floats, groups: NDAr
     if len(rows) < _LEAST_GROUPS:
         return math.inf
     losses = np.stack(
-        [np.bincount(number, np.abs(shrunk(log, deviation, one) - log_ratio)) / rows for one in _DOUBTS]
+        [np.bincount(number, np.abs(shrunk(log, deviation, doubt) - log_ratio)) / rows for doubt in _DOUBTS]
     )
     worse = losses - losses[losses.mean(1).argmin()]
     error = worse.std(1, ddof=1) / len(rows) ** 0.5
-    return max(one for one, more, spread in zip(_DOUBTS, worse.mean(1), error, strict=True) if more <= spread)
+    return max(
+        doubt for doubt, more, spread in zip(_DOUBTS, worse.mean(1), error, strict=True) if more <= spread
+    )
 
 
 def grow(booster: Booster, x: Floats, y: Floats, seed: int) -> None:

@@ -70,10 +70,14 @@ def run_operators(
     """
     shapes = [shape for shape in read_shapes() if shape.table]
     if per_kind is not None:
-        shapes = [one for kind in KINDS for one in _spread([s for s in shapes if s.kind == kind], per_kind)]
+        shapes = [
+            shape for kind in KINDS for shape in _spread([s for s in shapes if s.kind == kind], per_kind)
+        ]
     if quick:
         shapes, free_cases = shapes[::16], min(free_cases, 2)
-    freed = {id(one) for kind in KINDS for one in _spread([s for s in shapes if s.kind == kind], free_cases)}
+    freed = {
+        id(shape) for kind in KINDS for shape in _spread([s for s in shapes if s.kind == kind], free_cases)
+    }
     found: list[dict[str, SystemCost]] = [{} for _ in shapes]
     # The free space last: it takes longest.
     for title, these, chosen in (

@@ -150,13 +150,13 @@ def _measure(
     def cycles(of: Schedule, found: Measurement) -> ProgramCycles:
         return ProgramCycles(of.text, schedule_cycles(layer, of, accelerator), found.cycles)
 
-    paths = [cycles(*one) for one in default_paths(layer, accelerator, measure)]
+    paths = [cycles(*path) for path in default_paths(layer, accelerator, measure)]
     choice = measure(layer, schedule)
     if choice is None:
         raise InfeasibleError(f"{shape.problem} by '{schedule.text}' cannot be carried out")
     if not paths:
         return None
-    best = min(paths, key=lambda one: one.measured)
+    best = min(paths, key=lambda program: program.measured)
     least = bound(layer, accelerator).cycles
     return MeasuredOperator(
         shape.kind, str(shape.problem), engine, least, best, paths[-1], cycles(schedule, choice)

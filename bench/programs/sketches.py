@@ -276,8 +276,8 @@ def _measure(case: OperatorCase, layer: Layer, top: Sequence[Found], accelerator
 
     defaults = _defaults(layer, accelerator)
     choice = _chosen(layer, accelerator)
-    by_default = [cycles(one.layer, one.schedule) for one in defaults]
-    ran = [one for one in by_default if one is not None]
+    by_default = [cycles(default.layer, default.schedule) for default in defaults]
+    ran = [measured for measured in by_default if measured is not None]
     best = best_measured([*top, choice, *defaults], cycles)
     if not ran or best is None:
         return

@@ -286,7 +286,7 @@ def write_dataset(path: str | Path, rows: Iterable[MeasuredRow], accelerators: I
         table.append([*texts, *numbers, row.reason])
     beside = path.with_name(ACCELERATORS_FILE)
     known = _read_accelerators(beside) if os.path.exists(beside) else {}
-    known |= {one.name: one for one in accelerators}
+    known |= {accelerator.name: accelerator for accelerator in accelerators}
     atomic_write(beside, _accelerators_text(known))
     atomic_write(path, gzip.compress(csv_text(table).encode(), mtime=0))
 

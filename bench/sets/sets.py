@@ -79,12 +79,12 @@ def samples(name: SetName, rows: int | None = None) -> Iterator[Sample]:
     """The first rows of a set, all of them by default. The same on every machine."""
     if name == "micro":
         found = _systematic()
-        yield from (one for one in found if rows is None or one.index < rows)
+        yield from (sample for sample in found if rows is None or sample.index < rows)
         return
     accelerators = list(accelerators_of(name).values())
     wanted = ROWS[name] if rows is None else rows
     if name == "ranking":
-        yield from (one for one in _ranked(accelerators, -(-wanted // RANKED)) if one.index < wanted)
+        yield from (sample for sample in _ranked(accelerators, -(-wanted // RANKED)) if sample.index < wanted)
         return
     for index in range(wanted):
         accelerator = accelerators[index % len(accelerators)]
@@ -206,13 +206,13 @@ def _schedules(
         drawn: list[tuple[float, Mapping, Schedule]] = []
         macro = what == "macro" or (what == "chosen" and attempt % 2 == 1)
         for _ in range(_CHOSEN if what == "chosen" else 1):
-            one = draw_mapping(r, layer, accelerator, macro=macro, attempts=_MAPPINGS)
-            if one is not None:
-                explicit = isinstance(one[1], ExplicitSchedule)
-                drawn.append((guess(layer, one[0], accelerator, macro=not explicit).cycles, *one))
+            mapped = draw_mapping(r, layer, accelerator, macro=macro, attempts=_MAPPINGS)
+            if mapped is not None:
+                explicit = isinstance(mapped[1], ExplicitSchedule)
+                drawn.append((guess(layer, mapped[0], accelerator, macro=not explicit).cycles, *mapped))
         if not drawn:
             continue
-        cycles, mapping, schedule = min(drawn, key=lambda one: one[0])
+        cycles, mapping, schedule = min(drawn, key=lambda draw: draw[0])
         text = schedule.text
         if low <= cycles <= high and text not in seen:
             seen.add(text)

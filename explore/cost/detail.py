@@ -83,10 +83,10 @@ def layer_details(
                     _halved(cost),
                 )
                 for layer, mapping, cost, words in zip(
-                    layers, mappings, found, layer_words(problems, mappings), strict=True
+                    layers, mappings, machine_costs, layer_words(problems, mappings), strict=True
                 )
             ]
-            for (mappings, accelerator), found in zip(designs, costs, strict=True)
+            for (mappings, accelerator), machine_costs in zip(designs, costs, strict=True)
         ]
     machines = rows_by_machine(layers, designs)
     rows = [(machine, layer, how) for machine, ones in machines.items() for layer, how in ones]
@@ -96,8 +96,8 @@ def layer_details(
         for one in layer_words([layer.problem for layer, _ in ones], [how for _, how in ones], machine.dim)
     ]
     schedules = [realise(layer, how, machine) for machine, layer, how in rows]
-    found = dict(zip(rows, _details(rows, words, schedules), strict=True))
-    return [[found[machine, *row] for row in zip(layers, how, strict=True)] for how, machine in designs]
+    details = dict(zip(rows, _details(rows, words, schedules), strict=True))
+    return [[details[machine, *row] for row in zip(layers, how, strict=True)] for how, machine in designs]
 
 
 def schedule_details(
@@ -155,16 +155,16 @@ def _held(
     """What code holds, and the lanes it uses; nothing, and those of the mapping, where it cannot be compiled."""
     widths = {"scratchpad": accelerator.input_bits, "accumulator": accelerator.accumulator_bits}
 
-    def in_bytes(one: HeldTensor) -> HeldBytes:
-        row = accelerator.dim * widths[one.memory] / 8
-        return HeldBytes(one.memory, one.tensor, one.rows * row, one.copies)
+    def in_bytes(held: HeldTensor) -> HeldBytes:
+        row = accelerator.dim * widths[held.memory] / 8
+        return HeldBytes(held.memory, held.tensor, held.rows * row, held.copies)
 
     try:
         plan = plan_layer(layer, schedule, accelerator)
     except InfeasibleError:
         _, mapping = counted_mapping(layer, schedule, accelerator)
         return (), (mapping.rows, mapping.columns)
-    return tuple(in_bytes(one) for one in plan.held), plan.lanes
+    return tuple(in_bytes(held) for held in plan.held), plan.lanes
 
 
 def _reference_held(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> tuple[HeldBytes, ...]:

@@ -291,10 +291,10 @@ class Fitting:
         """See `_Ways.least`: of one run of a task."""
         if (task, side) not in self._ways:
             self._ways[task, side] = self._all(self.layers[task], side)
-        found = np.full(len(weighings), np.inf)
+        least = np.full(len(weighings), np.inf)
         for ways in self._ways[task, side]:
-            found = ways.least(at, weighings, found)
-        return found
+            least = ways.least(at, weighings, least)
+        return least
 
     def _all(self, layer: Layer, side: int) -> list[_Ways]:
         base = self.space.base
@@ -345,12 +345,12 @@ def _edp_at(limits: LeastCosts, fitting: Fitting, point: HardwarePoints, enough:
     at = Prices.of(
         space, side, int(point.accumulator_kib[0]), int(point.scratchpad_kib[0]), bool(point.units[0])
     )
-    found = 0.0
+    edp = 0.0
     for task in np.argsort(-runs * lines[:, 1], kind="stable").tolist():
         if runs[task] > 0:
             lines[task] = np.maximum(lines[task], fitting.least(task, side, at, weighings))
             total = (runs[:, None] * lines).sum(0) + beside
-            found = least_product(weighings, total * _ROUNDING)[0]
-            if found >= enough:
+            edp = least_product(weighings, total * _ROUNDING)[0]
+            if edp >= enough:
                 break
-    return found
+    return edp

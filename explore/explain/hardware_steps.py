@@ -122,12 +122,12 @@ def _size_step(accelerator: Accelerator, space: DesignSpace, name: str, way: Way
 
 
 def _companions(name: str, way: Way) -> Iterator[tuple[str, ...]]:
-    others = tuple(one for one in SIZES if one != name)
+    others = tuple(parameter for parameter in SIZES if parameter != name)
     yield ()
     if name == "dim":
         yield from ((others[0],), (others[1],), others)
     elif (name, way) in (("accumulator_kib", "up"), ("scratchpad_kib", "down")):
-        yield tuple(one for one in others if one != "dim")
+        yield tuple(parameter for parameter in others if parameter != "dim")
 
 
 def _largest(name: str, way: Way, after: int) -> bool:

@@ -62,14 +62,14 @@ class Neighbours:
             inside: only steps in the space (True) or out of it (False) that break no constraint.
         """
         open_ = [
-            one
-            for one in self.steps
-            if one.found is not None
-            and one.ratios[self.metric] < 1
-            and (inside is None or one.step.inside == inside)
-            and not one.found.broken
+            neighbour
+            for neighbour in self.steps
+            if neighbour.found is not None
+            and neighbour.ratios[self.metric] < 1
+            and (inside is None or neighbour.step.inside == inside)
+            and not neighbour.found.broken
         ]
-        return min(open_, key=lambda one: one.ratios[self.metric], default=None)
+        return min(open_, key=lambda neighbour: neighbour.ratios[self.metric], default=None)
 
 
 #: What was found of a step: an accelerator with mappings, or why there is none.

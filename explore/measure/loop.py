@@ -241,7 +241,7 @@ class MeasuredSearch:
         best = self.best()
         known = portable.log(self._objective(best)) if best else math.inf
         for design in self._contenders():
-            missing = {one.key: one for one in design.chosen if one.key not in self._known}
+            missing = {option.key: option for option in design.chosen if option.key not in self._known}
             if missing:
                 cycles = sum(map(self._bound, missing.values()))
                 log = portable.log(design.objective)
@@ -249,7 +249,7 @@ class MeasuredSearch:
                 wanted.append(list(missing.values()))
             self._layer_choices(design, choices, wanted)
         picked = select(choices, budget)
-        return list({one.key: one for at in picked for one in wanted[at]}.values())
+        return list({option.key: option for at in picked for option in wanted[at]}.values())
 
     def _layer_choices(
         self, design: _Contender, choices: list[MeasurementChoice], wanted: list[list[Alternative]]
@@ -361,12 +361,12 @@ class MeasuredSearch:
     def _design(self, place: int) -> _Contender:
         """The best combination of a machine's alternatives as they are believed."""
         machine = self.machines[place]
-        chosen = self._combined(machine, lambda one: True)
+        chosen = self._combined(machine, lambda option: True)
         if chosen is None:
             return _Contender(place, [ones[0] for ones in machine.found], math.inf, 0.0)
         energy, cycles = self._totals(machine, chosen)
         value = self.objective.scalar(self._cost(machine, cycles, energy))
-        unknown = [i for i, one in enumerate(chosen) if one.key not in self._known]
+        unknown = [i for i, option in enumerate(chosen) if option.key not in self._known]
         counts = self._counts(machine)
         shares = [counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
         programs = [self._programs[chosen[i].key] for i in unknown]

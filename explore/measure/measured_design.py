@@ -229,8 +229,8 @@ class Design:
 
     def with_measurements(self, measurements: Dictionary[str, Measurement]) -> Design:
         """The same with what was measured, by key, and nothing else."""
-        layers = (replace(one, measured=measurements.get(one.key)) for one in self.layers)
-        programs = (replace(one, measured=measurements.get(one.key)) for one in self.programs)
+        layers = (replace(layer, measured=measurements.get(layer.key)) for layer in self.layers)
+        programs = (replace(program, measured=measurements.get(program.key)) for program in self.programs)
         return replace(self, layers=tuple(layers), programs=tuple(programs))
 
     def as_programs(self, programs: tuple[DesignProgram, ...]) -> Design:
@@ -263,8 +263,8 @@ class Design:
     @property
     def identity(self) -> str:
         """Equal for equal hardware and mappings, whatever they are called."""
-        mappings = [to_json(one) for one in self.mappings]
-        schedules = ("" if one.schedule is None else one.schedule.text for one in self.layers)
+        mappings = [to_json(mapping) for mapping in self.mappings]
+        schedules = ("" if layer.schedule is None else layer.schedule.text for layer in self.layers)
         return _identity(self.accelerator, mappings or list(schedules))
 
     def candidate(self, objective: Objective) -> Candidate:
@@ -327,11 +327,11 @@ class Design:
         status = self.status
         if self.reason or status not in ("failed", "infeasible"):
             return self.reason
-        names = [one.network for one in self.programs] or [task.name for task in self.tasks]
+        names = [program.network for program in self.programs] or [task.name for task in self.tasks]
         return next(
-            f"{name}: {one.failure}"
-            for name, one in zip(names, self.parts, strict=True)
-            if one.status == status
+            f"{name}: {part.failure}"
+            for name, part in zip(names, self.parts, strict=True)
+            if part.status == status
         )
 
     @property

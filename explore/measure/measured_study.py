@@ -132,9 +132,9 @@ def measure_study(
         with MeasurementStore(path.with_name(STORE_NAME)) as store, engine.executor() as executor:
 
             def measure(jobs: Sequence[MeasurementJob]) -> list[Measurement]:
-                def finished(_: int, __: int, one: Finished[MeasurementJob, Measurement]) -> None:
+                def finished(_: int, __: int, done: Finished[MeasurementJob, Measurement]) -> None:
                     if watch:
-                        watch.layer(one.value, one.task)
+                        watch.layer(done.value, done.task)
 
                 return gather(executor, jobs, store, finished)
 
@@ -180,8 +180,10 @@ def _on_verilog(design: Design | None, measured: Sequence[Design]) -> Design | N
 
 def _simulated(designs: Iterable[Design]) -> int:
     """Cycles of all layers that were measured, once each."""
-    layers = {part.key: part.measured for one in designs for part in one.parts if part.measured is not None}
-    return sum(one.cycles for one in layers.values())
+    layers = {
+        part.key: part.measured for design in designs for part in design.parts if part.measured is not None
+    }
+    return sum(measured.cycles for measured in layers.values())
 
 
 def _contenders(known: StudyDesigns, most: int, counted_by: CycleEngine) -> list[MachineAlternatives]:

@@ -41,12 +41,12 @@ def merge(candidates: Sequence[Candidate], designs: Sequence[Design], objective:
     measured or predicted, without those that failed or are infeasible; and since predictions of others may be too
     good to be true, measured points stay on it that no other measured point dominates.
     """
-    found = list(candidates)
-    predictions: list[Cost | None] = [candidate.cost for candidate in found]
+    kept = list(candidates)
+    predictions: list[Cost | None] = [candidate.cost for candidate in kept]
     if not designs:
-        best = _least(found, objective, range(len(found)))
-        return Merged(tuple(found), tuple(predictions), best, {}, ())
-    places = {candidate_identity(candidate): index for index, candidate in enumerate(found)}
+        best = _least(kept, objective, range(len(kept)))
+        return Merged(tuple(kept), tuple(predictions), best, {}, ())
+    places = {candidate_identity(candidate): index for index, candidate in enumerate(kept)}
     validated: dict[int, Design] = {}
     for design in designs:
         if design.role != "candidate":
@@ -55,22 +55,22 @@ def merge(candidates: Sequence[Candidate], designs: Sequence[Design], objective:
         if index is None:
             if design.predicted is None:
                 continue
-            index = len(found)
-            found.append(design.candidate(objective))
+            index = len(kept)
+            kept.append(design.candidate(objective))
             predictions.append(design.prediction)
         validated[index] = design
         if design.measured is not None:
-            found[index] = replace(
-                found[index], cost=design.measured, objective=objective.scalar(design.measured)
+            kept[index] = replace(
+                kept[index], cost=design.measured, objective=objective.scalar(design.measured)
             )
     bad = {index for index, design in validated.items() if design.status in ("failed", "infeasible")}
-    good = [index for index in range(len(found)) if index not in bad]
+    good = [index for index in range(len(kept)) if index not in bad]
     measured = [index for index, design in validated.items() if design.measured is not None]
-    front = _front(found, good, objective) | _front(found, measured, objective)
-    found = [replace(candidate, front=index in front) for index, candidate in enumerate(found)]
-    best = _least(found, objective, measured or good or range(len(found)))
+    front = _front(kept, good, objective) | _front(kept, measured, objective)
+    kept = [replace(candidate, front=index in front) for index, candidate in enumerate(kept)]
+    best = _least(kept, objective, measured or good or range(len(kept)))
     others = tuple(design for design in designs if design.role != "candidate")
-    return Merged(tuple(found), tuple(predictions), best, validated, others)
+    return Merged(tuple(kept), tuple(predictions), best, validated, others)
 
 
 def _front(candidates: Sequence[Candidate], members: Sequence[int], objective: Objective) -> set[int]:

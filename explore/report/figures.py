@@ -113,19 +113,19 @@ def _draw_measured(axes: Any, data: ReportData, scales: dict[str, MetricAxis]) -
     """Measured points with a line to the prediction each came from; those that failed, crossed out."""
 
     def at(cost: Cost) -> tuple[float, float]:
-        x, y = (metric(cost, name) * one.factor for name, one in scales.items())
+        x, y = (metric(cost, name) * axis.factor for name, axis in scales.items())
         return x, y
 
     label, bad = "measured", "failed or infeasible"
-    for index, one in sorted(data.validated.items()):
+    for index, design in sorted(data.validated.items()):
         x, y = at(data.candidates[index].cost)
-        if one.measured is not None:
+        if design.measured is not None:
             before = at(data.prediction(index))
             axes.plot([before[0], x], [before[1], y], ":", color="#5b6470", linewidth=1, zorder=3)
             axes.scatter(*before, s=26, facecolors="none", edgecolors="#5b6470", linewidths=1, zorder=3)
             axes.scatter(x, y, s=44, marker="D", c="#0072b2", edgecolors="white", label=label, zorder=4)
             label = "_"
-        elif one.status in ("failed", "infeasible"):
+        elif design.status in ("failed", "infeasible"):
             axes.scatter(x, y, s=60, marker="x", c="#d55e00", label=bad, zorder=4)
             bad = "_"
 

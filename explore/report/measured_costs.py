@@ -23,8 +23,8 @@ def with_measurements(costs: DesignCosts, validated: Design | None) -> DesignCos
     more: dict[tuple[str, str, bool], CostEntry] = {}
     terms: dict[str, float] = {}
     networks: dict[str, tuple[float, float]] = {}
-    known = {one.key for one in (*costs.layers, *costs.beside)}
-    names = {(one.network, name): one.name for one in costs.layers for name in one.operators}
+    known = {entry.key for entry in (*costs.layers, *costs.beside)}
+    names = {(entry.network, name): entry.name for entry in costs.layers for name in entry.operators}
     for program in validated.programs:
         assert program.measured is not None  # the cost is known
         weight, measured = program.weight, program.measured

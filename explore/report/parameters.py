@@ -59,7 +59,7 @@ class Importance:
 
 def hardware_parameters(data: ReportData) -> list[HardwareParameter]:
     """Those in which the candidates differ, in the order of the accelerator's fields."""
-    machines = [one.accelerator for one in data.candidates]
+    machines = [candidate.accelerator for candidate in data.candidates]
     found = []
     for key, field in Accelerator.model_fields.items():
         row = PARAMETERS.get(key)
@@ -70,20 +70,21 @@ def hardware_parameters(data: ReportData) -> list[HardwareParameter]:
             found.append(HardwareParameter(asked, label, field.description or "", values))
     units = [units_of(machine).replace("_", " ") for machine in machines]
     found.append(HardwareParameter("units", "units", "units for functions of rows", units))
-    return [one for one in found if len(set(one.values)) > 1]
+    return [parameter for parameter in found if len(set(parameter.values)) > 1]
 
 
 def parameter_importance(data: ReportData) -> Importance | None:
     """Of the designs that a report shows; None where they are too few, or equally good, to tell."""
     best: dict[str, int] = {}
-    for index, one in enumerate(data.candidates):
-        other = best.setdefault(one.accelerator.config_hash, index)
-        if one.objective < data.candidates[other].objective:
-            best[one.accelerator.config_hash] = index
+    for index, candidate in enumerate(data.candidates):
+        other = best.setdefault(candidate.accelerator.config_hash, index)
+        if candidate.objective < data.candidates[other].objective:
+            best[candidate.accelerator.config_hash] = index
     members = [index for index in best.values() if data.candidates[index].objective > 0]
     target = np.array([math.log(data.candidates[index].objective) for index in members])
     blocks = {
-        one.key: _columns(one, [one.values[index] for index in members]) for one in hardware_parameters(data)
+        parameter.key: _columns(parameter, [parameter.values[index] for index in members])
+        for parameter in hardware_parameters(data)
     }
     blocks = {key: block for key, block in blocks.items() if block.shape[1]}
     width = sum(block.shape[1] for block in blocks.values())
@@ -118,5 +119,5 @@ def _columns(parameter: HardwareParameter, values: Sequence[int | float | str]) 
         logs = (logs - logs.mean()) / np.std(logs)
         columns = [logs, logs * logs][: len(distinct) - 1]
     else:
-        columns = [np.array([float(value == one) for value in values]) for one in distinct[1:]]
-    return np.stack([one - one.mean() for one in columns], axis=1)
+        columns = [np.array([float(value == choice) for value in values]) for choice in distinct[1:]]
+    return np.stack([column - column.mean() for column in columns], axis=1)

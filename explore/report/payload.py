@@ -53,8 +53,8 @@ def payload(data: ReportData) -> dict[str, Any]:
     x, y = axis_metrics(data)
     parameters = hardware_parameters(data)
     candidates = [_candidate(data, index, index in packed) for index in range(len(data.candidates))]
-    for index, one in enumerate(candidates):
-        one["hardware"] = {parameter.key: parameter.values[index] for parameter in parameters}
+    for index, record in enumerate(candidates):
+        record["hardware"] = {parameter.key: parameter.values[index] for parameter in parameters}
     for index in tied_indices(data):
         candidates[index]["tie"] = True
     if data.baseline is not None:
@@ -69,8 +69,13 @@ def payload(data: ReportData) -> dict[str, Any]:
         "best": data.best_index,
         "errors": {"design": to_json(data.errors), "part": to_json(data.part_errors)},
         "parameters": [
-            {"key": one.key, "label": one.label, "description": one.description, "numeric": one.numeric}
-            for one in parameters
+            {
+                "key": parameter.key,
+                "label": parameter.label,
+                "description": parameter.description,
+                "numeric": parameter.numeric,
+            }
+            for parameter in parameters
         ],
         "importance": to_json(parameter_importance(data)),
         "widths": _word_bytes(best.accelerator),
@@ -110,12 +115,12 @@ def packed_payload(data: ReportData) -> dict[str, Any]:
     accelerators = {c.accelerator.config_hash: c.accelerator for c in data.candidates}
     designs: list[int] = sorted(packed_indices(data))
     if data.baseline is not None:
-        one = data.baseline
-        accelerators[one.accelerator.config_hash] = one.accelerator
+        baseline = data.baseline
+        accelerators[baseline.accelerator.config_hash] = baseline.accelerator
         designs.append(len(data.candidates))
     return {
         **_parts(data, designs),
-        "accelerators": {name: one.to_yaml() for name, one in accelerators.items()},
+        "accelerators": {name: accelerator.to_yaml() for name, accelerator in accelerators.items()},
     }
 
 
@@ -144,11 +149,11 @@ def _parts(data: ReportData, designs: Sequence[int]) -> dict[str, Any]:
         beside[key] = besides.place(
             [{**_entry(entry), "unit": units.place(_description(entry))} for entry in costs.beside]
         )
-        waits[key] = [to_json(one) for one in bottlenecks(costs, details)]
+        waits[key] = [to_json(bottleneck) for bottleneck in bottlenecks(costs, details)]
         if costs.measured_terms_pj:
             terms[key] = dict(costs.measured_terms_pj)
         graph[key] = [
-            graphs.place([to_json(one) for one in network_units(network, costs)])
+            graphs.place([to_json(unit) for unit in network_units(network, costs)])
             for network in data.workload.networks
         ]
     return {

@@ -278,9 +278,13 @@ class _Programs:
             operators = (
                 rest.operators_of(network.name, accelerator) if rest else host_costs(network, accelerator)
             )
-            macs = {one.name: float(one.problem.macs) for one in network.operators if one.problem}
+            macs = {
+                operator.name: float(operator.problem.macs)
+                for operator in network.operators
+                if operator.problem
+            }
             found += operator_entries(network.name, weight, operators, accelerator, macs)
-        runs = rest.counts(self._tasks, accelerator) if rest else [one.count for one in self._tasks]
+        runs = rest.counts(self._tasks, accelerator) if rest else [task.count for task in self._tasks]
         return tuple(found), runs
 
 
@@ -302,7 +306,7 @@ def _bounds(
     measured = best.cost.source == "measured"
     if measured or cost_model == "instruction":
         limits = limits_of(best.tasks, space, layers, rest)
-        found = [
+        bounds = [
             CostBound(
                 "compulsory work",
                 limits.edp,
@@ -312,7 +316,7 @@ def _bounds(
             )
         ]
         if not measured and Fitting.knows(space):
-            found.append(
+            bounds.append(
                 CostBound(
                     "capacity",
                     least_edp(limits, layers, best.cost.edp),
@@ -320,8 +324,8 @@ def _bounds(
                     " with what they bring again, as the model counts energy and cycles of one and the same tiling.",
                 )
             )
-        return found
-    found = [
+        return bounds
+    bounds = [
         CostBound(
             "compulsory traffic",
             limits_of(best.tasks, space, None).edp,
@@ -331,7 +335,7 @@ def _bounds(
     ]
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
-        found.append(
+        bounds.append(
             CostBound(
                 "proven",
                 proven[-1],
@@ -339,7 +343,7 @@ def _bounds(
             )
         )
     elif space.enumerable:
-        found.append(
+        bounds.append(
             CostBound(
                 "capacity",
                 capacity_bound(best.tasks, space).edp,
@@ -347,4 +351,4 @@ def _bounds(
                 " that fits its memories.",
             )
         )
-    return sorted(found, key=lambda bound: bound.edp)
+    return sorted(bounds, key=lambda bound: bound.edp)

@@ -117,15 +117,15 @@ def summary(data: ReportData) -> dict[str, Any]:
             for bound in data.bounds
         ],
         "program": program_block(data),
-        "parts": [_part_block(data, one) for one in _shown_parts(data)],
+        "parts": [_part_block(data, part) for part in _shown_parts(data)],
         "bottlenecks": [
             {
-                "name": one.name,
-                "parts": one.entries,
-                "latency_cycles": one.cycles,
-                "doubled_latency_cycles": one.doubled_cycles,
+                "name": bottleneck.name,
+                "parts": bottleneck.entries,
+                "latency_cycles": bottleneck.cycles,
+                "doubled_latency_cycles": bottleneck.doubled_cycles,
             }
-            for one in best_bottlenecks(data)
+            for bottleneck in best_bottlenecks(data)
         ],
         "energy": _energy_block(data),
         "area_mm2": best.accelerator.area_blocks(),

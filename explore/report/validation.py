@@ -185,5 +185,5 @@ _WHAT = {False: "every layer", True: "the whole program"}
 
 def simulated_on(designs: Sequence[Design]) -> str:
     """What measured them: our Verilog, or what stands in for the original Gemmini."""
-    machines = [one.accelerator for one in designs]
-    return SIMULATED_ON["gemmini" if any(one.timing == "gemmini" for one in machines) else "baco"]
+    machines = [design.accelerator for design in designs]
+    return SIMULATED_ON["gemmini" if any(machine.timing == "gemmini" for machine in machines) else "baco"]

@@ -273,15 +273,15 @@ def _alternatives(data: ReportData) -> list[TradeOff]:
         ratios[index] = {name: cost_ratio(name, *costs) for name in names}
         sources[index] = costs[0].source
     several = len(data.objective.metrics) > 1
-    found = trade_offs(ratios, data.objective.front_metrics, sources)
+    offers = trade_offs(ratios, data.objective.front_metrics, sources)
     compromise = knee_index(data) if several else None
     if compromise is not None and compromise in ratios:
         own = ratios[compromise]
         axes = data.objective.front_metrics
         gains, pays = min(axes, key=lambda name: own[name]), max(axes, key=lambda name: own[name])
         knee = TradeOff(compromise, gains, pays, own, True, sources[compromise])
-        found = [knee, *(one for one in found if one.design != compromise)]
-    return found[:3]
+        offers = [knee, *(trade_off for trade_off in offers if trade_off.design != compromise)]
+    return offers[:3]
 
 
 def _against_baseline(data: ReportData) -> AgainstBaseline | None:

@@ -70,8 +70,12 @@ def _stepped(one: Neighbour, near: Neighbours) -> str:
 
 def _smaller(near: Neighbours) -> Neighbour | None:
     """The step that saves at least a twentieth of the area for the least loss."""
-    found = [one for one in near.steps if one.found is not None and one.ratios["area"] <= 0.95]
-    return min(found, key=lambda one: one.ratios[near.metric], default=None)
+    found = [
+        neighbour
+        for neighbour in near.steps
+        if neighbour.found is not None and neighbour.ratios["area"] <= 0.95
+    ]
+    return min(found, key=lambda neighbour: neighbour.ratios[near.metric], default=None)
 
 
 def alternative_text(one: TradeOff, metrics: Sequence[str]) -> str:

@@ -138,7 +138,7 @@ class EvolutionSampler(Sampler):
             rng.random((size, problem.settings)),
             self.places[one],
         )
-        rows, parents = self._styled(rows), {one.tobytes() for one in self.rows}
+        rows, parents = self._styled(rows), {row.tobytes() for row in self.rows}
         children = [n for n in np.unique(design[found]) if rows[n].tobytes() not in parents]
         return rows[children], places[children]
 
@@ -225,8 +225,8 @@ class LayerSearch:
         self.cycles = float("inf")
         self._seen: dict[bytes, tuple[Genomes, float]] = {}
         if begin == "choice":
-            known = [self._row(one) for one in (*_chosen(layer, a, 3), *gemmini_paths(layer, a))]
-            rows = [one for one in known if one is not None]
+            known = [self._row(choice) for choice in (*_chosen(layer, a, 3), *gemmini_paths(layer, a))]
+            rows = [row for row in known if row is not None]
             if rows:
                 self.sampler.known = np.stack(rows)[:, None]
 
@@ -259,7 +259,7 @@ class LayerSearch:
                 found[schedule] = Found.of(self.layer, schedule, self.accelerator)
         for row, score in sorted(self._seen.values(), key=lambda pair: pair[1]):
             # what is doubted may stand behind what is so much slower
-            worst = sorted(one.doubted for one in found.values())[count - 1 : count]
+            worst = sorted(tried.doubted for tried in found.values())[count - 1 : count]
             if worst and len(found) > count and float(portable.exp(score)) > DOUBT * worst[0]:
                 break
             schedule = realise(self.flat, self._mapping(row), self.accelerator)
@@ -269,7 +269,7 @@ class LayerSearch:
                     found[schedule] = Found.of(self.flat, schedule, self.accelerator)
             except InfeasibleError:
                 continue
-        return sorted(found.values(), key=lambda one: one.doubted)[:count]
+        return sorted(found.values(), key=lambda tried: tried.doubted)[:count]
 
     def drawn(self, count: int, seed: int) -> list[Mapping]:
         """At most so many different random mappings that the accelerator holds; no evaluations."""

@@ -267,21 +267,21 @@ def search_directions(
 
     Mappings that are not feasible are never asked for, and none is asked for twice.
     """
-    sampler, found = DirectionSampler(space, method, seed), None
-    while found is None or (found.calls < calls and found.cycles > enough):
-        points = sampler.ask()[: calls - (found.calls if found else 0)]
+    sampler, search = DirectionSampler(space, method, seed), None
+    while search is None or (search.calls < calls and search.cycles > enough):
+        points = sampler.ask()[: calls - (search.calls if search else 0)]
         if not points:
             break
         values = evaluate(points)
         sampler.tell(points, values)
         for point, cycles in zip(points, values, strict=True):
-            found = found or DirectionSearch(point, math.inf)
-            found.calls += 1
-            if cycles < found.cycles:
-                found.best, found.cycles = point, cycles
-                found.history.append((found.calls, cycles))
-    assert found is not None, "no feasible mapping was drawn"
-    return found
+            search = search or DirectionSearch(point, math.inf)
+            search.calls += 1
+            if cycles < search.cycles:
+                search.best, search.cycles = point, cycles
+                search.history.append((search.calls, cycles))
+    assert search is not None, "no feasible mapping was drawn"
+    return search
 
 
 class DirectionSampler:

@@ -103,9 +103,9 @@ class Answer:
     @cached_property
     def _ranked(self) -> tuple[Floats, Ints]:
         """Scores of each design by each ranking (D, rankings, metrics), and which of these is the best one (D,)."""
-        found = np.concatenate([one.scores(designs, self.metrics) for one, designs in self.designs])
-        found = found.reshape(len(self.energy), -1, len(self.metrics))
-        return found, portable.total(found).argmin(1)
+        scores = np.concatenate([one.scores(designs, self.metrics) for one, designs in self.designs])
+        scores = scores.reshape(len(self.energy), -1, len(self.metrics))
+        return scores, portable.total(scores).argmin(1)
 
     def candidates(self, objective: Objective, samples: int) -> tuple[Candidate | None, ...]:
         """Each design by its best ranking; None for one that fits nowhere."""

@@ -191,5 +191,5 @@ class Scheduler:
         return task.latency if done else 0.0
 
     def _reachable(self, task: TuningTask) -> float:
-        alike = [one for one in self.tasks.values() if one.kind == task.kind and one.units]
-        return task.work / max(one.work / one.latency for one in alike)
+        alike = [other for other in self.tasks.values() if other.kind == task.kind and other.units]
+        return task.work / max(other.work / other.latency for other in alike)

@@ -157,11 +157,11 @@ class BlockSearch:
         for (index, machine, mappings), parts in zip(designs, costs, strict=True):
             cycles, pj = rest.whole(machine) if rest else (0.0, 0.0)
             counts = rest.counts(tasks, machine) if rest else [task.count for task in tasks]
-            for count, one in zip(counts, parts, strict=True):
+            for count, part in zip(counts, parts, strict=True):
                 if count:
-                    cycles, pj = cycles + count * one.latency_cycles, pj + count * one.energy_pj
+                    cycles, pj = cycles + count * part.latency_cycles, pj + count * part.energy_pj
             cost = Cost(cycles, pj, machine.area_mm2, clock_mhz=space.clock_mhz)
-            runs = [(one.latency_cycles, one.energy_pj) for one in parts]
+            runs = [(part.latency_cycles, part.energy_pj) for part in parts]
             if not np.isfinite(cycles) or broken_bounds(space.constraints, cost, tasks, runs, machine, rest):
                 continue
             scores[index] = objective.scalar(cost)

@@ -111,12 +111,12 @@ class Evaluator(Evaluation):
         """Logarithms of metrics with a penalty for broken bounds, (D, names): of each design with row functions and without,
         where that is searched, those that add up to less."""
         found = []
-        for one in self.by_units(d):
-            penalty = 10 * portable.log(1 + self.violation(one))
+        for part in self.by_units(d):
+            penalty = 10 * portable.log(1 + self.violation(part))
             with np.errstate(divide="ignore", invalid="ignore"):
-                score = self._logarithms(self.metrics(one, names), names) + penalty[:, None]
+                score = self._logarithms(self.metrics(part, names), names) + penalty[:, None]
             found.append(np.nan_to_num(score, nan=1e3, posinf=1e3))
-        best = np.argmin([portable.total(one) for one in found], axis=0)
+        best = np.argmin([portable.total(scores) for scores in found], axis=0)
         return np.asarray(np.stack(found)[best, np.arange(len(best))])
 
     @staticmethod

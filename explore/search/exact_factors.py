@@ -184,13 +184,13 @@ class ExactMappings:
             if not len(open_):
                 break
             if turn < 14:
-                place = T1.start + sequence[open_, turn]
-                axis = (place - T1.start) % 7
+                column = T1.start + sequence[open_, turn]
+                axis = (column - T1.start) % 7
             else:
-                place = np.full(len(open_), ROWS if turn == 14 else COLUMNS)
+                column = np.full(len(open_), ROWS if turn == 14 else COLUMNS)
                 axis = ROW_AXIS[rows[open_, FLOW]] if turn == 14 else np.full(len(open_), K_AXIS)
-            rows[open_, T3.start + axis] *= rows[open_, place]
-            rows[open_, place] = 1
+            rows[open_, T3.start + axis] *= rows[open_, column]
+            rows[open_, column] = 1
         else:
             good = fits(everything, rows)
         return rows, good

@@ -58,12 +58,12 @@ def with_unit(
         if len(found) != 1:
             raise InputError(f"the operators of {network.name} are no unit on {machine.name}")
         ((names, chain),) = found
-        options = _options(chain, machine, sorted({one[0] for one in blocks}))
+        options = _options(chain, machine, sorted({block[0] for block in blocks}))
         costs: dict[ChainSchedule, StepCost] = {}
         for at in np.flatnonzero(points.dim == side).tolist():
             accumulator, scratchpad = int(points.accumulator_kib[at]), int(points.scratchpad_kib[at])
-            one = space.accelerator(side, accumulator, scratchpad, True)
-            there = one.scratchpad_rows, one.accumulator_rows
+            accelerator = space.accelerator(side, accumulator, scratchpad, True)
+            there = accelerator.scratchpad_rows, accelerator.accumulator_rows
             fitting = [
                 option for option in options if option.needs[0] <= there[0] and option.needs[1] <= there[1]
             ]
@@ -72,14 +72,14 @@ def with_unit(
             schedule = fitting[preferred([option.cost for option in fitting])].schedule
             if schedule not in costs:
                 costs[schedule] = group_cost(GroupCode(chain, schedule), machine)
-            beside = rest.operators_of(network.name, one)
+            beside = rest.operators_of(network.name, accelerator)
             fusion = Fusion(
                 (OperatorCost(" > ".join(names), "group", True, 1.0, costs[schedule]),),
                 tuple(other for other in beside if other.operator in names),
                 tuple(task.count for task in workload.tasks),
             )
             place = fusions.setdefault(fusion, len(fusions))
-            placed[side, accumulator, scratchpad, one.features.row_functions] = (place,)
+            placed[side, accumulator, scratchpad, accelerator.features.row_functions] = (place,)
     if not placed:
         return rest
     return replace(

@@ -64,23 +64,23 @@ class Priced:
         weighings = self._weighings
         assert weighings is not None
         energy, latency = self.energy[task], self.latency[task]
-        found, known = self._best[task] or (np.zeros(weighings.shape, dtype=np.int64), 0)
+        choice, known = self._best[task] or (np.zeros(weighings.shape, dtype=np.int64), 0)
         if known < energy.shape[1]:
             rows, new_e, new_l = np.arange(len(energy)), energy[:, known:], latency[:, known:]
-            found = found.copy()
+            choice = choice.copy()
             for g in range(weighings.shape[1]):
                 weight = weighings[:, g]
                 best = (weight[:, None] * new_e + new_l).argmin(1)
                 if known:
-                    old = found[:, g]
+                    old = choice[:, g]
                     better = weight * new_e[rows, best] + new_l[rows, best] < (
                         weight * energy[rows, old] + latency[rows, old]
                     )
-                    found[:, g] = np.where(better, known + best, old)
+                    choice[:, g] = np.where(better, known + best, old)
                 else:
-                    found[:, g] = best
-            self._best[task] = found, energy.shape[1]
-        return found
+                    choice[:, g] = best
+            self._best[task] = choice, energy.shape[1]
+        return choice
 
     @cached_property
     def places(self) -> dict[tuple[float, float, float, bool], int]:

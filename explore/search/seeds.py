@@ -50,10 +50,10 @@ def plain_mappings(
                 tighten(genomes, bounds)
                 tasks.append(np.arange(n))
                 rows.append(genomes)
-    task, found = np.concatenate(tasks), np.concatenate(rows)
+    task, mappings = np.concatenate(tasks), np.concatenate(rows)
     if macros is not None:
         dim = np.repeat(sides, len(flows) * 2 * n)
         able = macros.can(task, dim)
-        shaped = in_macro_form(found[able], bounds[task[able]], dim[able])
-        task, found = np.concatenate([task, task[able]]), np.concatenate([found, shaped])
-    return task, found
+        shaped = in_macro_form(mappings[able], bounds[task[able]], dim[able])
+        task, mappings = np.concatenate([task, task[able]]), np.concatenate([mappings, shaped])
+    return task, mappings

@@ -135,13 +135,13 @@ class _Words:
         """Take note of the line; where the simulator's part begins, None if it has none."""
         if "*** " in line:
             for kind in (_EXIT, _TIMEOUT, _PASSED):
-                if found := kind.search(line):
-                    self._verdict(kind, found)
+                if verdict := kind.search(line):
+                    self._verdict(kind, verdict)
                     # an assertion tells a verdict within its own line
                     stop = _STOPPED.search(line)
-                    return min(found.start(), stop.start() if stop else found.start())
-        if found := _STOPPED.match(line):
-            self.stops.append(found[0].strip()[:300])
+                    return min(verdict.start(), stop.start() if stop else verdict.start())
+        if stopped := _STOPPED.match(line):
+            self.stops.append(stopped[0].strip()[:300])
             return 0
         return None
 

@@ -120,8 +120,8 @@ def run_simulator(
 def _check_ranges(job: Job) -> None:
     first, last = job.memory.base, job.memory.base + job.memory.size_bytes
     wanted = [("an image", address, len(data)) for address, data in job.images]
-    wanted += [("a dump", *one) for one in job.dumps]
-    wanted += [("the copy of a mark", *one) for watch in job.watches for one in watch.copies]
+    wanted += [("a dump", *dump) for dump in job.dumps]
+    wanted += [("the copy of a mark", *copy) for watch in job.watches for copy in watch.copies]
     if len({watch.address for watch in job.watches}) < len(job.watches):
         raise InputError("an instruction is watched twice", hint="give one watch all the ranges to copy")
     for what, address, count in wanted:

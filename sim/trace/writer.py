@@ -22,15 +22,15 @@ class _Store:
 
 def last_writer(log: Log, address: int) -> LogEntry | None:
     """The last MVOUT, by the order of the program, that wrote the byte at `address` of main memory; None if none did."""
-    state, found = _Store(), None
+    state, latest = _Store(), None
     for entry in sorted(log.entries, key=lambda one: one.allocated):
         if entry.unit != "store":
             continue
         if entry.name == "CONFIG_ST":
             state = _configured(entry)
         elif entry.name == "MVOUT" and _writes(entry, state, address):
-            found = entry
-    return found
+            latest = entry
+    return latest
 
 
 def _configured(entry: LogEntry) -> _Store:

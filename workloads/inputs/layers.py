@@ -45,12 +45,12 @@ def network_of_layers(
     used: set[str] = set()
 
     def unique(own: str) -> str:
-        found, number = own, 1
-        while found in used:
+        name, number = own, 1
+        while name in used:
             number += 1
-            found = f"{own}~{number}"
-        used.add(found)
-        return found
+            name = f"{own}~{number}"
+        used.add(name)
+        return name
 
     unsupported = []
     for index, layer in enumerate(layers):

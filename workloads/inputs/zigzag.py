@@ -134,15 +134,15 @@ def _letters(equation: str, dims: set[str]) -> dict[str, str]:
     found = re.findall(r"([A-Za-z])((?:\[\w+\])+)", equation)
     if len(found) != 3:
         return _ZIGZAG
-    output, left, right = ({one.upper() for one in re.findall(r"\w+", indices)} for _, indices in found)
+    output, left, right = ({letter.upper() for letter in re.findall(r"\w+", indices)} for _, indices in found)
     letters = {}
-    for one in dims:
-        if one not in output | left | right:
+    for dim in dims:
+        if dim not in output | left | right:
             continue
-        if one not in output:
-            letters[one] = "C"
-        elif one in left and one in right:
-            letters[one] = "groups"
+        if dim not in output:
+            letters[dim] = "C"
+        elif dim in left and dim in right:
+            letters[dim] = "groups"
         else:
-            letters[one] = "P" if one in left else "K"
+            letters[dim] = "P" if dim in left else "K"
     return letters

@@ -32,12 +32,12 @@ class TorchJudge:
         leaves, structure = pytree.tree_flatten(self.program.example_inputs)
         names = iter(self.inputs)
         try:
-            given = [self._given(one, next(names), inputs) if _tensor(one) else one for one in leaves]
+            given = [self._given(leaf, next(names), inputs) if _tensor(leaf) else leaf for leaf in leaves]
             args, kwargs = pytree.tree_unflatten(given, structure)
             with torch.no_grad():
                 results, _ = pytree.tree_flatten(self.program.module()(*args, **kwargs))
             arrays = [results[index] for index in self.outputs]
-            return f"torch {torch.__version__}", [_array(one) for one in arrays]
+            return f"torch {torch.__version__}", [_array(array) for array in arrays]
         except Exception as error:  # whatever the user's operators raise
             lines = str(error).strip().splitlines()
             raise ValueError((lines[0] if lines else type(error).__name__)[:160]) from None
