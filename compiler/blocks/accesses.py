@@ -50,8 +50,8 @@ def materialise(offsets: StridedOffsets, build: IndexBuilder) -> SSAValue:
 
 def materialise_window(window: BlockWindow, build: IndexBuilder) -> SSAValue:
     """The window as a block of i1."""
-    low = [build.value(one) for one in window.low]
-    high = [build.value(one) for one in window.high]
+    low = [build.value(bound) for bound in window.low]
+    high = [build.value(bound) for bound in window.high]
 
     def body(args: Sequence[SSAValue], insert: Insert) -> SSAValue:
         inside = insert(arith.ConstantOp(IntegerAttr(1, i1)))

@@ -102,14 +102,14 @@ def emit_attention(function: func.FuncOp, attention: TiledAttention, accelerator
     chain = attention.chain
     schedule = attention_schedule(attention, accelerator)
     used = place_chain(chain, schedule, accelerator)
-    names = [one.name_hint or f"arg{one.index}" for one in function.body.block.args]
+    names = [argument.name_hint or f"arg{argument.index}" for argument in function.body.block.args]
     e = Emitter(function.sym_name.data, [*names, "workspace"])
     load_table(e, accelerator, e.arguments[-1])
 
     def address(place: TensorPlace) -> Number:
         return e.add(e.arguments[place.argument], place.byte)
 
-    scales = [one.scale for one in (chain.first, chain.second)]
+    scales = [product.scale for product in (chain.first, chain.second)]
     parts = numerator_parts(softmax_numerator(attention.out_scale))
     assert scales[0] is not None
     assert scales[1] is not None

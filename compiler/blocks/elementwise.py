@@ -199,11 +199,13 @@ def reduction(op: baco.ReduceOp, block: SSAValue, build: IndexBuilder) -> SSAVal
         return one.results[0]
 
     if kind == "sum":
-        found = insert(arith.AddiOp(cast(inside.args[0], _unsigned(source), element, insert), inside.args[1]))
+        reduced = insert(
+            arith.AddiOp(cast(inside.args[0], _unsigned(source), element, insert), inside.args[1])
+        )
     else:
         extremum = _SIGNED[baco.MaximumOp if kind == "max" else baco.MinimumOp][_unsigned(source)]
-        found = insert(extremum(*inside.args))
-    body.insert(YieldOp(found))
+        reduced = insert(extremum(*inside.args))
+    body.insert(YieldOp(reduced))
     rank = len(shape)
     if rank == 1:  # one row
         source_map, result_map = AffineMap(2, 0, (AffineDimExpr(1),)), AffineMap(2, 0, (AffineDimExpr(0),))

@@ -93,8 +93,10 @@ class LoopConversion:
             elif kind == "data":
                 arguments.append(_value_type(meaning))
         block = Block(arg_types=arguments)
-        bounds = [self.converter.number(one, build) for one in (self.loop.lb, self.loop.ub, self.loop.step)]
-        lower, upper, step = (build.value(one) for one in bounds)
+        bounds = [
+            self.converter.number(bound, build) for bound in (self.loop.lb, self.loop.ub, self.loop.step)
+        ]
+        lower, upper, step = (build.value(bound) for bound in bounds)
         placeholders = [
             self._initial_value(position, build)
             for position, kind in enumerate(self.kinds)

@@ -45,20 +45,20 @@ def _elements(value: SSAValue, rounds: Rounds) -> _Array | None:
     for operand, indexing, argument in zip(
         op.inputs, op.indexing_maps.data, op.body.block.args, strict=False
     ):
-        found, results = _elements(operand, rounds), indexing.data.results
-        if found is None or not all(isinstance(result, AffineDimExpr) for result in results):
+        elements, results = _elements(operand, rounds), indexing.data.results
+        if elements is None or not all(isinstance(result, AffineDimExpr) for result in results):
             return None
         axes = [result.position for result in results if isinstance(result, AffineDimExpr)]
         if axes != sorted(set(axes)):
             return None
-        sizes = [found.shape[1 + axes.index(n)] if n in axes else 1 for n in range(len(shape))]
-        numbers[argument] = found.reshape(found.shape[0], *sizes)
+        sizes = [elements.shape[1 + axes.index(n)] if n in axes else 1 for n in range(len(shape))]
+        numbers[argument] = elements.reshape(elements.shape[0], *sizes)
 
     def number(scalar: SSAValue) -> _Array | None:
         if scalar in numbers:
             return numbers[scalar]
-        found = rounds.evaluate(scalar)
-        return None if found is None else found.reshape(-1, *(1 for _ in shape))
+        evaluated = rounds.evaluate(scalar)
+        return None if evaluated is None else evaluated.reshape(-1, *(1 for _ in shape))
 
     for inner in op.body.block.ops:
         if isinstance(inner, IndexOp):

@@ -102,12 +102,12 @@ def _by_host(array: ArrayCode, op: SoftmaxOp, table: Number, target: InMemory) -
             e.store(host.address(room, (n,)), 0, 16)
             with e.when(taking_part((*row, n))):
                 below = e.sub(largest, e.load(host.address(source, (*row, n)), 8))
-                one = e.load(e.add(table, e.mul(below, 2)), 16, signed=False)
-                e.store(host.address(room, (n,)), one, 16)
-                total.set(e.add(total.get(), one))
+                exponential = e.load(e.add(table, e.mul(below, 2)), 16, signed=False)
+                e.store(host.address(room, (n,)), exponential, 16)
+                total.set(e.add(total.get(), exponential))
         quotient = arith.DivSIOp(e.value(op.numerator), e.value(e.max(total.get(), 1)))
         inverse = e.min(e.insert(quotient).results[0], 65535)
         with e.loop(columns) as n:
-            one = e.load(host.address(room, (n,)), 16, signed=False)
-            scaled = shifted_right(e, e.add(e.mul(one, inverse), 1 << 23), 24)
+            exponential = e.load(host.address(room, (n,)), 16, signed=False)
+            scaled = shifted_right(e, e.add(e.mul(exponential, inverse), 1 << 23), 24)
             e.store(host.address(target, (*row, n)), e.min(scaled, 127), 8)

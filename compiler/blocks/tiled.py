@@ -226,11 +226,11 @@ class Cut:
         self._need(bool((depth == steps).all() and (steps > 0).all()), "all programs sum over the same depth")
         self.a_stride = self._known(a.strides[1], several)
         self.b_stride = self._known(b.strides[0], several)
-        for one, stride in ((a, self.a_stride), (b, self.b_stride)):
-            offset = one.offset[there]
+        for matrix, stride in ((a, self.a_stride), (b, self.b_stride)):
+            offset = matrix.offset[there]
             straight = offset == offset[:, :1] + at * stride
             self._need(bool(straight.all()), "steps of depth lie side by side")
-        self._places = tuple(one.offset[there][:, 0] for one in (a, b, c))
+        self._places = tuple(matrix.offset[there][:, 0] for matrix in (a, b, c))
         self._rows, self._columns = (size[there][:, 0] for size in c.sizes)
         covered = (a.sizes[0][there] >= self._rows[:, None]) & (b.sizes[1][there] >= self._columns[:, None])
         self._need(bool(covered.all()), "all that is stored is computed")

@@ -327,8 +327,8 @@ class _Converter:
     ) -> tuple[BlockWindow, SSAValue | None]:
         """The part of the block that is in memory, and a mask for what the window does not say."""
         shape = baco.shape_of(op.pointer.type)
-        low = tuple(self.number(one, build) for one in op.low) or (0,) * len(shape)
-        high = tuple(self.number(one, build) for one in op.high) or tuple(shape)
+        low = tuple(self.number(bound, build) for bound in op.low) or (0,) * len(shape)
+        high = tuple(self.number(bound, build) for bound in op.high) or tuple(shape)
         window = BlockWindow(shape, low, high)
         if op.mask is None:
             return window, None

@@ -105,7 +105,7 @@ def intrinsic(op: llvm.CallIntrinsicOp) -> str:
         one in _NAMED_TYPES[kind] for one, kind in zip(types, signature.kinds, strict=True)
     )
     wanted = [types[at] for at in signature.arguments] if known else []
-    given = [str(one.type) for one in op.args]
+    given = [str(argument.type) for argument in op.args]
     if not known or given != wanted or op.ress is None or str(op.ress.type) != types[0]:
         raise refused(op, f"calls '{_short(name)}' with other types than it has")
     return name

@@ -222,7 +222,7 @@ class _Function:
             return f"declare {returns} {name}({', '.join(inputs)})\n"
         link = linkage(self.op.linkage, self.op)
         blocks = list(body.blocks)
-        if [one.type for one in blocks[0].args] != list(kind.inputs):
+        if [argument.type for argument in blocks[0].args] != list(kind.inputs):
             raise refused(self.op, f"takes other arguments than its type {kind} says")
         for index, block in enumerate(blocks):
             self.labels[block] = f"b{index}"

@@ -275,10 +275,10 @@ def _entry_arguments(module: ModuleOp, entry: str) -> int:
         inputs = list(op.function_type.inputs)
         outputs = op.function_type.outputs.data if isinstance(op, func.FuncOp) else ()
         void = isinstance(op, func.FuncOp) or isinstance(op.function_type.output, llvm.LLVMVoidType)
-        if not op.body.blocks or any(one != i64 for one in inputs) or outputs or not void:
+        if not op.body.blocks or any(input_type != i64 for input_type in inputs) or outputs or not void:
             raise InputError(
                 f"@{entry} cannot be where a program begins: it takes i64 numbers and returns nothing"
             )
         return len(inputs)
-    known = ", ".join(f"@{one}" for one in names) or "none"
+    known = ", ".join(f"@{name}" for name in names) or "none"
     raise InputError(f"the module has no function @{entry}", hint=f"its functions: {known}")

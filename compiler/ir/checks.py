@@ -90,7 +90,7 @@ def _check_branch(op: Operation) -> None:
     else:
         return
     for block, values in zip(op.successors, passed, strict=True):
-        wanted, given = [one.type for one in block.args], [one.type for one in values]
+        wanted, given = [argument.type for argument in block.args], [value.type for value in values]
         if wanted != given:
             texts = [", ".join(map(str, types)) or "nothing" for types in (wanted, given)]
             raise InputError(

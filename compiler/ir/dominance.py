@@ -31,12 +31,12 @@ def dominator_tree(region: Region) -> Mapping[Block, list[Block]]:
     while changed:
         changed = False
         for index in range(1, len(order)):
-            known = [one for one in before[index] if above[one] >= 0]
-            found = known[0]
-            for one in known[1:]:
-                found = _meeting(above, found, one)
-            if above[index] != found:
-                above[index], changed = found, True
+            known = [predecessor for predecessor in before[index] if above[predecessor] >= 0]
+            dominator = known[0]
+            for predecessor in known[1:]:
+                dominator = _meeting(above, dominator, predecessor)
+            if above[index] != dominator:
+                above[index], changed = dominator, True
     tree: dict[Block, list[Block]] = {block: [] for block in blocks}
     for block in blocks:
         if number.get(block):

@@ -96,14 +96,20 @@ def level_of(module: ModuleOp) -> Level:
     """
     fitting = list(LEVELS)
     for op in module.walk():
-        left = [one for one in fitting if op.name in _ALLOWED[one] or op.dialect_name() in _ALLOWED[one]]
+        left = [
+            level for level in fitting if op.name in _ALLOWED[level] or op.dialect_name() in _ALLOWED[level]
+        ]
         if not left:
             raise InputError(
                 f"{op.name} cannot occur beside what precedes it: no level has both", location=location_of(op)
             )
         fitting = left
     # a module without operations of its own kind, as plain arithmetic, needs nothing above `instgem`
-    return fitting[0] if len(fitting) == 1 else next(one for one in ("instgem", *fitting) if one in fitting)
+    return (
+        fitting[0]
+        if len(fitting) == 1
+        else next(level for level in ("instgem", *fitting) if level in fitting)
+    )
 
 
 def _culprit(text: str, error: ParseError, started: list[int]) -> int:

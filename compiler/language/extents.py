@@ -31,18 +31,18 @@ def derived_bound(b: Builder, layout: BlockLayout, dimension: int) -> tuple[Bloc
         inside.
     """
     axis = layout.axes[dimension]
-    found = _bound(b, axis.start, axis.size)
-    if found is not None:
-        return layout, found
+    bound = _bound(b, axis.start, axis.size)
+    if bound is not None:
+        return layout, bound
     # A pointer that was moved as a whole: its distance in elements of this dimension.
     for moved in (_named_distance(layout.rest, axis), _numeric_distance(b, layout, dimension)):
         if moved is None or moved.is_zero:
             continue
-        found = _bound(b, moved, axis.size)
-        if found is not None:
+        bound = _bound(b, moved, axis.size)
+        if bound is not None:
             axes = {**layout.axes, dimension: AxisTerm(axis.coefficient, axis.start + moved, axis.size)}
             rest = layout.rest - axis.coefficient * moved
-            return replace(layout, axes=axes, rest=rest), found
+            return replace(layout, axes=axes, rest=rest), bound
     return None
 
 

@@ -66,10 +66,10 @@ def softmax(b: Builder, value: Value, scale: Value, out_scale: Value, mask: Valu
     step, out_step = (
         _scale(b, one, what) for one, what in ((scale, "the scale"), (out_scale, "`out_scale`"))
     )
-    for one in (step, out_step):
-        if one <= 0:
+    for number in (step, out_step):
+        if number <= 0:
             b.fail(
-                f"scales of a softmax are positive, got {one:g}", "they say what an element's step of 1 is"
+                f"scales of a softmax are positive, got {number:g}", "they say what an element's step of 1 is"
             )
     if value.shape[-1] > MOST_COLUMNS:
         b.fail(f"a row of a softmax has at most {MOST_COLUMNS} elements, not {value.shape[-1]}")

@@ -433,20 +433,20 @@ def predict_changed(
     accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
     rest: list[tuple[int, Layer, Mapping, bool, float]] = []
     found: list[dict[int, InstructionLatency]] = [{} for _ in changes]
-    for place, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
+    for number, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
             for twice, ones in zip(changes, found, strict=True):
-                ones[place] = schedule_latency(layer, one, accelerator, twice)
+                ones[number] = schedule_latency(layer, one, accelerator, twice)
             continue
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         if isinstance(one, Mapping) and schedule.by_macros:
-            rest.append((place, layer, one, True, 0.0))
+            rest.append((number, layer, one, True, 0.0))
         else:
             counted = counted_mapping(layer, schedule, accelerator)
-            rest.append((place, *counted, False, style_of(schedule).host_cycles(layer, schedule)))
+            rest.append((number, *counted, False, style_of(schedule).host_cycles(layer, schedule)))
     if rest:
         places, inner, mappings, macros, before = zip(*rest, strict=True)
-        hardware = HardwareBatch.of([accelerators[place] for place in places])
+        hardware = HardwareBatch.of([accelerators[number] for number in places])
         batch, rows, macro = LayerBatch.of(inner), MappingBatch.of(mappings), torch.tensor(macros)
         for twice, ones in zip(changes, found, strict=True):
             predicted = latency(batch, rows, hardware if twice is None else hardware.doubled(twice), macro)
@@ -454,8 +454,8 @@ def predict_changed(
             terms = predicted.terms.clone()
             terms[TERMS.index("start")] += first
             whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
-            ones |= {place: whole.take(torch.tensor([at])) for at, place in enumerate(places)}
-    return [[ones[place] for place in range(len(layers))] for ones in found]
+            ones |= {number: whole.take(torch.tensor([at])) for at, number in enumerate(places)}
+    return [[ones[number] for number in range(len(layers))] for ones in found]
 
 
 def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> float:

@@ -63,7 +63,7 @@ def tensor_shapes(
         contraction.access(tensor)
     for access in contraction.accesses:
         reach = tuple(
-            index_range(access, place, contraction.extents)[1] + 1 for place in range(len(access.indices))
+            index_range(access, axis, contraction.extents)[1] + 1 for axis in range(len(access.indices))
         )
         shape = tuple(int(extent) for extent in given.get(access.operand, shapes.get(access.operand, reach)))
         if len(shape) != len(reach) or min(shape, default=1) < 1:
@@ -72,8 +72,8 @@ def tensor_shapes(
             )
         shapes[access.operand] = shape
     output = contraction.output
-    for place, extent in enumerate(shapes[output.operand]):
-        low, high = index_range(output, place, contraction.extents)
+    for axis, extent in enumerate(shapes[output.operand]):
+        low, high = index_range(output, axis, contraction.extents)
         if low < 0 or high >= extent:
             raise InputError(
                 f"{output} reaches from {low} to {high} in a dimension of {extent}",

@@ -29,7 +29,7 @@ def prime_powers(number: int) -> list[tuple[int, int]]:
 @functools.lru_cache(maxsize=4096)
 def divisors(number: int) -> Ints:
     """All divisors, ascending."""
-    found = np.ones(1, dtype=np.int64)
+    products = np.ones(1, dtype=np.int64)
     for prime, exponent in prime_powers(number):
-        found = np.outer(found, prime ** np.arange(exponent + 1)).ravel()
-    return np.sort(found)
+        products = np.outer(products, prime ** np.arange(exponent + 1)).ravel()
+    return np.sort(products)

@@ -100,9 +100,9 @@ def shortfalls(tree: Tile, operators: Sequence[Contraction], machine: Machine) -
     impossible, online = row_problems(root)
     reasons += impossible
     if not machine.running_softmax:
-        reasons += [f"{machine.name} has code for whole rows only: {one}" for one in online]
-    for one in operators:
-        for access in one.inputs if one.body == "products" else ():
+        reasons += [f"{machine.name} has code for whole rows only: {name}" for name in online]
+    for operator in operators:
+        for access in operator.inputs if operator.body == "products" else ():
             if access.data_type not in machine.data_types:
                 reasons.append(
                     f"the array multiplies {' and '.join(machine.data_types)}, but {access.operand} is {access.data_type}"

@@ -148,7 +148,7 @@ def _corrected(rows: OnlineRows, moved: Sequence[tuple[Placed, Transfer]]) -> li
     they stay, to the multipliers and back, and wherever results leave that are not complete."""
     output, both = rows.output, rows.around
     names = (rows.softmax.tile.operator, rows.reader.tile.operator)
-    keeper = next(one for one in both if _keeps(one, output.operand))
+    keeper = next(placed for placed in both if _keeps(placed, output.operand))
     found = []
     for tensor, words in (
         (output.operand, rows.results * rows.blocks * rows.cut),
@@ -156,12 +156,17 @@ def _corrected(rows: OnlineRows, moved: Sequence[tuple[Placed, Transfer]]) -> li
     ):
         transfer = Transfer(tensor, output.bits, keeper.tile.level, -1, names, words, words, words)
         found.append((rows.softmax, transfer))
-    for tile, one in moved:
-        if one.tensor == output.operand and any(tile is inner for inner in both):
+    for tile, transfer in moved:
+        if transfer.tensor == output.operand and any(tile is inner for inner in both):
             # as often as results come back, with all rows of a block of them
-            words = one.down / product(tile.block(output.operand)) * rows.state_words(tile)
+            words = transfer.down / product(tile.block(output.operand)) * rows.state_words(tile)
             found.append(
-                (tile, Transfer(rows.name, one.bits, one.outer, one.inner, names, words, words, words))
+                (
+                    tile,
+                    Transfer(
+                        rows.name, transfer.bits, transfer.outer, transfer.inner, names, words, words, words
+                    ),
+                )
             )
     return found
 
@@ -244,10 +249,10 @@ def _transfer(tile: Placed, outer: Placed, tensor: str, maker: str | None) -> Tr
 
 def _served(leaf: Placed, tensor: str, maker: str | None) -> Transfer:
     """Between the innermost tile that keeps a tensor and the multipliers."""
-    keeper = next(one for one in (leaf, *leaf.around) if _keeps(one, tensor))
+    keeper = next(placed for placed in (leaf, *leaf.around) if _keeps(placed, tensor))
     chain = [leaf, *leaf.around]
     between, beyond = chain[: chain.index(keeper) + 1], chain[chain.index(keeper) + 1 :]
-    apart = [trip for one in between for trip in one.trips if trip.loop.spatial]
+    apart = [trip for placed in between for trip in placed.trips if trip.loop.spatial]
     return _moved(leaf, tensor, maker, -1, keeper.tile.level, apart, beyond, once=True)
 
 

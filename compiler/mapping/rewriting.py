@@ -34,8 +34,8 @@ def gathered(contraction: Contraction) -> Contraction:
         slow = max(index, key=lambda name: abs(index[name]))
         (fast,) = (name for name in index if name != slow) if len(index) == 2 else (None,)
         factor = index[slow]
-        others = [one for at, one in enumerate(contraction.output.coefficients) if at != place]
-        if fast is None or index[fast] != 1 or factor < 1 or any({slow, fast} & set(one) for one in others):
+        others = [form for at, form in enumerate(contraction.output.coefficients) if at != place]
+        if fast is None or index[fast] != 1 or factor < 1 or any({slow, fast} & set(form) for form in others):
             raise InputError(
                 f"{contraction} adds to elements of its output in a way that is no transposed convolution",
                 hint="write an index of the output as one iteration, or as p*2 + r",

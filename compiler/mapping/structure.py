@@ -156,19 +156,19 @@ class TreeStructure:
         )
         owner = None if around else choice.owner
         taken = self._taken(made, choice.group, choice.dim, meeting, owner)
-        found: list[int] = divisors(left // taken).tolist()
+        sizes: list[int] = divisors(left // taken).tolist()
         if choice.spatial:
             used = product(
                 [
                     f
-                    for one, f in made.items()
-                    if one.spatial
-                    and (one.group, one.level) == (choice.group, choice.level)
-                    and (one.level > meeting or one.owner == choice.owner)
+                    for other, f in made.items()
+                    if other.spatial
+                    and (other.group, other.level) == (choice.group, choice.level)
+                    and (other.level > meeting or other.owner == choice.owner)
                 ]
             )
-            found = [one for one in found if one * used <= self.room(choice.level)]
-        return found
+            sizes = [size for size in sizes if size * used <= self.room(choice.level)]
+        return sizes
 
     @staticmethod
     def _taken(made: Mapping[Choice, Any], group: int, dim: str, meeting: int, owner: int | None) -> Any:
@@ -264,8 +264,8 @@ class TreeStructure:
         loop: _MakeLoop,
     ) -> tuple[Loop, ...]:
         chosen = [Choice(number, owner, dim, level, spatial) for spatial in (False, True) for dim in dims]
-        found = [loop(one.dim, made[one], one.spatial) for one in chosen if one in made]
-        return tuple(one for one in found if one is not None)
+        found = [loop(choice.dim, made[choice], choice.spatial) for choice in chosen if choice in made]
+        return tuple(kept for kept in found if kept is not None)
 
     def _operator(
         self,

@@ -59,8 +59,11 @@ def format_tree(tree: Tile) -> str:
 
 
 def _tile_text(tile: Tile) -> str:
-    kept = [one.tensor if one.copies == 1 else f"{one.tensor}:{one.copies}" for one in tile.keeps]
-    letters = all(len(one) == 1 for one in kept)
+    kept = [
+        residency.tensor if residency.copies == 1 else f"{residency.tensor}:{residency.copies}"
+        for residency in tile.keeps
+    ]
+    letters = all(len(tensor) == 1 for tensor in kept)
     words = [
         f"L{tile.level}[{('' if letters else ',').join(kept)}{',' if len(kept) == 1 and not letters else ''}]"
     ]

@@ -49,13 +49,13 @@ def tree_cost(
     moved = tile_transfers(root)
     words = [0 for _ in machine.levels]
     energy: Any = 0
-    for _, one in moved:
-        words[one.outer] = words[one.outer] + one.words
-        inner = machine.levels[one.inner].access_pj * one.own if one.inner >= 0 else 0
-        energy = energy + machine.levels[one.outer].access_pj * one.words + inner
+    for _, transfer in moved:
+        words[transfer.outer] = words[transfer.outer] + transfer.words
+        inner = machine.levels[transfer.inner].access_pj * transfer.own if transfer.inner >= 0 else 0
+        energy = energy + machine.levels[transfer.outer].access_pj * transfer.words + inner
     for leaf in (tile for tile in root.all if not tile.children):
         energy = energy + machine.mac_pj * product(
-            [trip.factor for one in (leaf, *leaf.around) for trip in one.trips]
+            [trip.factor for placed in (leaf, *leaf.around) for trip in placed.trips]
         )
     online = online_rows(root)
     for rows in online:  # a multiplication for each correction

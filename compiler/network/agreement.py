@@ -128,13 +128,15 @@ class Agreement:
     @property
     def worst(self) -> list[TensorAgreement]:
         """Inputs and operators, those with the most noise first; those without any left out."""
-        noisy = [one for one in self.operators if one.snr_db < MOST_DB]
-        return sorted(noisy, key=lambda one: one.snr_db)
+        noisy = [operator for operator in self.operators if operator.snr_db < MOST_DB]
+        return sorted(noisy, key=lambda operator: operator.snr_db)
 
     def shortened(self) -> Agreement:
         """With the operators that count: the worst few, and those much of which saturated."""
-        kept = {one.name for one in self.worst[:WORST]} | set(self.doubtful)
-        return replace(self, operators=tuple(one for one in self.operators if one.name in kept))
+        kept = {operator.name for operator in self.worst[:WORST]} | set(self.doubtful)
+        return replace(
+            self, operators=tuple(operator for operator in self.operators if operator.name in kept)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain, for JSON."""

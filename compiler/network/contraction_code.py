@@ -277,11 +277,11 @@ class _Writer:
             rows = tuple(name for name in self._rows if name in index[place])
             taps = tuple(name for name in self._roles.taps if name in index[place])
             windows.append(_Axis(rows, taps, place))
-        others = tuple(name for name in self._rows if not any(name in one.rows for one in windows))
-        loose = tuple(name for name in self._roles.taps if not any(name in one.taps for one in windows))
+        others = tuple(name for name in self._rows if not any(name in window.rows for window in windows))
+        loose = tuple(name for name in self._roles.taps if not any(name in window.taps for window in windows))
         for axis in windows:
             for name in (*axis.rows, *axis.taps, *self._roles.calls):
-                if name in index[axis.place or 0] and sum(name in one for one in index) > 1:
+                if name in index[axis.place or 0] and sum(name in entry for entry in index) > 1:
                     raise InfeasibleError(f"'{name}' is in several indices of {self._left.access}")
         if len(windows) + bool(loose) > 2:
             raise InfeasibleError("it slides windows in more than two dimensions")

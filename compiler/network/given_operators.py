@@ -66,12 +66,12 @@ class GivenWeights:
     def magnitudes(self) -> np.ndarray:
         """Of all weights of every channel, of the part that has most: int64 [K]."""
         channels = self.parts[0].shape[-1]
-        few = [distinct(one) for one in self.parts]
+        few = [distinct(part) for part in self.parts]
         totals = [
-            np.abs(one.astype(np.int64)).reshape(-1, channels).sum(0)
-            if one.size > 1
-            else np.full(channels, abs(int(one.reshape(-1)[0])) * (whole.size // channels))
-            for one, whole in zip(few, self.parts, strict=True)
+            np.abs(part.astype(np.int64)).reshape(-1, channels).sum(0)
+            if part.size > 1
+            else np.full(channels, abs(int(part.reshape(-1)[0])) * (whole.size // channels))
+            for part, whole in zip(few, self.parts, strict=True)
         ]
         return np.asarray(np.max(totals, 0))
 
@@ -300,9 +300,9 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     if isinstance(right, Parameter) and len(right.shape) <= 2:
         given = _product_weights(b, op, right, b.scale(a_view))
         if flat is not None:
-            given = GivenWeights(tuple(flat.reordered(one) for one in given.parts), given.scale)
+            given = GivenWeights(tuple(flat.reordered(part) for part in given.parts), given.scale)
         scale, sums, magnitudes = given.scale, given.sums(), given.magnitudes()
-        operands = [b.constant(f"{op.name}.weight", one, float(scale[0])) for one in given.parts]
+        operands = [b.constant(f"{op.name}.weight", weights, float(scale[0])) for weights in given.parts]
     else:
         operands = [matrix_of(b, b.operand(right, op, as_given=True), op, row=False)]
         scale = np.array([b.scale(operands[0])], np.float32)
@@ -320,7 +320,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     if vector:
         y_view = inserted(y_view, len(y_view.shape))
     batch = a_view.shape[:-2]
-    shaped = [batched(b, op, a_view, one, y_view, batch) for one in operands]
+    shaped = [batched(b, op, a_view, operand, y_view, batch) for operand in operands]
     offsets = np.broadcast_to(total, (y_view.shape[-1],)).astype(np.int64)
     _emit_products(b, op, e, shaped, offsets, magnitudes, factors, trained=given is not None)
     if late is not None:

@@ -75,16 +75,18 @@ class GroupWriter(StepWriter):
         for row in groups_of(self.network):
             planned: dict[tuple[str, ...], _Planned] = {}
             gains: dict[tuple[str, ...], float] = {}
-            for one in row:
-                if one.merged:
-                    found = self._planned_merged(one, tables)
+            for candidate in row:
+                if candidate.merged:
+                    plan = self._planned_merged(candidate, tables)
                 else:
-                    found = None if any(name in tables for name in one.names) else self._planned(one)
-                if found is not None:
-                    planned[one.names], gains[one.names] = found
-            for one in best_groups(row, gains):
-                self._groups[one.turn] = planned[one.names]
-                self._inner.update(name for name in one.names if name != one.turn)
+                    plan = (
+                        None if any(name in tables for name in candidate.names) else self._planned(candidate)
+                    )
+                if plan is not None:
+                    planned[candidate.names], gains[candidate.names] = plan
+            for candidate in best_groups(row, gains):
+                self._groups[candidate.turn] = planned[candidate.names]
+                self._inner.update(name for name in candidate.names if name != candidate.turn)
 
     def _planned(self, one: GroupOperators) -> tuple[_Planned, float] | None:
         """A group as a unit, and what it saves; None if its operators run one by one."""
@@ -154,12 +156,13 @@ class GroupWriter(StepWriter):
         products = planned.products
         behind = planned.tables
         self._operator, *also = (
-            one.name if table is None else table.name for one, table in zip(products, behind, strict=True)
+            product.name if table is None else table.name
+            for product, table in zip(products, behind, strict=True)
         )
-        tables = [self._packed(one) for one in behind if one is not None][:1]
-        left, outputs = products[0].left, [one.output for one in products]
-        weights = [one.right for one in products]
-        biases = [one.bias for one in products]
+        tables = [self._packed(table) for table in behind if table is not None][:1]
+        left, outputs = products[0].left, [product.output for product in products]
+        weights = [product.right for product in products]
+        biases = [product.bias for product in products]
         self._step(
             name,
             [
@@ -167,7 +170,7 @@ class GroupWriter(StepWriter):
                 *(self._pointer(view) for view in weights),
                 *(0 if view is None else self._pointer(view) for view in biases),
                 *(self._pointer(view) for view in (*outputs, *tables)),
-                *(_scale_bits(one) for one in products),
+                *(_scale_bits(product) for product in products),
             ],
             [self._region(view) for view in (left, *weights, *biases, *tables) if view is not None],
             [self._region(view) for view in outputs],

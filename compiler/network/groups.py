@@ -144,12 +144,13 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
             segments = [
                 GroupOperators(row[start:stop])
                 for start, stop in itertools.combinations(range(len(row) + 1), 2)
-                if sum(isinstance(one, Convolution) for one in row[start:stop]) <= _MOST_CONVOLUTIONS
+                if sum(isinstance(operator, Convolution) for operator in row[start:stop])
+                <= _MOST_CONVOLUTIONS
                 and (stop - start > 1 or _by_channel(row[start]))
             ]
         else:
             continue
-        taken |= {one.name for one in row if not isinstance(one, Addition)}
+        taken |= {operator.name for operator in row if not isinstance(operator, Addition)}
         if row and isinstance(row[-1], Addition):
             if row[-1].name in ending:
                 ending[row[-1].name] += segments
@@ -157,7 +158,7 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
             ending[row[-1].name] = segments
         if segments:
             found.append(segments)
-    return found + [[one] for one in _merged(network, taken)]
+    return found + [[merged] for merged in _merged(network, taken)]
 
 
 def _merged(network: QuantisedNetwork, taken: Container[str]) -> Iterator[GroupOperators]:
@@ -254,13 +255,15 @@ class GroupRow:
     """Candidates in a row of operators, of which those are to be chosen that share none and gain most together."""
 
     def __init__(self, candidates: Sequence[GroupOperators]) -> None:
-        behind: dict[str, list[str]] = {name: [] for one in candidates for name in one.names}
-        for one in candidates:
-            for before, name in itertools.pairwise(() if one.merged else one.names):
+        behind: dict[str, list[str]] = {name: [] for candidate in candidates for name in candidate.names}
+        for candidate in candidates:
+            for before, name in itertools.pairwise(() if candidate.merged else candidate.names):
                 behind[name].append(before)
         order = {name: at for at, name in enumerate(TopologicalSorter(behind).static_order())}
         self._needs = [{order[before] for before in behind[name]} for name in order]
-        self._by_place = {frozenset(order[name] for name in one.names): one for one in candidates}
+        self._by_place = {
+            frozenset(order[name] for name in candidate.names): candidate for candidate in candidates
+        }
 
     def best(self, gains: Mapping[tuple[str, ...], float]) -> list[GroupOperators]:
         """The candidates chosen, in order; `gains` by their names."""

@@ -79,8 +79,8 @@ class LayerWriter(GroupWriter):
         """A call of a function of the accelerator."""
         self._step(
             function,
-            [*(self._pointer(one) for one in pointers), *numbers],
-            [self._region(one) for one in reads],
+            [*(self._pointer(view) for view in pointers), *numbers],
+            [self._region(view) for view in reads],
             [self._region(target)],
             accelerator=True,
             host=host,
@@ -106,12 +106,12 @@ class LayerWriter(GroupWriter):
             ]
             if bias is not None:
                 arguments.append(self._pointer(bias))
-            arguments += [self._pointer(one) for one in (*spaces, *tables)]
+            arguments += [self._pointer(view) for view in (*spaces, *tables)]
             if code.layer.scale == ANY_SCALE:
                 assert scale is not None
                 arguments.append(float32_bits(scale))
-            busy = [self._region(one) for one in spaces]
-            read = [self._region(one) for one in (source, weight, bias, *tables) if one is not None]
+            busy = [self._region(view) for view in spaces]
+            read = [self._region(view) for view in (source, weight, bias, *tables) if view is not None]
             self._step(
                 name,
                 arguments,

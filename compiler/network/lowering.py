@@ -411,10 +411,10 @@ class _Lowering(LayerWriter):
     def _note_in_place(self, op: IntegerOperator) -> None:
         """Remember that the result may replace an operand: same view, nothing else of it is read."""
         for view in op.inputs:
-            others = [one for one in op.inputs if one.value == view.value]
+            others = [other for other in op.inputs if other.value == view.value]
             if (
                 self.values[view.value].role == self.values[op.output.value].role == "intermediate"
-                and all(_same_elements(one, op.output) for one in others)
+                and all(_same_elements(other, op.output) for other in others)
                 and math.prod(self.values[view.value].shape) == view.words
                 and view.words == math.prod(self.values[op.output.value].shape)
             ):

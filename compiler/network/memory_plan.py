@@ -81,15 +81,15 @@ def plan_memory(lifetimes: Sequence[Lifetime]) -> MemoryPlan:
 def _blocks(lifetimes: Sequence[Lifetime]) -> list[_Block]:
     owner: dict[str, _Block] = {}
     blocks = []
-    for one in sorted(lifetimes, key=lambda one: (one.first, one.name)):
-        host = owner.get(one.shares) if one.shares else None
-        if host is not None and host.last == one.first and host.nbytes == _aligned(one.nbytes):
-            host.names.append(one.name)
-            host.last = one.last
+    for lifetime in sorted(lifetimes, key=lambda lifetime: (lifetime.first, lifetime.name)):
+        host = owner.get(lifetime.shares) if lifetime.shares else None
+        if host is not None and host.last == lifetime.first and host.nbytes == _aligned(lifetime.nbytes):
+            host.names.append(lifetime.name)
+            host.last = lifetime.last
         else:
-            host = _Block([one.name], _aligned(one.nbytes), one.first, one.last)
+            host = _Block([lifetime.name], _aligned(lifetime.nbytes), lifetime.first, lifetime.last)
             blocks.append(host)
-        owner[one.name] = host
+        owner[lifetime.name] = host
     return blocks
 
 

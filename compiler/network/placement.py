@@ -107,9 +107,9 @@ def _identifier(name: str, taken: set[str]) -> str:
     """A name for a buffer that is like the value's and no other's."""
     text = re.sub(r"[^A-Za-z0-9_]", "_", name)
     text = text if text[:1].isalpha() else f"value_{text}"
-    found, number = text, 1
-    while found in taken:
+    identifier, number = text, 1
+    while identifier in taken:
         number += 1
-        found = f"{text}_{number}"
-    taken.add(found)
-    return found
+        identifier = f"{text}_{number}"
+    taken.add(identifier)
+    return identifier

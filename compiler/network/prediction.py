@@ -61,12 +61,12 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
     """Predicted cost of every step of a network's program, in order."""
     layers = lowered.layers
     codes = list(layers.values())
-    found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
-    cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
+    found = predict_layers([code.layer for code in codes], [code.schedule for code in codes], accelerator)
+    cycles = {name: latency.cycles.item() for name, latency in zip(layers, found, strict=True)}
     table = _TABLE * PROFILES[accelerator.timing].latency
     scales = {
-        name: _SCALES * accelerator.dim if one.output and one.output.by_column else 0.0
-        for name, one in layers.items()
+        name: _SCALES * accelerator.dim if layer.output and layer.output.by_column else 0.0
+        for name, layer in layers.items()
     }
     return [
         StepCost(

@@ -32,10 +32,10 @@ class RotationProduct:
 def rotation_product(op: Rotation, elements: Callable[[View], np.ndarray]) -> RotationProduct:
     """The product that a rotation is; `elements` of a constant."""
     lead, features = range(len(op.input.shape) - 1), op.input.shape[-1]
-    angles = [one.expanded((*op.input.shape[:-1], features // 2)) for one in (op.cosine, op.sine)]
-    turning = [d for d in lead if op.input.shape[d] > 1 and any(one.strides[d] for one in angles)]
+    angles = [angle.expanded((*op.input.shape[:-1], features // 2)) for angle in (op.cosine, op.sine)]
+    turning = [d for d in lead if op.input.shape[d] > 1 and any(angle.strides[d] for angle in angles)]
     distinct = tuple(slice(None) if d in turning else 0 for d in lead)
-    cosine, sine = (elements(one)[distinct] for one in angles)
+    cosine, sine = (elements(angle)[distinct] for angle in angles)
     matrices = _matrices(cosine, sine, op.interleaved)
     rows = max((d for d in lead if d not in turning), key=lambda d: op.input.shape[d], default=None)
     batch = [d for d in lead if d != rows]
@@ -51,7 +51,7 @@ def rotation_product(op: Rotation, elements: Callable[[View], np.ndarray]) -> Ro
 
     key = [
         op.interleaved,
-        *(part for one in angles for part in (one.value, one.offset, one.shape, one.strides)),
+        *(part for angle in angles for part in (angle.value, angle.offset, angle.shape, angle.strides)),
     ]
     name = f"rotation {' '.join(map(str, key))}"
     steps = iter(np.array(matrices.strides[:-2]).tolist())

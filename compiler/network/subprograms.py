@@ -147,8 +147,8 @@ class NetworkAnalysis:
     def reuse(self) -> list[SharedReads]:
         """Values with elements that several operators read, what saves most first."""
         reads: dict[str, list[tuple[int, View]]] = defaultdict(list)
-        for number, one in enumerate(self.operators):
-            for view in dict.fromkeys(operand.view for operand in one.operands if not operand.indirect):
+        for number, operator in enumerate(self.operators):
+            for view in dict.fromkeys(operand.view for operand in operator.operands if not operand.indirect):
                 reads[view.value].append((number, view))
         found = []
         for value, views in reads.items():
@@ -167,7 +167,7 @@ class NetworkAnalysis:
             readers = sorted({number for pair in common for number, _ in pair})
             sizes = [self._nbytes(view) for number, view in views if number in readers]
             found.append(SharedReads(value, tuple(readers), kind, sum(sizes) - max(sizes)))
-        return sorted(found, key=lambda one: -one.nbytes)
+        return sorted(found, key=lambda shared: -shared.nbytes)
 
     # ---------------------------------------------------------------- subprograms
 
@@ -181,7 +181,7 @@ class NetworkAnalysis:
                 for candidate in dict.fromkeys(of[edge.reader] for edge in self._readers[number]):
                     together = [number, *members[candidate]]
                     if (
-                        not any(self.operators[one].indirect for one in together)
+                        not any(self.operators[member].indirect for member in together)
                         and self._acyclic(of, number, candidate)
                         and self._fits(self.need(together, accelerator), accelerator)
                     ):
@@ -192,7 +192,7 @@ class NetworkAnalysis:
                 members[joined] = []
             of[number] = joined
             members[joined].insert(0, number)
-        return [self.subprogram(members[one], accelerator) for one in self._in_order(of, members)]
+        return [self.subprogram(members[first], accelerator) for first in self._in_order(of, members)]
 
     def _after(self, of: dict[int, int], start: Iterable[int]) -> set[int]:
         """Subprograms that wait for some, directly or not."""
@@ -216,14 +216,18 @@ class NetworkAnalysis:
         return joined not in self._after(of, others)
 
     def _in_order(self, of: dict[int, int], members: dict[int, list[int]]) -> list[int]:
-        before: dict[int, set[int]] = {one: set() for one in members}
+        before: dict[int, set[int]] = {subprogram: set() for subprogram in members}
         for edge in self.edges:
             if of[edge.writer] != of[edge.reader]:
                 before[of[edge.reader]].add(of[edge.writer])
         order: list[int] = []
         while len(order) < len(members):
-            ready = [one for one in members if one not in order and before[one] <= set(order)]
-            order.append(min(ready, key=lambda one: members[one][0]))
+            ready = [
+                subprogram
+                for subprogram in members
+                if subprogram not in order and before[subprogram] <= set(order)
+            ]
+            order.append(min(ready, key=lambda subprogram: members[subprogram][0]))
         return order
 
     def subprogram(self, members: Sequence[int], accelerator: Accelerator) -> Subprogram:

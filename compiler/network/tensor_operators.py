@@ -447,9 +447,9 @@ def _is_zero(b: IntegerBuilder, operand: Operand) -> bool:
 
 def _rescale(b: IntegerBuilder, name: str, scale: float) -> None:
     """Have the result of a convolution in units of `scale` at once, in which it is added: it is rounded once, not twice."""
-    writers = [n for n, one in enumerate(b.operators) if one.output.value == name]
+    writers = [n for n, operator in enumerate(b.operators) if operator.output.value == name]
     convolution = b.operators[writers[0]] if len(writers) == 1 else None
-    read = any(view.value == name for one in b.operators for view in one.inputs)
+    read = any(view.value == name for operator in b.operators for view in operator.inputs)
     if isinstance(convolution, Convolution) and not read:
         b.values[name] = replace(b.values[name], scale=scale)
         product = b.scale(convolution.input) * b.scale(convolution.weight)

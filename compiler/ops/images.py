@@ -247,7 +247,7 @@ class MaxPositions(IntegerOperator):
         x = read(self.input).astype(np.int64)
         images, height, width, channels = x.shape
         best = np.full(self.output.shape, -129, np.int64)
-        found = np.zeros(self.output.shape, np.int64)
+        positions = np.zeros(self.output.shape, np.int64)
         lead = np.arange(images)[:, None, None, None] * self.steps[0] + np.arange(channels) * self.steps[3]
         for s in range(self.kernel[0]):
             rows = np.arange(self.output.shape[1]) * self.stride[0] + s * self.dilation[0] - self.padding[0]
@@ -258,9 +258,9 @@ class MaxPositions(IntegerOperator):
                 at = np.ix_(np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1))
                 element = np.where(inside[..., None], x[:, at[0], at[1]], -129)
                 position = lead + (rows[:, None] * self.steps[1] + columns * self.steps[2])[..., None]
-                found = np.where(element > best, position, found)
+                positions = np.where(element > best, position, positions)
                 best = np.maximum(best, element)
-        return found.astype(np.int32)
+        return positions.astype(np.int32)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""

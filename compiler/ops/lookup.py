@@ -129,13 +129,13 @@ class Rotation(IntegerOperator):
         """See `IntegerOperator`."""
         shape = self.input.shape
         pairs = shape[-1] // 2
-        cosine, sine = (one.expanded((*shape[:-1], pairs)) for one in (self.cosine, self.sine))
+        cosine, sine = (angle.expanded((*shape[:-1], pairs)) for angle in (self.cosine, self.sine))
         views = (self.input, cosine, sine, self.output)
         source, target = self.input.strides[-1], self.output.strides[-1]
         # from pair to pair; the elements of a pair are next to each other, or h apart
         apart, inside = (2, 1) if self.interleaved else (1, pairs)
         steps = (apart * source, cosine.strides[-1], sine.strides[-1], apart * target)
-        loops = RowLoops(nest_of(shape[:-1], [one.strides[:-1] for one in views]), pairs, steps)
+        loops = RowLoops(nest_of(shape[:-1], [view.strides[:-1] for view in views]), pairs, steps)
         nest = loops.walks((1, 1, 1, 1))
         work = HostWork(
             f"net_rotate {'dense' if loops.dense else 'strided'}",

@@ -62,14 +62,14 @@ def nest_of(shape: Sequence[int], strides: Sequence[Sequence[int]], *, in_order:
     steps: list[list[int]] = [[] for _ in strides]
     for d in axes:
         size = shape[d]
-        if extents and all(one[-1] == s[d] * size for one, s in zip(steps, strides, strict=True)):
+        if extents and all(step[-1] == s[d] * size for step, s in zip(steps, strides, strict=True)):
             extents[-1] *= size
-            for one, s in zip(steps, strides, strict=True):
-                one[-1] = s[d]
+            for step, s in zip(steps, strides, strict=True):
+                step[-1] = s[d]
         else:
             extents.append(size)
-            for one, s in zip(steps, strides, strict=True):
-                one.append(s[d])
+            for step, s in zip(steps, strides, strict=True):
+                step.append(s[d])
     return Nest(tuple(extents), tuple(map(tuple, steps)))
 
 

@@ -214,14 +214,14 @@ def product_words(
         size: bytes of their elements.
     """
     left, right = views[:2]
-    batch = nest_of(left.shape[:-2], [one.strides[:-2] for one in views])
+    batch = nest_of(left.shape[:-2], [view.strides[:-2] for view in views])
     rows, columns, depth = left.shape[-2], right.shape[-1], left.shape[-1]
-    (row, k), (deep, column), (down, across) = (one.strides[-2:] for one in views)
+    (row, k), (deep, column), (down, across) = (view.strides[-2:] for view in views)
     words = (*batch.words(), rows, columns, depth, row, k, deep, column, down, across)
     order = (*batch.shape, rows, columns, depth)
     steps = ((row, 0, k), (0, column, deep), (down, across, 0))
     nest = tuple(
-        OperandWalk(operand, order, tuple(size * one for one in (*outer, *inner)), size)
+        OperandWalk(operand, order, tuple(size * stride for stride in (*outer, *inner)), size)
         for operand, outer, inner in zip(operands, batch.strides, steps, strict=True)
     )
     results = math.prod(batch.shape) * rows * columns

@@ -112,13 +112,13 @@ class Normalisation(IntegerOperator):
         shape = self.input.shape
         lead = len(shape) - self.axes
         views = (self.input, self.gain.expanded(shape), self.offset.expanded(shape), self.output)
-        outer = nest_of(shape[:lead], [one.strides[:lead] for one in views])
-        row = RowLoops(*nest_of(shape[lead:], [one.strides[lead:] for one in views]).split())
+        outer = nest_of(shape[:lead], [view.strides[:lead] for view in views])
+        row = RowLoops(*nest_of(shape[lead:], [view.strides[lead:] for view in views]).split())
         numbers = (math.prod(shape[lead:]), int(self.centre), self.epsilon, self.shift)
         rows = math.prod(outer.shape)
         nest = tuple(
-            one.around(outer.shape, strides)
-            for one, strides in zip(row.walks((1, 4, 4, 1)), outer.strides, strict=True)
+            walk.around(outer.shape, strides)
+            for walk, strides in zip(row.walks((1, 4, 4, 1)), outer.strides, strict=True)
         )
         work = HostWork(
             f"net_normalise {'dense' if row.dense else 'strided'}",

@@ -89,8 +89,8 @@ class _Function:
 
     def lower(self) -> llvm.FuncOp:
         function = self.function
-        inputs = [_convert(one, function) for one in function.function_type.inputs]
-        outputs = [_convert(one, function) for one in function.function_type.outputs]
+        inputs = [_convert(input_type, function) for input_type in function.function_type.inputs]
+        outputs = [_convert(output_type, function) for output_type in function.function_type.outputs]
         if len(outputs) > 1:
             raise InputError(
                 "a function that becomes LLVM IR returns at most one value", location=location_of(function)

@@ -258,7 +258,7 @@ class _Writer:
         assigned = self.turn
         assert assigned is not None
         results = p.K * p.groups
-        if len({one.problem.stride_w for one in self.chain.layers}) > 1:
+        if len({layer.problem.stride_w for layer in self.chain.layers}) > 1:
             self._configure(index)
         leaving, weights, first, rows = self.leaving[index], self.weights[index], turn.first, turn.rows
         extent = number, first, rows

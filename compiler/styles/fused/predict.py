@@ -219,6 +219,6 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator, blocks: int = 1)
 
 def preferred(costs: Sequence[UnitCost]) -> int:
     """Which of some schedules is taken: of those of about the fewest cycles the one that reads least."""
-    fastest = min(one.cycles for one in costs)
-    alike = [n for n, one in enumerate(costs) if one.cycles <= ALIKE * fastest]
+    fastest = min(cost.cycles for cost in costs)
+    alike = [n for n, cost in enumerate(costs) if cost.cycles <= ALIKE * fastest]
     return min(alike, key=lambda n: (costs[n].read_bytes, costs[n].cycles))

@@ -431,7 +431,7 @@ class _Attempt:
         again = self._streamed[:, i] if blocks > 2 * least else np.zeros_like(self.good)
         self._found.streamed[:, i] = again
         open_ = self.good & again
-        for wide in [one for one in (self._wide, least) if blocks > 2 * one]:
+        for wide in [width for width in (self._wide, least) if blocks > 2 * width]:
             if not open_.any():
                 break
             before = room.copy()

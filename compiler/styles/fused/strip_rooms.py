@@ -51,14 +51,14 @@ class Rooms:
 
     def take_over(self, rows: Integers, group: int, where: Bools) -> tuple[Integers, Bools]:
         """Likewise rows of which as many as possible are in one quarter of the group."""
-        found, first = np.zeros_like(where), np.zeros_like(rows)
+        taken, first = np.zeros_like(where), np.zeros_like(rows)
         for quarter in (group, group + 2):
             for start in (np.full_like(rows, quarter * self._quarter), (quarter + 1) * self._quarter - rows):
                 free = (self._start <= start[:, None]) & (start[:, None] + rows[:, None] <= self._end)
-                here = where & ~found & (free & (self._end > self._start)).any(1)
+                here = where & ~taken & (free & (self._end > self._start)).any(1)
                 self.remove(start, rows, here)
-                first, found = np.where(here, start, first), found | here
-        return first, found
+                first, taken = np.where(here, start, first), taken | here
+        return first, taken
 
     def halves(self, group: int) -> tuple[Integers, Integers, Integers, Integers]:
         """The largest free intervals in both quarters of a group, in order: from and to of the one, and of the other."""
