@@ -142,15 +142,17 @@ class GroupChoice:
         """Cycles and bytes of main memory; no end of cycles where the host would compute a layer."""
         layers = group.layers
         try:
-            new = [one for one in dict.fromkeys(layers) if one not in self._alone]
+            new = [layer for layer in dict.fromkeys(layers) if layer not in self._alone]
             found = (
-                predict_layers(new, [self._schedule(one)[0] for one in new], self._accelerator) if new else []
+                predict_layers(new, [self._schedule(layer)[0] for layer in new], self._accelerator)
+                if new
+                else []
             )
         except InfeasibleError:
             return float("inf"), float("inf")
-        for layer, one in zip(new, found, strict=True):
-            self._alone[layer] = one.cycles.item(), one.bytes.item()
-        cycles, moved = (sum(self._alone[one][part] for one in layers) for part in (0, 1))
+        for layer, latency in zip(new, found, strict=True):
+            self._alone[layer] = latency.cycles.item(), latency.bytes.item()
+        cycles, moved = (sum(self._alone[layer][part] for layer in layers) for part in (0, 1))
         addition = addition_alone(group, self._accelerator)
         if addition is not None:
             cycles += addition[0].cycles

@@ -173,18 +173,20 @@ class ChainTrees:
         steps = predict_steps(lowered, self.accelerator)
         codes = lowered.layers
         costs = predict_layers(
-            [one.layer for one in codes.values()], [one.schedule for one in codes.values()], self.accelerator
+            [code.layer for code in codes.values()],
+            [code.schedule for code in codes.values()],
+            self.accelerator,
         )
-        moved = {one: cost.bytes.item() for one, cost in zip(codes, costs, strict=True)}
+        moved = {name: cost.bytes.item() for name, cost in zip(codes, costs, strict=True)}
         return ChainProgram(
             name,
             tree,
             schedule,
             (
-                *(str(one.schedule) for one in codes.values()),
-                *(str(one.schedule) for one in lowered.groups.values()),
+                *(str(code.schedule) for code in codes.values()),
+                *(str(unit.schedule) for unit in lowered.groups.values()),
             ),
-            sum(one.cycles for one in steps),
+            sum(cost.cycles for cost in steps),
             sum(
                 moved.get(step.function, cost.dram_bytes)
                 for step, cost in zip(lowered.steps, steps, strict=True)
@@ -231,25 +233,25 @@ def chain_rows(
     best = (
         len(programs) - 1
         if tree is not None
-        else preferred([(one.cycles, one.dram_bytes) for one in programs])
+        else preferred([(program.cycles, program.dram_bytes) for program in programs])
     )
     rows = []
-    for n, one in enumerate(programs):
+    for n, program in enumerate(programs):
         measured = None
         if measure and n == best:
-            watch(f"{one.name}: compiled, runs on the RTL of {trees.accelerator.name}")
-            measured = trees.measure(one)
+            watch(f"{program.name}: compiled, runs on the RTL of {trees.accelerator.name}")
+            measured = trees.measure(program)
         rows.append(
             {
-                "program": one.name,
+                "program": program.name,
                 "best": n == best,
-                "tree": None if one.tree is None else format_tree(one.tree),
-                "schedules": list(one.schedules),
-                "cycles": one.cycles,
-                "dram_bytes": one.dram_bytes,
+                "tree": None if program.tree is None else format_tree(program.tree),
+                "schedules": list(program.schedules),
+                "cycles": program.cycles,
+                "dram_bytes": program.dram_bytes,
                 "measured_cycles": measured and measured.cycles,
                 "measured_dram_bytes": measured and measured.dram_bytes,
-                "error": measured and one.cycles / measured.cycles - 1,
+                "error": measured and program.cycles / measured.cycles - 1,
             }
         )
     return rows
