@@ -66,13 +66,15 @@ def task_from_json(data: Json) -> Task:
 
 def check_tasks(tasks: Sequence[Task], workload: Workload) -> None:
     """Raises ValueError for tasks that are neither layers of the networks' programs nor the problems of their graphs."""
-    named = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
+    named = {
+        network.name: weight for network, weight in zip(workload.networks, workload.weights, strict=True)
+    }
     for name in named:
-        mine = tuple(one for one in tasks if one.network == name)
-        lowered = all(isinstance(one, LoweredTask) and one.weight == named[name] for one in mine)
-        if mine != tuple(one for one in workload.tasks if one.network == name) and not (mine and lowered):
+        mine = tuple(task for task in tasks if task.network == name)
+        lowered = all(isinstance(task, LoweredTask) and task.weight == named[name] for task in mine)
+        if mine != tuple(task for task in workload.tasks if task.network == name) and not (mine and lowered):
             raise ValueError("its tasks are not those of its networks")
-    if any(one.network not in named for one in tasks):
+    if any(task.network not in named for task in tasks):
         raise ValueError("its tasks are not those of its networks")
 
 

@@ -80,16 +80,16 @@ class TfliteWriter:
         given, shape = np.asarray(data, np.uint8), self.shape(index)
         if tensor.type == _INT4:
             pairs = given.view(np.int8)
-            found = np.stack([(pairs << 4) >> 4, pairs >> 4], -1).reshape(-1)[: math.prod(shape)]
+            values = np.stack([(pairs << 4) >> 4, pairs >> 4], -1).reshape(-1)[: math.prod(shape)]
         elif given.size % np.dtype(self.kind(index)).itemsize:
-            found = np.zeros(0)
+            values = np.zeros(0)
         else:
-            found = given.view(self.kind(index))
-        if found.size != math.prod(shape):
+            values = given.view(self.kind(index))
+        if values.size != math.prod(shape):
             raise self.error(
-                f"its constant '{self.names[index]}' holds {found.size} elements, not {shape}", node
+                f"its constant '{self.names[index]}' holds {values.size} elements, not {shape}", node
             )
-        return found.reshape(shape)
+        return values.reshape(shape)
 
     def info(self, index: int) -> onnx.ValueInfoProto:
         """Name, type and shape of a tensor."""
