@@ -249,6 +249,10 @@ def given():
     scores = rounded(b.matmul(rows, b.transpose(b.reshape(y, (4, 6, 5)), (0, 2, 1))), 0.05, 3)
     shares = rounded(b.softmax(scores), 1 / 256, -128)
     rounded(b.unary("sigmoid", shares), 0.004, -90)
+    whole = rounded(b.input("whole", (2, 5, 3)), 1.0, 9)
+    numbers = constant("by", np.array([77, -60, 90])), constant("offset", np.array([2, 5, -7]))
+    attributes = {"shift": 2, "encoding": Encoding(1.0, 0, 0, 255)}
+    b.op("requantize", (whole,), whole.shape, semantics=Semantics("shift", (whole, *numbers), attributes))
     return b.build()
 
 
