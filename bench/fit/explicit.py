@@ -22,11 +22,12 @@ from baco.bench.fit.fitting import by_factors, error_text, rounded, write_entry
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.common.portable import Floats
 from baco.compiler import latency
+from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch
 from baco.compiler.latency.commands import Commands, count_commands
 from baco.compiler.latency.host import HOST_FEATURES, host_features
 from baco.compiler.latency.model import TIMING, BusyCycles, Constants, explicit_latency, joined, measure_work
-from baco.compiler.latency.tiling import Rounding, Tiling, make_tiling
+from baco.compiler.latency.tiling import BatchTiling, make_tiling
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.compiler.styles.packed import packed_layer
@@ -54,7 +55,7 @@ class ExplicitRows:
         before: those that the expansion of weights is predicted to take, where several groups run at once, part of both.
     """
 
-    tiling: Tiling
+    tiling: BatchTiling
     commands: Commands
     cycles: Floats
     host_cycles: Floats
@@ -73,7 +74,7 @@ def sample_of(data: Dataset) -> ExplicitRows:
         LayerBatch.of(layers),
         MappingBatch.of(rows.mappings),
         HardwareBatch.of(rows.accelerators),
-        Rounding(),
+        TensorArrays(),
     )
     # cycles count from the first command on, the program's from reset; waiting is no work
     waiting = rows.numbers("host_stall_command") + rows.numbers("host_stall_fence")

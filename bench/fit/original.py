@@ -28,10 +28,11 @@ from baco.bench.fit.macro import MacroSample, fit_macro, macro_sample
 from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
 from baco.compiler import latency
+from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch
 from baco.compiler.latency.commands import count_commands
 from baco.compiler.latency.model import Constants, constants, explicit_latency
-from baco.compiler.latency.tiling import Rounding, make_tiling
+from baco.compiler.latency.tiling import make_tiling
 from baco.compiler.layers.text import parse_layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
@@ -216,7 +217,7 @@ def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> Ex
             [schedule.mapping for schedule in schedules if isinstance(schedule, ExplicitSchedule)]
         ),
         HardwareBatch.of([accelerator] * len(rows)),
-        Rounding(),
+        TensorArrays(),
     )
     measured, host, beside = (
         np.array([float(getattr(row, name)) for row in rows]) for name in ("measured", "host", "beside")

@@ -20,7 +20,8 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping
 from baco.compiler.mapping.text import mapping_text, parse_mapping_text
 from baco.compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
-from baco.compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
+from baco.compiler.styles.explicit.extents import REDUCTION, RESULT
+from baco.compiler.styles.explicit.plan import ExplicitPlan, make_plan
 from baco.compiler.styles.registry import plan_layer, realise
 from baco.workloads.problem import DIMS
 
@@ -216,7 +217,7 @@ def guess(layer: Layer, mapping: Mapping, accelerator: Accelerator, *, macro: bo
     groups = plan.layer.problem.groups
     tiles = groups * math.prod(-(-plan.bounds[name] // plan.tile[name]) for name in RESULT)
     pixels, columns = plan.pixels_out, plan.tile_columns
-    depth = plan.bounds["R"] * plan.bounds["S"] * plan.trips("C") * plan.depth_blocks
+    depth = plan.bounds["R"] * plan.bounds["S"] * plan.steps["C"] * plan.depth_blocks
     chunks = -(-pixels // dim)
     passes = tiles * columns * depth * chunks
     waves = dim if mapping.dataflow == "OS" else max(dim, pixels) / chunks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +48,68 @@ class Arrays(Protocol):
     def tables(self, values: NDArray[np.float64], *index: Values) -> Sequence[Values]:
         """Elements of the tables `values[n]`, one result each, between neighbours along their last axis by linear
         interpolation."""
+
+
+class CountArrays(Protocol):
+    """What plans of code and counts of its commands need: over whole numbers (`INTEGERS`), or tensors that need not be whole."""
+
+    def larger(self, a: Values, b: Values) -> Values:
+        """The larger one."""
+
+    def smaller(self, a: Values, b: Values) -> Values:
+        """The smaller one."""
+
+    def where(self, condition: Values, a: Values, b: Values) -> Values:
+        """a where the condition holds, b elsewhere."""
+
+    def at_least(self, x: Values, least: Values) -> Values:
+        """x, or the least if that is more; at that bound, changes of x count."""
+
+    def at_most(self, x: Values, most: Values) -> Values:
+        """x, or the most if that is less; at that bound, changes of x count."""
+
+    def equal(self, a: Values, b: Values) -> Values:
+        """Whether two sizes are the same."""
+
+    def step(self, a: Values, b: Values) -> Values:
+        """The greatest common divisor of two whole numbers, 1 for two zeros."""
+
+    def pieces(self, whole: Values, size: Values) -> Values:
+        """How many pieces of at most `size` a whole takes."""
+
+    def parts(self, whole: Values, size: Values, of: Callable[[Values], Values]) -> Values:
+        """Sum of `of(part)` over the parts of a whole, all of `size` but the last one. `of(0)` must be 0."""
+
+
+class _Integers:
+    """`CountArrays` of Python's integers."""
+
+    def larger(self, a: Values, b: Values) -> Values:
+        return max(a, b)
+
+    def smaller(self, a: Values, b: Values) -> Values:
+        return min(a, b)
+
+    def where(self, condition: Values, a: Values, b: Values) -> Values:
+        return a if condition else b
+
+    at_least, at_most = larger, smaller
+
+    def equal(self, a: Values, b: Values) -> Values:
+        return a == b
+
+    def step(self, a: Values, b: Values) -> Values:
+        return math.gcd(a, b) or 1
+
+    def pieces(self, whole: Values, size: Values) -> Values:
+        return -(-whole // size)
+
+    def parts(self, whole: Values, size: Values, of: Callable[[Values], Values]) -> Values:
+        full, rest = divmod(whole, size)
+        return full * of(size) + of(rest)
+
+
+INTEGERS: CountArrays = _Integers()
 
 
 class _Numpy:

@@ -21,6 +21,8 @@ from baco.compiler.analysis.profile import PROFILES, QUEUED_LATENCY, TimingProfi
 
 #: The channel of main memory moves aligned pieces of so many bytes (`baco.sim.job.MainMemory`).
 _BURST = 8.0
+#: Alignment of rows, in bytes, beyond which more makes no difference.
+_MOST_ALIGNED = 64.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
 _LONGEST = 128
 
@@ -322,6 +324,67 @@ def store_bytes(
     pieces = rows * (whole * burst(piece) + burst(rest))
     dense = rows * width * element
     return a.where((pitch - width < 0.5) & (width <= piece), dense, pieces)
+
+
+@dataclass(frozen=True)
+class RowTransfer:
+    """What rows of a tensor take on their way: bytes that the channel moves, cycles of the port, and requests."""
+
+    bytes: Values
+    beats: Values
+    requests: Values
+
+    def __add__(self, other: RowTransfer) -> RowTransfer:
+        return RowTransfer(self.bytes + other.bytes, self.beats + other.beats, self.requests + other.requests)
+
+
+def rows_read(
+    a: Arrays, machine: MachineRates, spans: Values, useful: Values, pitch: Values, aligned: Values
+) -> RowTransfer:
+    """Rows in memory that loads of explicit code fetch, in closed form.
+
+    Args:
+        spans: rows.
+        useful: bytes of all of them.
+        pitch: bytes from row to row.
+        aligned: power of two that where rows begin is a multiple of, in bytes.
+    """
+    beat, width, aligned = machine.beat, _width(a, spans, useful), a.smaller(aligned, _MOST_ALIGNED)
+    if machine.profile.covers:
+        requests, beats, _ = covered(a, machine, aligned, width)
+        return RowTransfer(spans * beats * beat, spans * beats, spans * requests)
+    merged = (pitch - width < beat) & (pitch >= width - 1e-6)
+    beats = a.where(merged, pitch / beat, _mean_beats(a, machine, aligned, width))
+    bytes_ = beats * beat
+    # requests of a row: as few as its size needs, and more where it begins inside a larger one
+    requests = a.larger(bytes_ / machine.request, 1.0)
+    odd = (bytes_ > aligned * 1.01) & (bytes_ > beat * 1.01)
+    requests = a.where(odd, requests + 0.75, requests)
+    requests = a.where(merged, bytes_ / machine.request, requests)
+    return RowTransfer(spans * bytes_, spans * beats, spans * requests)
+
+
+def rows_written(
+    a: Arrays, machine: MachineRates, spans: Values, useful: Values, aligned: Values
+) -> RowTransfer:
+    """Rows in memory that stores of explicit code write; the requests are beats."""
+    width, aligned = _width(a, spans, useful), a.smaller(aligned, _MOST_ALIGNED)
+    if machine.profile.covers:
+        requests, beats, several = covered(a, machine, aligned, width)
+        busy = spans * (beats + several * machine.profile.write_cycles)
+        return RowTransfer(busy * machine.beat, busy, spans * requests)
+    beats = _mean_beats(a, machine, aligned, width)
+    bytes_ = a.larger(width + _BURST - a.smaller(aligned, _BURST), _BURST)
+    return RowTransfer(spans * bytes_, spans * beats, spans * beats)
+
+
+def _width(a: Arrays, spans: Values, useful: Values) -> Values:
+    return useful / a.larger(spans, 1e-9)
+
+
+def _mean_beats(a: Arrays, machine: MachineRates, aligned: Values, width: Values) -> Values:
+    """Of a row whose first byte is at any multiple of `aligned` in its beat."""
+    return a.larger(width / machine.beat + 1 - a.smaller(aligned, machine.beat) / machine.beat, 1.0)
 
 
 @functools.cache

@@ -1,8 +1,8 @@
-"""The array interface of the cycles' formulas, over tensors that carry gradients."""
+"""The array interfaces of plans, counts and cycles, over tensors that carry gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,23 +11,54 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from baco.common import tensors
-from baco.compiler.latency.tiling import Rounding
+
+#: Relative tolerance of rounding, so that whole quotients stay whole in float32.
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class TensorArrays:
-    """`baco.compiler.analysis.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
+    """`Arrays` and `CountArrays` of `baco.compiler.analysis.arrays` over tensors.
 
     What depends on alignment is a table of whole numbers: relaxed widths interpolate it, relaxed pitches do not count.
+
+    Attributes:
+        relaxed: quotients are not rounded: the model is then differentiable everywhere but where it is a maximum. Otherwise
+            values are rounded and gradients pass as if they were not.
     """
 
-    rounding: Rounding
+    relaxed: bool = False
 
     def up(self, x: Tensor) -> Tensor:
-        return self.rounding.up(x)
+        if self.relaxed:
+            return x
+        return x + (torch.ceil(x * (1 - _TOLERANCE)) - x).detach()
 
     def down(self, x: Tensor) -> Tensor:
-        return self.rounding.down(x)
+        if self.relaxed:
+            return x
+        return x + (torch.floor(x * (1 + _TOLERANCE)) - x).detach()
+
+    def pieces(self, whole: Tensor, size: Tensor) -> Tensor:
+        return self.up(whole / size)
+
+    def parts(self, whole: Tensor, size: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+        full = self.down(whole / size)
+        if self.relaxed:
+            return full * of(size)
+        return full * of(size) + of((whole - full * size).clamp_min(0.0))
+
+    def at_least(self, x: Tensor, least: Tensor | float) -> Tensor:
+        return torch.clamp(x, min=least)  # type: ignore[call-overload, no-any-return]
+
+    def at_most(self, x: Tensor, most: Tensor | float) -> Tensor:
+        return torch.clamp(x, max=most)  # type: ignore[call-overload, no-any-return]
+
+    def equal(self, a: Tensor, b: Tensor) -> Tensor:
+        return (a - b).abs() <= _TOLERANCE * b
+
+    def step(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.gcd(a.long(), b.long()).clamp_min(1).to(a.dtype)
 
     def larger(self, a: Tensor | float, b: Tensor | float) -> Tensor:
         return torch.maximum(*_both(a, b))

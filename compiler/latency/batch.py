@@ -24,6 +24,11 @@ from baco.compiler.styles.explicit.plan import exact_products
 Resource = Literal["compute", "memory", "load", "store", "issue"]
 
 
+def by_name(rows: Tensor) -> dict[str, Tensor]:
+    """Rows (7, B) in the order of `AXES` by dimension."""
+    return dict(zip(AXES, rows.unbind(0), strict=True))
+
+
 @dataclass(frozen=True)
 class LayerBatch:
     """Layers of a batch. Every field has the batch's shape (B,) or broadcasts with it, but for `bounds`.
@@ -37,8 +42,7 @@ class LayerBatch:
             weights stored transposed; else 0.
         pool_size, pool_stride, pool_padding, pool_rows, pool_columns: of maximum pooling on the way out, pooled image; 0
             without.
-        plain: 1 where neighbouring rows of pixels can become one long row: windows of one pixel, stride 1, no padding,
-            no pooling, a stored image of just the pixels of the result.
+        plain: 1 where neighbouring rows of pixels can become one long row (`Layer.plain`).
         input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
     """
 
@@ -88,13 +92,7 @@ class LayerBatch:
 
 def _numbers(layer: Layer) -> list[float]:
     """The fields of a `LayerBatch` from `height` on."""
-    p, pool, (height, width) = layer.problem, layer.pooling, layer.size
-    plain = (
-        p.R == p.S == p.stride_w == p.stride_h == 1
-        and layer.padding == (0, 0)
-        and layer.size == (p.Q, p.P)
-        and pool is None
-    )
+    pool, (height, width) = layer.pooling, layer.size
     pooling = (pool.size, pool.stride, pool.padding, pool.rows, pool.columns) if pool else (0, 0, 0, 0, 0)
     return [
         height,
@@ -105,7 +103,7 @@ def _numbers(layer: Layer) -> list[float]:
         layer.scale is None,
         layer.weights_transposed,
         *pooling,
-        plain,
+        layer.plain,
         layer.input.pitch,
         layer.weight.pitch,
         layer.output.pitch,

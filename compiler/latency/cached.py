@@ -5,18 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from baco.accel.dataflows import RELEVANT
 from baco.compiler.analysis.traffic import Moved, loaded, stored
-from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.commands import Commands
-from baco.compiler.latency.tiling import RELEVANT_I, RELEVANT_W, C, K, N, P, Q, R, S, Tiling
+from baco.compiler.latency.tiling import BatchTiling
 
 
 def cache_cycles(
-    t: Tiling, c: Commands, weights: Tensor, inputs: Tensor, opening: Tensor, stores: Tensor
+    t: BatchTiling, c: Commands, weights: Tensor, inputs: Tensor, opening: Tensor, stores: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Cycles of loads of weights and of inputs, of what tiles begin with, and of stores, given those of hits and of requests
     in flight; (B,) each."""
-    a, layer, machine, profile = TensorArrays(t.rounding), t.layer, t.hardware.machine, t.hardware.profile
+    a, layer, machine, profile = t.a, t.layer, t.hardware.machine, t.hardware.profile
     zero = torch.zeros_like(c.visits)
     groups = layer.problem.groups + zero
     trackers = machine.requests / machine.dim + 1.0
@@ -26,26 +26,28 @@ def cache_cycles(
             cycles, (commands * (profile.latency + profile.command_latency) + cycles) / trackers
         )
 
-    times = t.repeats(RELEVANT_W)
-    rows = t.bounds[R] * t.bounds[S] * t.bounds[C] * groups
+    times = t.repeats(RELEVANT["W"])
+    rows = t.bounds["R"] * t.bounds["S"] * t.bounds["C"] * groups
     once = Moved(held(c.weight_loads, weights) / times, zero, zero, c.weight_loads / times)
-    width = torch.minimum(t.block[K], t.load_width[0])
-    weight_cycles = loaded(a, machine, once, times, rows, t.bounds[K], layer.weight_pitch + zero, width).port
+    width = torch.minimum(t.block["K"], t.weight_width)
+    weight_cycles = loaded(
+        a, machine, once, times, rows, t.bounds["K"], layer.weight_pitch + zero, width
+    ).port
 
-    times = t.repeats(RELEVANT_I)
-    pixels = t.bounds[N] * layer.height * layer.width
-    slabs = t.over_blocks(C, t.rounding.chunks(t.load_width[1]))
+    times = t.repeats(RELEVANT["I"])
+    pixels = t.bounds["N"] * layer.height * layer.width
+    slabs = t.over_blocks("C", t.chunks(t.input_width))
     rows = (c.input_spans / (times * slabs)).clamp_min(1.0)
     once = Moved(held(c.input_loads, inputs) / times, zero, zero, c.input_loads / times)
-    width = torch.minimum(t.block[C], t.load_width[1])
-    pitch = layer.input_pitch * t.column_step
+    width = torch.minimum(t.block["C"], t.input_width)
+    pitch = layer.input_pitch * t.column.step
     fresh = (pixels * groups / rows).clamp_max(1.0)
-    input_cycles = loaded(a, machine, once, times, rows, t.bounds[C], pitch, width, fresh).port
+    input_cycles = loaded(a, machine, once, times, rows, t.bounds["C"], pitch, width, fresh).port
 
     opening_cycles = held(c.bias_loads + c.residual_loads + c.sum_loads, opening)
     size = 1.0 + 3.0 * layer.raw
-    pixels = t.bounds[P] * t.bounds[Q] * t.bounds[N] * groups
-    piece = torch.minimum(t.tile[K], t.hardware.dim)
+    pixels = t.bounds["P"] * t.bounds["Q"] * t.bounds["N"] * groups
+    piece = torch.minimum(t.tile["K"], t.hardware.dim)
     pitch = layer.output_pitch + zero
-    store_cycles = stored(a, machine, stores, pixels, t.bounds[K], pitch, piece=piece, element=size)
+    store_cycles = stored(a, machine, stores, pixels, t.bounds["K"], pitch, piece=piece, element=size)
     return weight_cycles, input_cycles, opening_cycles, store_cycles

@@ -16,8 +16,9 @@ from torch import Tensor
 from baco.common import tensors
 from baco.common.portable import power
 from baco.compiler.latency.commands import Commands
-from baco.compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
+from baco.compiler.latency.tiling import BatchTiling, uneven
 from baco.compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
+from baco.compiler.styles.explicit.extents import LOOP, NONE
 from baco.compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
@@ -106,8 +107,8 @@ HOST_FEATURES = {
 
 #: How much sizes that differ at the edges of blocks and tiles, loops and interrupted jobs weigh in what a program keeps
 #: in registers, what is always there, and the power (chosen on the set `train`).
-_BLOCK_EDGES = {R: 1.0, S: 1.0, C: 2.0, K: 1.0, N: 1.0}
-_TILE_EDGES = {K: 2.0, P: 3.0, Q: 1.0, N: 2.0}
+_BLOCK_EDGES = {"R": 1.0, "S": 1.0, "C": 2.0, "K": 1.0, "N": 1.0}
+_TILE_EDGES = {"K": 2.0, "P": 3.0, "Q": 1.0, "N": 2.0}
 _LOOP, _JOB, _ALWAYS, _POWER = 0.5, 1.5, 0.6, 0.35
 #: What all counts are multiplied by at least.
 LEAST_SCALE = power(_ALWAYS, _POWER)
@@ -120,7 +121,7 @@ def by_blocks(c: Commands) -> Tensor:
     return (c.passes <= UNINTERRUPTED * c.weight_blocks) | (moves <= MOVES_IN_A_ROW * c.weight_blocks)
 
 
-def opens_ahead(t: Tiling, c: Commands) -> Tensor:
+def opens_ahead(t: BatchTiling, c: Commands) -> Tensor:
     """Whether what a tile begins with comes while the one before is multiplied: one kind of load, into another copy, that
     need not wait for sums to be in memory (`baco.compiler.styles.explicit.code`)."""
     spills = c.sum_stores > 0
@@ -128,7 +129,7 @@ def opens_ahead(t: Tiling, c: Commands) -> Tensor:
     return (t.copies[2] > LOOP) & ~spills & (kinds == 1)
 
 
-def paces_stores(t: Tiling, c: Commands) -> Tensor:
+def paces_stores(t: BatchTiling, c: Commands) -> Tensor:
     """Whether a tile's results leave one by one between the passes of the next, into another copy, and not all at once before
     these (`baco.compiler.styles.explicit.code`)."""
     brief = c.passes / c.tiles <= t.hardware.execute_entries
@@ -139,7 +140,7 @@ def _stores_of_a_tile(c: Commands) -> Tensor:
     return c.stores * (1 + c.sum_stores / c.stores.clamp_min(1e-9)) / c.tiles
 
 
-def host_features(t: Tiling, c: Commands) -> list[Tensor]:
+def host_features(t: BatchTiling, c: Commands) -> list[Tensor]:
     """Counts (B,) by `HOST_FEATURES`, scaled for how much a program has to keep in registers."""
     issued = _Issued(t, c)
     scale = tensors.power(issued.alive(), _POWER)
@@ -150,19 +151,19 @@ def host_features(t: Tiling, c: Commands) -> list[Tensor]:
 class _Issued:
     """What the code of a batch goes through, counts (B,) in the order of `HOST_FEATURES`."""
 
-    def __init__(self, t: Tiling, c: Commands) -> None:
+    def __init__(self, t: BatchTiling, c: Commands) -> None:
         self.t, self.c, self.zero = t, c, torch.zeros_like(c.visits)
         dtype = self.zero.dtype
-        self.loops = (t.rank < 1000.0).sum(0).to(dtype) + (t.layer.problem.groups > 1)
-        inner = [t.rounding.up(t.block[d] / t.tile[d]) for d in (K, P, Q, N)]
+        self.loops: Tensor = sum((rank < NONE).to(dtype) for rank in t.rank.values()) + (t.groups > 1)
+        inner = [t.a.pieces(t.block[d], t.tile[d]) for d in "KPQN"]
         self.all_loops = self.loops + sum((count >= LOOP).to(dtype) for count in inner)
-        self.block_edge = {d: uneven(t.bounds[d], t.block[d]) for d in (R, S, C, K, P, Q, N)}
-        self.tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in (K, P, Q, N)}
+        self.block_edge = {d: uneven(t.bounds[d], t.block[d]) for d in "RSCKPQN"}
+        self.tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in "KPQN"}
         block, tile = self.block_edge, self.tile_edge
-        self.pixel_edges = tile[P] + tile[Q] + tile[N]
+        self.pixel_edges = tile["P"] + tile["Q"] + tile["N"]
         edges = sum(block.values(), self.zero) + sum(tile.values(), self.zero)
-        self.weight_edges = block[R] + block[S] + block[C] + block[K]
-        self.input_edges = edges - block[K] - tile[K] - self.pixel_edges
+        self.weight_edges = block["R"] + block["S"] + block["C"] + block["K"]
+        self.input_edges = edges - block["K"] - tile["K"] - self.pixel_edges
         self.inputs = c.input_loads + c.zero_loads
         self.spills = c.sum_stores > 0
         self.kinds = t.layer.bias + t.layer.residual + self.spills.to(dtype)
@@ -190,18 +191,18 @@ class _Issued:
     def _reach(self) -> None:
         """How many sides of the image windows reach beyond, and where blocks of an image differ in that."""
         t, layer, problem = self.t, self.t.layer, self.t.layer.problem
-        reach_h = (t.bounds[Q] - 1) * problem.stride_h + (t.bounds[S] - 1) * problem.dilation_h
-        reach_w = (t.bounds[P] - 1) * problem.stride_w + (t.bounds[R] - 1) * problem.dilation_w
+        reach_h = (t.bounds["Q"] - 1) * problem.stride_h + (t.bounds["S"] - 1) * problem.dilation_h
+        reach_w = (t.bounds["P"] - 1) * problem.stride_w + (t.bounds["R"] - 1) * problem.dilation_w
         below, right = reach_h - layer.top >= layer.height, reach_w - layer.left >= layer.width
         self.padded = sum(side.to(self.zero.dtype) for side in (layer.top > 0, layer.left > 0, below, right))
         self.clipped = {
-            P: ((layer.left > 0) | right) & (t.steps[P] > LOOP),
-            Q: ((layer.top > 0) | below) & (t.steps[Q] > LOOP),
+            "P": ((layer.left > 0) | right) & (t.steps["P"] > LOOP),
+            "Q": ((layer.top > 0) | below) & (t.steps["Q"] > LOOP),
         }
 
     def alive(self) -> Tensor:
         """What a program has to keep in registers."""
-        alive = _ALWAYS + _LOOP * self.all_loops + _JOB * self.jobs
+        alive: Tensor = _ALWAYS + _LOOP * self.all_loops + _JOB * self.jobs
         for weights, uneven_sizes in ((_BLOCK_EDGES, self.block_edge), (_TILE_EDGES, self.tile_edge)):
             for d, weight in weights.items():
                 alive = alive + weight * uneven_sizes[d]
@@ -217,13 +218,13 @@ class _Issued:
             self.zero + 1,
             c.visits,
             c.visits * self.all_loops,
-            *(c.visits * tile_edge[d] for d in (K, P, Q)),
-            *(c.visits * self.block_edge[d] for d in (R, S, C, K, P, Q)),
+            *(c.visits * tile_edge[d] for d in "KPQ"),
+            *(c.visits * self.block_edge[d] for d in "RSCKPQ"),
             self._where(self.spills, c.visits),
             c.blocks,
             c.blocks * self.loops,
             c.tiles,
-            *(c.tiles * tile_edge[d] for d in (K, P, Q)),
+            *(c.tiles * tile_edge[d] for d in "KPQ"),
             self._where(self.stores_paced, c.tiles),
             self._where(self.stores_paced, c.tiles * self.all_loops),
             self._where(~self.ahead, opens),
@@ -244,7 +245,7 @@ class _Issued:
     def operands(self) -> list[Tensor]:
         """Loads of weights, of inputs, and of zeros."""
         t, c, inputs, edges, clipped = self.t, self.c, self.inputs, self.input_edges, self.clipped
-        gaps = ((t.row_window > 1) & (t.block[S] > 1)) | (t.block[S] < t.row_result)
+        gaps = ((t.row.window > 1) & (t.block["S"] > 1)) | (t.block["S"] < t.row.result)
         turns, turns_edge = self._paced(inputs, c.input_runs, edges, self.inputs_paced, LOADS_TOGETHER)
         return [
             *self._moved(
@@ -256,13 +257,13 @@ class _Issued:
             inputs * self.padded,
             c.input_runs * self.padded,
             self._where(self.copies_i, inputs * self.padded),
-            self._where(clipped[P], inputs),
-            self._where(clipped[Q], inputs),
-            self._where(gaps, inputs * t.block[S]),
+            self._where(clipped["P"], inputs),
+            self._where(clipped["Q"], inputs),
+            self._where(gaps, inputs * t.block["S"]),
             turns,
             turns_edge,
-            self._where(clipped[P], turns),
-            self._where(clipped[Q], turns),
+            self._where(clipped["P"], turns),
+            self._where(clipped["Q"], turns),
             c.zero_loads,
         ]
 
@@ -271,29 +272,29 @@ class _Issued:
         c = self.c
         stores = c.stores + c.sum_stores
         once = stores / (1 + c.sum_stores / c.stores.clamp_min(1e-9))
-        edges = self.pixel_edges + self.tile_edge[K]
+        edges = self.pixel_edges + self.tile_edge["K"]
         counts: list[Tensor] = []
         opening = c.bias_loads + c.residual_loads + c.sum_loads
         for count, apart in ((opening, self.open_paced), (stores, self.stores_paced)):
             runs = c.result_runs * count / once
             *of_runs, turns, turns_edge = self._moved(count, runs, edges, apart, RESULTS_TOGETHER)
-            counts += [*of_runs, count * self.tile_edge[P], turns, turns_edge]
+            counts += [*of_runs, count * self.tile_edge["P"], turns, turns_edge]
         return counts
 
     def passes(self) -> list[Tensor]:
         """The loops over passes of both dataflows."""
         t, c, block_edge, where = self.t, self.c, self.block_edge, self._where
-        ws = ~t.os
+        ws, os = t.weights_stay, ~t.weights_stay
         # tiles have more or fewer runs at the edge, and all of them alike
         uneven_outside = (self.pixel_edges > 0) & (c.uneven_runs == 0)
-        window = where(t.block[S] >= LOOP, c.window_rows) + where(t.block[R] >= LOOP, c.window_positions)
+        window = where(t.block["S"] >= LOOP, c.window_rows) + where(t.block["R"] >= LOOP, c.window_positions)
         beats = torch.where(c.runs > c.weight_blocks, c.runs, c.passes)
         beats = torch.where(ws & by_blocks(c), c.weight_blocks, beats)
         return [
             where(ws, c.tile_columns),
             where(ws, window),
             where(ws, c.weight_blocks),
-            where(ws, c.weight_blocks * block_edge[C]),
+            where(ws, c.weight_blocks * block_edge["C"]),
             where(ws & (self.kinds == self.spills.to(self.zero.dtype)), c.weight_blocks),
             where(ws & uneven_outside, c.weight_blocks),
             where(ws & (c.runs > c.weight_blocks), c.runs),
@@ -302,13 +303,13 @@ class _Issued:
             beats * self.jobs,
             where(ws, c.runs),
             where(ws, c.uneven_runs),
-            where(ws, c.runs * self.tile_edge[P]),
+            where(ws, c.runs * self.tile_edge["P"]),
             where(ws, c.passes),
-            where(t.os, c.os_chunks),
-            where(t.os, window),
-            where(t.os, c.passes),
-            where(t.os, c.passes * (block_edge[C] + block_edge[R] + block_edge[S]).clamp_max(1.0)),
-            where(t.os, c.weight_blocks),
+            where(os, c.os_chunks),
+            where(os, window),
+            where(os, c.passes),
+            where(os, c.passes * (block_edge["C"] + block_edge["R"] + block_edge["S"]).clamp_max(1.0)),
+            where(os, c.weight_blocks),
         ]
 
     # ---------------------------------------------------------------- pieces

@@ -6,7 +6,7 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
@@ -16,12 +16,12 @@ from torch import Tensor
 from baco.accel.config import Accelerator
 from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.latency.arrays import TensorArrays
-from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
+from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource, by_name
 from baco.compiler.latency.prediction import InstructionLatency
-from baco.compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
 from baco.compiler.layers.layer import Layer
-from baco.compiler.mapping.batch import MappingBatch
+from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.explicit.extents import LOOP, PIXELS, REDUCTION, RESULT
 from baco.compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
@@ -40,48 +40,44 @@ class _Shape:
     """A batch's tiles: by dimension extents of a full tile and of the layer, times the tile is changed, and how often the mapping says
     that it is (more, where tiles of pooled results overlap), loop ranks."""
 
-    tile: tuple[Tensor, ...]
-    bounds: tuple[Tensor, ...]
-    trips: tuple[Tensor, ...]
-    said: tuple[Tensor, ...]
-    rank: Tensor
+    tile: dict[str, Tensor]
+    bounds: dict[str, Tensor]
+    trips: dict[str, Tensor]
+    said: dict[str, Tensor]
+    rank: dict[str, Tensor]
 
 
-def _shape(layers: LayerBatch, mappings: MappingBatch, rounding: Rounding) -> _Shape:
+def _shape(layers: LayerBatch, mappings: MappingBatch, a: TensorArrays) -> _Shape:
     t, one = mappings.temporal, torch.ones_like(mappings.rows)
-    inner = list((t[0] * t[1] * t[2]).unbind(0))
-    inner[C] = inner[C] * mappings.rows
-    inner[K] = inner[K] * mappings.columns
-    bounds = tuple(bound * one for bound in layers.bounds.unbind(0))
-    tile = tuple(torch.minimum(x, bound) for x, bound in zip(inner, bounds, strict=True))
-    trips = tuple(rounding.up(bound / x) for bound, x in zip(bounds, tile, strict=True))
-    return _Shape(tile, bounds, trips, t[3].unbind(0), mappings.rank[2].to(one.dtype))
+    inner = by_name(t[0] * t[1] * t[2])
+    inner["C"] = inner["C"] * mappings.rows
+    inner["K"] = inner["K"] * mappings.columns
+    bounds = {name: bound * one for name, bound in by_name(layers.bounds).items()}
+    tile = {name: torch.minimum(inner[name], bounds[name]) for name in AXES}
+    trips = {name: a.pieces(bounds[name], tile[name]) for name in AXES}
+    return _Shape(tile, bounds, trips, by_name(t[3]), by_name(mappings.rank[2].to(one.dtype)))
 
 
 def macro_latency(
     layers: LayerBatch,
     mappings: MappingBatch,
     hardware: HardwareBatch,
-    rounding: Rounding,
+    a: TensorArrays,
     constants: MacroConstants | None = None,
 ) -> InstructionLatency:
     """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
     product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
     if bool(product.all()):
-        return _cycles(_product, layers, mappings, hardware, rounding, constants)
+        return _cycles(_product, layers, mappings, hardware, a, constants)
     if not bool(product.any()):
-        return _cycles(_convolution, layers, mappings, hardware, rounding, constants)
+        return _cycles(_convolution, layers, mappings, hardware, a, constants)
     if layers.plain.shape != product.shape or hardware.dim.shape != product.shape:
-        found = [
-            _cycles(one, layers, mappings, hardware, rounding, constants) for one in (_product, _convolution)
-        ]
+        found = [_cycles(one, layers, mappings, hardware, a, constants) for one in (_product, _convolution)]
         return found[0].where(product, found[1])
     parts = []
     for one, chosen in ((_product, product), (_convolution, ~product)):
         index = chosen.nonzero().squeeze(1)
-        part = _cycles(
-            one, layers.take(index), mappings.take(index), hardware.take(index), rounding, constants
-        )
+        part = _cycles(one, layers.take(index), mappings.take(index), hardware.take(index), a, constants)
         parts.append((index, part))
     return InstructionLatency.merged(parts)
 
@@ -91,11 +87,11 @@ def _cycles(
     layers: LayerBatch,
     mappings: MappingBatch,
     hardware: HardwareBatch,
-    rounding: Rounding,
+    a: TensorArrays,
     constants: MacroConstants | None,
 ) -> InstructionLatency:
-    shape = _shape(layers, mappings, rounding)
-    return _terms(formula(TensorArrays(rounding), hardware.machine, layers, shape, constants))
+    shape = _shape(layers, mappings, a)
+    return _terms(formula(a, hardware.machine, layers, shape, constants))
 
 
 def _terms(found: MacroCycles) -> InstructionLatency:
@@ -147,25 +143,25 @@ def _product(
     def blocks(size: Tensor, whole: Tensor) -> Tensor:
         return torch.minimum(a.up(size / dim) * dim, whole)
 
-    rows = bounds[P] * bounds[Q] * bounds[N]
+    rows = bounds["P"] * bounds["Q"] * bounds["N"]
     # the loop over rows is the outermost one over pixels that runs
-    busy = torch.stack([shape.trips[d] for d in PIXELS]) >= LOOP
-    pixels = torch.where(busy.any(0), torch.where(busy, rank[list(PIXELS)], -1.0).amax(0), rank[P])
-    outside = rank[C].unsqueeze(0) > torch.stack([pixels, rank[K]])
+    busy = _stack(shape.trips, PIXELS) >= LOOP
+    pixels = torch.where(busy.any(0), torch.where(busy, _stack(rank, PIXELS), -1.0).amax(0), rank["P"])
+    outside = rank["C"].unsqueeze(0) > torch.stack([pixels, rank["K"]])
     kept = torch.ones_like(rows)
     return product_macro(
         a,
         machine,
         ProductLayer(
-            rows, bounds[K], bounds[C], layers.problem.groups, layers.bias, layers.residual, layers.raw,
+            rows, bounds["K"], bounds["C"], layers.problem.groups, layers.bias, layers.residual, layers.raw,
             layers.transposed, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
         ),
         ProductTile(
-            blocks(shape.tile[P] * shape.tile[Q] * shape.tile[N], rows),
-            blocks(shape.tile[K], bounds[K]),
-            blocks(shape.tile[C], bounds[C]),
-            (rank[K] > pixels).to(rows.dtype),
-            torch.where(shape.trips[C] >= LOOP, outside.sum(0), 0).to(rows.dtype),
+            blocks(shape.tile["P"] * shape.tile["Q"] * shape.tile["N"], rows),
+            blocks(shape.tile["K"], bounds["K"]),
+            blocks(shape.tile["C"], bounds["C"]),
+            (rank["K"] > pixels).to(rows.dtype),
+            torch.where(shape.trips["C"] >= LOOP, outside.sum(0), 0).to(rows.dtype),
             kept,
             kept,
         ),
@@ -183,33 +179,35 @@ def _convolution(
     tile, bounds, problem = shape.tile, shape.bounds, layers.problem
     pooled = layers.pool_size > 0.5
     stored = [
-        torch.where(pooled, layers.pool_rows, bounds[Q]), torch.where(pooled, layers.pool_columns, bounds[P])
+        torch.where(pooled, layers.pool_rows, bounds["Q"]), torch.where(pooled, layers.pool_columns, bounds["P"])
     ]  # fmt: skip
     parts = [
         torch.where(pooled, _pooled(a, layers, tile[d], shape.said[d], bounds[d], whole), tile[d])
-        for d, whole in zip((Q, P), stored, strict=True)
+        for d, whole in zip("QP", stored, strict=True)
     ]
-    trips = list(shape.trips)
-    trips[Q], trips[P] = (a.up(whole / part) for whole, part in zip(stored, parts, strict=True))
+    rows, columns = (a.pieces(whole, part) for whole, part in zip(stored, parts, strict=True))
+    trips = shape.trips | {"Q": rows, "P": columns}
     down = _downsamples(layers, bounds)
     # first layers pack as many pixels as fit
-    packs = (bounds[C] <= tile[C] + 1e-3) & (bounds[C] <= machine.dim) & (problem.dilation_w < 1.5) & ~down
-    pixels = torch.minimum(tile[R], a.down(machine.dim / bounds[C])).clamp_min(1.0)
+    packs = (
+        (bounds["C"] <= tile["C"] + 1e-3) & (bounds["C"] <= machine.dim) & (problem.dilation_w < 1.5) & ~down
+    )
+    pixels = torch.minimum(tile["R"], a.down(machine.dim / bounds["C"])).clamp_min(1.0)
     pixels = torch.where(packs, pixels, 1.0)
     inputs, weights = _loads(trips, shape.rank)
-    spatial = trips[N] * trips[Q] * trips[P]
+    spatial = trips["N"] * trips["Q"] * trips["P"]
     packed = pixels > LOOP
     return conv_macro(
         a,
         machine,
         ConvLayer(
-            bounds[N], stored[0], stored[1], bounds[K], bounds[S], bounds[R], bounds[C], problem.groups, bounds[Q],
-            bounds[P], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
+            bounds["N"], stored[0], stored[1], bounds["K"], bounds["S"], bounds["R"], bounds["C"], problem.groups, bounds["Q"],
+            bounds["P"], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
             layers.width, layers.top, layers.left, layers.bias, layers.pool_size, layers.pool_stride,
             layers.pool_padding, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
         ),
         ConvTile(
-            tile[N], parts[0], parts[1], tile[K], tile[S], tile[R], tile[C], torch.where(packed, trips[K], inputs),
+            tile["N"], parts[0], parts[1], tile["K"], tile["S"], tile["R"], tile["C"], torch.where(packed, trips["K"], inputs),
             torch.where(packed, spatial, weights), pixels, down.to(pixels.dtype),
         ),
         constants,
@@ -227,28 +225,32 @@ def _pooled(
     return torch.where(unpooled >= extent - 1e-3, even, inside).clamp_min(1.0)
 
 
-def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
+def _downsamples(layers: LayerBatch, bounds: dict[str, Tensor]) -> Tensor:
     """As `baco.compiler.choice.gemmini.downsamples`."""
     problem = layers.problem
     even = (torch.remainder(layers.height, 2) < 0.5) & (torch.remainder(layers.width, 2) < 0.5)
     unpadded = (layers.top < 0.5) & (layers.left < 0.5) & (layers.pool_size < 0.5)
     twice = (problem.stride_h == 2) & (problem.stride_w == 2)
-    return (bounds[R] < LOOP) & (bounds[S] < LOOP) & twice & unpadded & even
+    return (bounds["R"] < LOOP) & (bounds["S"] < LOOP) & twice & unpadded & even
 
 
-def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
+def _stack(numbers: dict[str, Tensor], names: Sequence[str]) -> Tensor:
+    return torch.stack([numbers[name] for name in names])
+
+
+def _loads(trips: dict[str, Tensor], rank: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """How often inputs are loaded over the loop over channels, weights over those over pixels: once if no more than two
     of their tiles come between two uses (`baco.compiler.styles.macros.reuse`)."""
-    one = torch.ones_like(trips[K])
+    one = torch.ones_like(trips["K"])
     between_inputs, between_weights = one, one
     outermost = torch.stack([torch.where(trips[d] >= LOOP, rank[d], -one) for d in PIXELS]).amax(0)
     for d in (*PIXELS, *REDUCTION):
-        between_inputs = between_inputs * torch.where(rank[d] < rank[K], trips[d], one)
-    for d in (K, *REDUCTION):
+        between_inputs = between_inputs * torch.where(rank[d] < rank["K"], trips[d], one)
+    for d in ("K", *REDUCTION):
         between_weights = between_weights * torch.where(rank[d] < outermost, trips[d], one)
-    spatial = trips[N] * trips[Q] * trips[P]
+    spatial = trips["N"] * trips["Q"] * trips["P"]
     return (
-        torch.where(between_inputs < 2.5, one, trips[K]),
+        torch.where(between_inputs < 2.5, one, trips["K"]),
         torch.where(between_weights < 2.5, one, spatial),
     )
 
@@ -260,25 +262,28 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
     at, nor strides or dilations that differ.
     """
     t, dim = mappings.temporal, hardware.dim
-    shape = _shape(layers, mappings, Rounding())
-    tile, trips, rank = shape.tile, torch.stack(shape.trips), shape.rank
-    up = Rounding().up
+    shape = _shape(layers, mappings, TensorArrays())
+    tile, trips, rank = shape.tile, shape.trips, shape.rank
+    up = TensorArrays().up
     plain = layers.plain > 0.5
-    fits = (t[2] < LOOP).all(0) & (t[1, list(PIXELS)] < LOOP).all(0)
+    fits = (t[2] < LOOP).all(0) & (t[1, 4:] < LOOP).all(0)
     fits &= (mappings.rows < dim + 0.5) & (mappings.columns < dim + 0.5)
-    fits &= (t[1, C] < up(tile[C] / dim) + 0.5) & (t[1, K] < up(tile[K] / dim) + 0.5)
+    fits &= (t[1, AXES.index("C")] < up(tile["C"] / dim) + 0.5) & (
+        t[1, AXES.index("K")] < up(tile["K"] / dim) + 0.5
+    )
     if mappings.flow is not None:
         fits &= mappings.flow == 0
     if mappings.copies is not None:
         fits &= (mappings.copies > 1.5).all(0)
     # sums stay in the accumulator, but for products; there loops over pixels stand together
-    runs = trips >= LOOP
-    places = torch.where(runs, rank, -1.0)
-    inner = torch.where(runs, rank, 64.0)
-    sums, others = list(REDUCTION), [K, *PIXELS]
-    complete = places[sums].amax(0) < inner[others].amin(0)
-    low, high = inner[list(PIXELS)].amin(0), places[list(PIXELS)].amax(0)
-    split = (runs[K] & (rank[K] > low) & (rank[K] < high)) | (runs[C] & (rank[C] > low) & (rank[C] < high))
+    runs = {name: trips[name] >= LOOP for name in AXES}
+    places = {name: torch.where(runs[name], rank[name], -1.0) for name in AXES}
+    inner = {name: torch.where(runs[name], rank[name], 64.0) for name in AXES}
+    complete = _stack(places, REDUCTION).amax(0) < _stack(inner, RESULT).amin(0)
+    low, high = _stack(inner, PIXELS).amin(0), _stack(places, PIXELS).amax(0)
+    split = (runs["K"] & (rank["K"] > low) & (rank["K"] < high)) | (
+        runs["C"] & (rank["C"] > low) & (rank["C"] < high)
+    )
     fits &= torch.where(plain, ~split, complete)
     scratchpad, accumulator = _rows(layers, shape, dim)
     fits &= (2 * scratchpad <= hardware.scratchpad_rows + 0.5) & (
@@ -293,26 +298,27 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
 
 def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tensor]:
     """Rows of the scratchpad and of the accumulator that a tile takes."""
-    up, tile, problem = Rounding().up, shape.tile, layers.problem
-    a = TensorArrays(Rounding())
-    blocks_c, blocks_k = up(tile[C] / dim), up(tile[K] / dim)
+    up, tile, problem = TensorArrays().up, shape.tile, layers.problem
+    a = TensorArrays()
+    blocks_c, blocks_k = up(tile["C"] / dim), up(tile["K"] / dim)
     pixels = torch.minimum(
-        up(tile[P] * tile[Q] * tile[N] / dim), up(shape.bounds[P] * shape.bounds[Q] * shape.bounds[N] / dim)
+        up(tile["P"] * tile["Q"] * tile["N"] / dim),
+        up(shape.bounds["P"] * shape.bounds["Q"] * shape.bounds["N"] / dim),
     )
     product = (blocks_c * dim * (pixels + blocks_k), pixels * blocks_k * dim)
     pooled = layers.pool_size > 0.5
     lines = []
-    for d, whole in ((Q, layers.pool_rows), (P, layers.pool_columns)):
+    for d, whole in (("Q", layers.pool_rows), ("P", layers.pool_columns)):
         part = _pooled(a, layers, tile[d], shape.said[d], shape.bounds[d], whole)
         reach = torch.minimum((part - 1) * layers.pool_stride + layers.pool_size, shape.bounds[d])
         lines.append(torch.where(pooled, reach, tile[d]))
     fewer = 1.0 + _downsamples(layers, shape.bounds).to(dim.dtype)
-    height = torch.floor((lines[0] * problem.stride_h + (tile[S] - 1) * problem.dilation_h) / fewer)
-    width = torch.floor((lines[1] * problem.stride_w + (tile[R] - 1) * problem.dilation_w) / fewer)
-    inputs = blocks_c * tile[N] * height * width
-    weights = blocks_k * tile[S] * tile[R] * tile[C]
+    height = torch.floor((lines[0] * problem.stride_h + (tile["S"] - 1) * problem.dilation_h) / fewer)
+    width = torch.floor((lines[1] * problem.stride_w + (tile["R"] - 1) * problem.dilation_w) / fewer)
+    inputs = blocks_c * tile["N"] * height * width
+    weights = blocks_k * tile["S"] * tile["R"] * tile["C"]
     plain = layers.plain > 0.5
     return (
         torch.where(plain, product[0], inputs + weights),
-        torch.where(plain, product[1], blocks_k * tile[N] * lines[0] * lines[1]),
+        torch.where(plain, product[1], blocks_k * tile["N"] * lines[0] * lines[1]),
     )

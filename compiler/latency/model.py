@@ -20,14 +20,15 @@ from torch import Tensor
 
 from baco.accel.config import Accelerator
 from baco.common import tensors
+from baco.compiler.analysis.traffic import RowTransfer, rows_read, rows_written
+from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from baco.compiler.latency.cached import cache_cycles
 from baco.compiler.latency.commands import Commands, count_commands
 from baco.compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead, paces_stores
 from baco.compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from baco.compiler.latency.prediction import TERMS, InstructionLatency
-from baco.compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
-from baco.compiler.latency.transfers import RowTransfer, lowest_bit, read, write
+from baco.compiler.latency.tiling import BatchTiling, make_tiling
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
@@ -36,6 +37,7 @@ from baco.compiler.schedules.schedule import (
     LoopWsSchedule,
     Schedule,
 )
+from baco.compiler.styles.explicit.extents import LOOP
 from baco.compiler.styles.registry import counted_mapping, realise, style_of
 
 __all__ = [
@@ -116,29 +118,29 @@ def latency(
         macro: (B,) which rows are carried out by macros; None decides by shape.
         fitted: other constants than the committed ones.
     """
-    rounding = Rounding(relaxed)
+    a = TensorArrays(relaxed)
     if macro is None:
         macro = is_macro(layers, mappings, hardware)
     if bool(macro.all()):
-        return macro_latency(layers, mappings, hardware, rounding)
+        return macro_latency(layers, mappings, hardware, a)
     found = fitted or constants(hardware.timing)
     if not bool(macro.any()):
-        return _explicit(layers, mappings, hardware, rounding, found)
+        return _explicit(layers, mappings, hardware, a, found)
     count = mappings.rows.shape[0]
     if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
         # fields that broadcast cannot be picked from: both kinds for all rows
-        one = _explicit(layers, mappings, hardware, rounding, found)
-        return macro_latency(layers, mappings, hardware, rounding).where(macro, one)
+        one = _explicit(layers, mappings, hardware, a, found)
+        return macro_latency(layers, mappings, hardware, a).where(macro, one)
     rows, others = macro.nonzero().flatten(), (~macro).nonzero().flatten()
-    by_macro = macro_latency(layers.take(rows), mappings.take(rows), hardware.take(rows), rounding)
-    by_moves = _explicit(layers.take(others), mappings.take(others), hardware.take(others), rounding, found)
+    by_macro = macro_latency(layers.take(rows), mappings.take(rows), hardware.take(rows), a)
+    by_moves = _explicit(layers.take(others), mappings.take(others), hardware.take(others), a, found)
     return InstructionLatency.merged([(rows, by_macro), (others, by_moves)])
 
 
 def _explicit(
-    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, rounding: Rounding, fitted: Constants
+    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, a: TensorArrays, fitted: Constants
 ) -> InstructionLatency:
-    tiling = make_tiling(layers, mappings, hardware, rounding)
+    tiling = make_tiling(layers, mappings, hardware, a)
     return explicit_latency(tiling, count_commands(tiling), fitted)
 
 
@@ -171,12 +173,12 @@ class BusyCycles:
     moved: Tensor
 
 
-def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLatency:
+def explicit_latency(t: BatchTiling, c: Commands, fitted: Constants) -> InstructionLatency:
     """Latency of explicit code from its counts."""
     return joined(t, c, measure_work(t, c, fitted), fitted.timing)
 
 
-def joined(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) -> InstructionLatency:
+def joined(t: BatchTiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) -> InstructionLatency:
     """Latency from what is kept busy; `k` has the constants of `TIMING`."""
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
     zero = torch.zeros_like(c.visits)
@@ -192,7 +194,7 @@ def joined(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) 
     )
     host = host_loads + host_passes + host_stores
     power = k["overlap"]
-    waves = torch.where(t.os, work.waves, _stationary(t, c, work, k)) / t.hardware.array_speed
+    waves = torch.where(t.weights_stay, _stationary(t, c, work, k), work.waves) / t.hardware.array_speed
     busy = _join(power, waves, work.beside)
     together = _join(power, host, loads + busy + stores)
     apart = (
@@ -204,7 +206,7 @@ def joined(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) 
     return InstructionLatency(cycles, terms, work.bytes, work.moved)
 
 
-def _stationary(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) -> Tensor:
+def _stationary(t: BatchTiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) -> Tensor:
     """Cycles of weight-stationary passes, which the reservation station may hold up.
 
     It has room for a `window` of passes, in order: a pass comes in when the one `window` before it has written its last
@@ -214,7 +216,12 @@ def _stationary(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, flo
     host does beforehand, windows of passes that have to be written, and the rows of the passes in between.
     """
     one = torch.ones_like(c.passes)
-    pixels = t.bounds[P] * t.bounds[Q] * t.bounds[N] / (t.counted(P) * t.counted(Q) * t.counted(N))
+    pixels = (
+        t.bounds["P"]
+        * t.bounds["Q"]
+        * t.bounds["N"]
+        / (t.tiles_counted["P"] * t.tiles_counted["Q"] * t.tiles_counted["N"])
+    )
     passes = c.passes / c.weight_blocks
     rows = pixels / passes
     window = torch.floor(t.hardware.execute_entries / 2).clamp_min(1.0)
@@ -223,8 +230,8 @@ def _stationary(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, flo
         # the array holds fewer passes than the station, and weights come in with the rows of the pass before
         pace = torch.maximum(rows, held / window.clamp_max(t.hardware.profile.passes_inside))
         return c.weight_blocks * ((passes - 1.0).clamp_min(0.0) * pace + t.hardware.dim + k["exchange"])
-    blocks = torch.maximum(t.rounding.up(window / passes), one)
-    windows = torch.maximum(t.rounding.down(blocks * passes / window), one)
+    blocks = torch.maximum(t.a.up(window / passes), one)
+    windows = torch.maximum(t.a.down(blocks * passes / window), one)
     rest = (blocks * passes - windows * window).clamp_min(0.0)
     back = windows * held + t.hardware.dim + k["weights_late"] + rest * rows
     back = back + (work.turn / t.hardware.host_speed - rows).clamp_min(0.0)
@@ -262,36 +269,34 @@ class _Traffic:
         return self.results + self.sums_out
 
 
-def _traffic(t: Tiling, c: Commands, again: Tensor) -> _Traffic:
+def _traffic(t: BatchTiling, c: Commands, again: Tensor) -> _Traffic:
     """`again`: how often sums leave beside results."""
-    layer, hw = t.layer, t.hardware
-    k_aligned = lowest_bit(t.block[3])
-    weights = read(
-        c.weight_spans, c.weight_bytes, layer.weight_pitch,
-        torch.minimum(lowest_bit(layer.weight_pitch), k_aligned), hw,
-    )  # fmt: skip
-    c_aligned = lowest_bit(t.block[2])
-    inputs = read(
-        c.input_spans, c.input_bytes, layer.input_pitch * t.column_step,
-        torch.minimum(lowest_bit(layer.input_pitch), c_aligned), hw,
-    )  # fmt: skip
-    tile_aligned = torch.minimum(lowest_bit(torch.minimum(t.tile[3], hw.dim)), lowest_bit(t.block[3]))
-    out_aligned = torch.minimum(lowest_bit(layer.output_pitch), tile_aligned)
+    layer, a, machine = t.layer, t.a, t.hardware.machine
+
+    def read(spans: Tensor, useful: Tensor, pitch: Tensor, aligned: Tensor) -> RowTransfer:
+        return rows_read(a, machine, spans, useful, pitch, aligned)
+
+    def written(spans: Tensor, useful: Tensor, aligned: Tensor) -> RowTransfer:
+        return rows_written(a, machine, spans, useful, aligned)
+
+    def alignment(*numbers: Tensor) -> Tensor:
+        return functools.reduce(torch.minimum, map(a.power, numbers))
+
+    weight_aligned = alignment(layer.weight_pitch, t.block["K"])
+    weights = read(c.weight_spans, c.weight_bytes, layer.weight_pitch, weight_aligned)
+    input_aligned = alignment(layer.input_pitch, t.block["C"])
+    inputs = read(c.input_spans, c.input_bytes, layer.input_pitch * t.column.step, input_aligned)
+    tile_aligned = alignment(torch.minimum(t.tile["K"], t.dim), t.block["K"])
+    out_aligned = torch.minimum(a.power(layer.output_pitch), tile_aligned)
     size = torch.where(layer.raw > 0, 4.0, 1.0).to(c.visits.dtype)
-    results = write(
-        c.result_spans, c.result_spans * c.result_columns * size, (out_aligned * size).clamp_max(64.0), hw
-    )
-    sum_bytes = c.result_rows * again * c.result_columns * 4
-    sums_out = write(c.result_rows * again, sum_bytes, (out_aligned * 4).clamp_max(64.0), hw)
-    sums_in = read(
-        c.result_rows * again, sum_bytes, layer.output_pitch * 4, (out_aligned * 4).clamp_max(64.0), hw
-    )
+    results = written(c.result_spans, c.result_spans * c.result_columns * size, out_aligned * size)
+    sum_rows, residual_rows = c.result_rows * again, c.result_rows * layer.residual
+    sum_bytes = sum_rows * c.result_columns * 4
+    sums_out = written(sum_rows, sum_bytes, out_aligned * 4)
+    sums_in = read(sum_rows, sum_bytes, layer.output_pitch * 4, out_aligned * 4)
     bias_bytes = c.bias_loads * c.result_columns * 4
-    bias = read(c.bias_loads, bias_bytes, bias_bytes * 0 + 4096, (tile_aligned * 4).clamp_max(64.0), hw)
-    residual = read(
-        c.result_rows * layer.residual, c.result_rows * layer.residual * c.result_columns,
-        layer.output_pitch, out_aligned, hw,
-    )  # fmt: skip
+    bias = read(c.bias_loads, bias_bytes, bias_bytes * 0 + 4096, tile_aligned * 4)
+    residual = read(residual_rows, residual_rows * c.result_columns, layer.output_pitch, out_aligned)
     return _Traffic(weights, inputs, results, sums_out, sums_in, bias, residual)
 
 
@@ -305,7 +310,7 @@ def _read_cycles(hw: HardwareBatch, moved: RowTransfer, rows: Tensor) -> Tensor:
     return torch.maximum(torch.maximum(_paced(hw, moved), waiting), torch.maximum(rows, moved.requests))
 
 
-def _memory_cycles(t: Tiling, c: Commands, traffic: _Traffic, again: Tensor) -> tuple[Tensor, ...]:
+def _memory_cycles(t: BatchTiling, c: Commands, traffic: _Traffic, again: Tensor) -> tuple[Tensor, ...]:
     """Of loads of weights, of inputs, of what opens tiles, and of stores."""
     layer, hw = t.layer, t.hardware
     opening_rows = c.result_rows * (layer.bias + layer.residual + again)
@@ -319,7 +324,9 @@ def _memory_cycles(t: Tiling, c: Commands, traffic: _Traffic, again: Tensor) -> 
     return cache_cycles(t, c, *found) if hw.profile.cached else found
 
 
-def _host_costs(t: Tiling, c: Commands, fitted: Constants) -> tuple[Callable[..., Tensor], Tensor, Tensor]:
+def _host_costs(
+    t: BatchTiling, c: Commands, fitted: Constants
+) -> tuple[Callable[..., Tensor], Tensor, Tensor]:
     """Of the host core: cycles by the kinds of features that are asked for, of all, and of moves between passes."""
     features = host_features(t, c)
     costs = {name: one * fitted.host[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
@@ -337,7 +344,7 @@ def _host_costs(t: Tiling, c: Commands, fitted: Constants) -> tuple[Callable[...
     return cost_of, functools.reduce(torch.add, costs.values()), paced
 
 
-def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
+def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     """What the commands of a batch keep busy."""
     hw, zero = t.hardware, torch.zeros_like(c.visits)
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)

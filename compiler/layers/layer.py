@@ -190,6 +190,16 @@ class Layer(Shown):
         return p.R == p.S == p.Q == 1 and p.stride_w == 1 and self.size == (1, p.P) and self.padding == (0, 0)
 
     @property
+    def plain(self) -> bool:
+        """Nothing tells neighbouring rows of pixels apart from one long row: windows of one pixel, stride 1, no padding, no
+        pooling, a stored image of just the pixels of the result."""
+        p = self.problem
+        steps = (p.R, p.S, p.stride_w, p.stride_h)
+        return (
+            steps == (1, 1, 1, 1) and self.padding == (0, 0) and self.size == (p.Q, p.P) and not self.pooling
+        )
+
+    @property
     def pixels_in(self) -> int:
         """Pixels of the stored input."""
         return self.problem.N * self.size[0] * self.size[1]

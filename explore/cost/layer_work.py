@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
-from baco.compiler.styles.explicit.plan import LOAD_BYTES
+from baco.compiler.styles.explicit.extents import LOAD_BYTES
 from baco.compiler.styles.macros.estimate import expansion_cycles
 from baco.exploration.cost.limits import loaded_pixels, pooled_from
 from baco.workloads.problem import Problem

@@ -32,7 +32,7 @@ from baco.workloads.problem import Problem
 
 Floats = NDArray[np.float64]
 
-#: Relative tolerance with which the cost models round quotients up (`baco.compiler.latency.tiling`): limits may not
+#: Relative tolerance with which the cost models round quotients up (`baco.compiler.latency.arrays`): limits may not
 #: round up what they do not.
 _TOLERANCE = 1e-6
 #: Sums in another order differ in their last bits, which must not lift a limit above what reaches it.
@@ -219,7 +219,7 @@ def _inside(results: int, window: int, stride: int, dilation: int, before: int, 
 
     In truth all that are touched and lie inside. But the instruction-aware model estimates what lies outside, for three
     tiles of results beside each edge and for each part of a window that tiles cut, and may count gaps between touched
-    pixels as lost (`baco.compiler.latency.commands`): that it is right up to that is all that is proven here. With
+    pixels as lost (`baco.compiler.styles.explicit.loads`): that it is right up to that is all that is proven here. With
     whole windows, it counts no less than what is touched, less a padding for each of these tiles; with windows cut in
     n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`baco.compiler.styles.macros.cycles`).
     """

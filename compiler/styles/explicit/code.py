@@ -83,7 +83,7 @@ def prepare(
         if transposed:
             p = plan.layer.problem
             turned = replace(plan.layer, weights_transposed=False, weight=Layout(p.K, p.C * p.K))
-            plan = replace(plan, layer=turned)
+            plan = replace(plan, layer=turned, transposed=False)
     memory = allocate(plan)
     features = accelerator.features
     if (plan.spills or layer.scale is None) and not features.read_full_width:
@@ -270,7 +270,7 @@ class _Program:
         a = plan.accelerator
         self.visits_in_block = math.prod(trip.count for trip in plan.tiles)
         # a tile that is held for several blocks has that long
-        self.held = math.prod(plan.trips(name) for name in plan.held)
+        self.held = math.prod(plan.steps[name] for name in plan.held)
 
         def at_once(moves: int, room: int, visits: int) -> bool:
             # the reservation station takes few moves without keeping passes waiting, and beside few passes nothing is

@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from baco.accel.dataflows import RELEVANT
+from baco.compiler.analysis.arrays import Values
 from baco.compiler.ir.emit import Condition, Emitter, Number
 from baco.compiler.layers.operands import Operands
+from baco.compiler.styles.explicit.extents import ImageAxis, Tiling, product
 from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
-from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan, ImageAxis
+from baco.compiler.styles.explicit.plan import ExplicitPlan
+
+
+@dataclass(frozen=True)
+class LoadCounts:
+    """What loads of all blocks of an operand issue and move, in all groups.
+
+    Attributes:
+        fills: blocks brought.
+        loads: commands; those of zeros beside the image apart (`zeros`), which are estimated.
+        rows: local rows that they write, by column blocks of the array's side; zeros included.
+        spans: rows in memory that they fetch.
+        bytes: useful bytes of them.
+        runs: entries of the innermost loop.
+    """
+
+    fills: Values
+    loads: Values
+    zeros: Values
+    rows: Values
+    spans: Values
+    bytes: Values
+    runs: Values
+
+
+def count_weight_loads(t: Tiling) -> LoadCounts:
+    """What `WeightLoads` issues."""
+    a, bounds, run = t.a, t.bounds, t.weight_run
+    by_dim, by_width = t.chunks(t.dim), t.chunks(t.weight_width)
+    apart, turned = t.tiles_apart, t.transposed
+    columns = a.where(apart, t.over_tiles("K", by_width), t.over_blocks("K", by_width))
+    row_blocks = a.where(apart, t.over_tiles("K", by_dim), t.over_blocks("K", by_dim))
+    rows = bounds["R"] * bounds["S"] * bounds["C"]
+    slabs = t.over_blocks("C", by_width)
+    times = t.groups * t.repeats(RELEVANT["W"])
+    local = a.where(turned, t.over_blocks("C", by_dim) * bounds["K"], row_blocks * rows)
+    return LoadCounts(
+        fills=times * product([t.steps[name] for name in RELEVANT["W"]]),
+        loads=times
+        * a.where(
+            turned, slabs * t.over_blocks("K", by_dim), columns * t.run_chunks(run, t.over_blocks, t.dim)
+        ),
+        zeros=0 * times,
+        rows=times * local,
+        spans=times * a.where(turned, slabs * bounds["K"], columns * rows),
+        bytes=times * rows * bounds["K"],
+        runs=times * a.where(turned, slabs * t.steps["K"], columns * t.run_count(run, t.steps)),
+    )
 
 
 class WeightLoads:
@@ -21,37 +74,28 @@ class WeightLoads:
 
     def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         self._e, self._plan, self._operands = e, plan, operands
-        problem, block = plan.layer.problem, plan.block
-        self._transposed = plan.layer.weights_transposed
-        self._whole_depth = block["C"] == problem.C
-        self._whole_rows = self._whole_depth and block["R"] == problem.R
-        self._by_tile = block["K"] > plan.tile["K"] and plan.tile["K"] % plan.accelerator.dim != 0
-        distance = block["K"] if self._transposed else plan.window_rows
-        unit = plan.depth if self._transposed else plan.accelerator.dim
-        wide = distance <= LARGEST_STRIDE and unit == plan.accelerator.dim
-        self._blocks = plan.load_blocks if wide else 1
-        self._unit = unit
-        self._distance = distance if wide else plan.accelerator.dim
+        self._run_along = plan.weight_run.along
+        self._width = plan.weight_width
         self._state = 1
 
     def configure(self) -> None:
         """Set the load state that only weights use."""
+        plan = self._plan
+        distance = plan.weight_distance if plan.wide_weights else plan.dim
         self._e.command(
             "config_ld",
             state=self._state,
-            stride=self._plan.layer.weight.pitch,
-            block_stride=max(self._distance, min(self._plan.accelerator.dim, self._longest)),
+            stride=plan.layer.weight.pitch,
+            block_stride=max(distance, min(plan.dim, self._longest)),
         )
 
     @property
     def _longest(self) -> int:
         """Rows of the longest load."""
         plan = self._plan
-        if self._transposed:
+        if plan.transposed:
             return plan.block["K"]
-        if self._whole_rows:
-            return plan.window_rows
-        return plan.block["R"] * plan.block["C"] if self._whole_depth else plan.block["C"]
+        return math.prod(plan.block[name] for name in self._run_along)
 
     @property
     def steps(self) -> int:
@@ -72,41 +116,33 @@ class WeightLoads:
 
     def _bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
         e, plan, place = self._e, self._plan, self._place(parameters)
-        dim = plan.accelerator.dim
-        width = self._blocks * self._unit
-        if self._transposed:
+        dim, width = plan.dim, self._width
+        if plan.transposed:
             return [e.ceil_div(place.weight_depth, width), e.ceil_div(place.extent("K"), dim)]
         columns = [e.ceil_div(place.extent("K"), width)]
-        if self._by_tile:
+        if plan.tiles_apart:
             columns = [e.ceil_div(place.extent("K"), plan.tile["K"]), -(-plan.tile["K"] // width)]
-        return [*columns, *self._window(place), e.ceil_div(self._run(place), dim)]
-
-    def _window(self, place: Place) -> list[Number]:
-        """Loops over window positions that do not follow each other in memory."""
-        if self._whole_rows:
-            return []
-        return [place.extent("S")] if self._whole_depth else [place.extent("S"), place.extent("R")]
+        # window positions that do not follow each other in memory
+        window = [place.extent(name) for name in ("S", "R") if name not in self._run_along]
+        return [*columns, *window, e.ceil_div(self._run(place), dim)]
 
     def _run(self, place: Place) -> Number:
         """Rows that follow each other in memory."""
-        e, depth = self._e, place.weight_depth
-        if self._whole_rows:
-            return e.mul(place.extent("S"), place.extent("R"), depth)
-        return e.mul(place.extent("R"), depth) if self._whole_depth else depth
+        depth = place.weight_depth
+        return self._e.mul(*(place.extent(name) for name in ("S", "R") if name in self._run_along), depth)
 
     def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
         e, plan, place = self._e, self._plan, self._place(parameters)
         layout, problem, dim = plan.layer.weight, plan.layer.problem, plan.accelerator.dim
         base = e.add(self._operands.weight, e.mul(place.group, layout.group))
-        chunk = e.mul(at[-1], dim)
-        width = self._blocks * self._unit
-        if self._transposed:
+        chunk, width = e.mul(at[-1], dim), self._width
+        if plan.transposed:
             c = e.mul(at[0], width)
             rows, columns = place.extent("K"), e.sub(place.weight_depth, c)
             source = e.add(e.mul(e.add(place.start("K"), chunk), layout.pitch), place.start("C"), c)
-            row = e.add(e.mul(at[0], self._blocks * plan.block["K"]), chunk)
+            row = e.add(e.mul(at[0], width // plan.depth * plan.block["K"]), chunk)
         else:
-            window = list(at[2:-1] if self._by_tile else at[1:-1])
+            window = list(at[2:-1] if plan.tiles_apart else at[1:-1])
             s = window[0] if window else 0
             r = window[1] if len(window) > 1 else 0
             first = e.add(
@@ -117,15 +153,15 @@ class WeightLoads:
                 place.start("C"),
                 chunk,
             )
-            if self._by_tile:
+            if plan.tiles_apart:
                 tile, inside = e.mul(at[0], plan.tile["K"]), e.mul(at[1], width)
                 k = e.add(tile, inside)
                 columns = e.min(e.sub(plan.tile["K"], inside), e.sub(place.extent("K"), k))
-                block = e.add(e.mul(at[0], plan.tile_columns), e.mul(at[1], self._blocks))
+                block = e.add(e.mul(at[0], plan.tile_columns), e.mul(at[1], width // dim))
             else:
                 k = e.mul(at[0], width)
                 columns = e.sub(place.extent("K"), k)
-                block = e.mul(at[0], self._blocks)
+                block = e.mul(at[0], width // dim)
             rows = self._run(place)
             source = e.add(e.mul(first, layout.pitch), place.start("K"), k)
             row = e.add(
@@ -144,6 +180,121 @@ class WeightLoads:
             )
 
 
+def count_input_loads(t: Tiling, image: ImageReach) -> LoadCounts:
+    """What `InputLoads` issues."""
+    a, bounds, steps, row, column = t.a, t.bounds, t.steps, t.row, t.column
+    by_dim = t.chunks(t.dim)
+
+    def positions(axis: ImageAxis, results: Values, window: Values) -> Values:
+        return a.where((results > 0) & (window > 0), axis.positions(results, window), 0 * results)
+
+    def lines(results: Values, window: Values) -> Values:
+        # lines between those that windows cover are not loaded
+        return a.smaller(positions(row, results, window), results * window)
+
+    def width(results: Values, window: Values) -> Values:
+        return positions(column, results, window)
+
+    all_lines = t.over_pairs("Q", "S", lines)
+    all_chunks = t.over_pairs("P", "R", lambda p, r: by_dim(width(p, r)))
+    all_positions = t.over_pairs("P", "R", width)
+    over, _ = image.above.lost(t, first=True)
+    under, _ = image.below.lost(t, first=False)
+    left, left_edges = image.left.lost(t, first=True)
+    right, right_edges = image.right.lost(t, first=False)
+    inside_lines = a.at_least(all_lines - over - under, 0)
+    inside_positions = a.at_least(all_positions - left - right, 0)
+    # a chunk at the edge has zeros beside it; whole chunks of zeros are no other number of commands
+    edges = left_edges + right_edges
+    slabs = t.over_blocks("C", t.chunks(t.input_width))
+    runs = a.where(t.lines_inside, all_chunks * steps["Q"] * steps["S"], all_lines * steps["P"] * steps["R"])
+    brought = t.groups * t.repeats(RELEVANT["I"])
+    times = brought * bounds["N"]
+    return LoadCounts(
+        fills=brought * product([steps[name] for name in RELEVANT["I"]]),
+        loads=times * slabs * inside_lines * all_chunks,
+        zeros=times * slabs * ((all_lines - inside_lines) * all_chunks + inside_lines * edges),
+        rows=times * t.over_blocks("C", t.chunks(t.depth)) * all_lines * all_positions,
+        spans=times * slabs * inside_lines * inside_positions,
+        bytes=times * bounds["C"] * inside_lines * inside_positions,
+        runs=times * slabs * runs,
+    )
+
+
+@dataclass(frozen=True)
+class ImageSide:
+    """One side of the image.
+
+    Attributes:
+        results, window: dimensions along it.
+        stride, dilation: pixels from one result, one window position to the next.
+        axis: what blocks keep.
+        padding: pixels beyond the image that the outermost window reaches.
+    """
+
+    results: str
+    window: str
+    stride: Values
+    dilation: Values
+    axis: ImageAxis
+    padding: Values
+
+    def lost(self, t: Tiling, *, first: bool) -> tuple[Values, Values]:
+        """Local positions beyond this side in all pairs of blocks along results and window, and how many pairs have some: of
+        the three blocks of results next to it, since padding seldom reaches further; `first` if these are the first."""
+        a, results, window = t.a, self.results, self.window
+        size, blocks = t.block[window], t.steps[window]
+        shift = a.at_least(size * self.dilation, 1)
+        last_result = t.bounds[results] - (t.steps[results] - 1) * t.block[results]
+        last_window = t.bounds[window] - (blocks - 1) * size
+        extent = ((t.block[results] - 1) * self.stride + (size - 1) * self.dilation) / self.axis.step + 1
+        lost = pairs = 0 * size
+        for number in range(3):
+            nearer = number * t.block[results]
+            if not first and number:
+                nearer = nearer - t.block[results] + last_result
+            reach = a.at_least(self.padding - nearer * self.stride, 0)
+            reach = a.where(t.steps[results] > number + 0.5, reach, 0 * reach)
+            # blocks of the window follow each other `shift` pixels apart, the last one of `last_window` positions
+            begins = shift if first else last_window * self.dilation
+            further = a.at_most(a.pieces(a.at_least(reach - begins, 0), shift), blocks - 1)
+            total = reach + further * (reach - begins) - shift * further * (further - 1) / 2
+            count = a.where(reach > 0, 1, 0) + further
+            lost = lost + a.smaller(a.pieces(total, self.axis.step), count * extent)
+            pairs = pairs + count
+        return lost, pairs
+
+
+@dataclass(frozen=True)
+class ImageReach:
+    """How far windows reach beyond the stored image, on each side."""
+
+    above: ImageSide
+    below: ImageSide
+    left: ImageSide
+    right: ImageSide
+
+    @staticmethod
+    def of(
+        t: Tiling, problem: Any, size: tuple[Values, Values], padding: tuple[Values, Values]
+    ) -> ImageReach:
+        """Of an image of `size` rows and columns, `padding` above and left of it; `problem` has strides and dilations."""
+        vertical = ("Q", "S", problem.stride_h, problem.dilation_h, t.row)
+        horizontal = ("P", "R", problem.stride_w, problem.dilation_w, t.column)
+        below, right = (
+            (t.bounds[results] - 1) * stride + (t.bounds[window] - 1) * dilation - before - (extent - 1)
+            for (results, window, stride, dilation, _), before, extent in zip(
+                (vertical, horizontal), padding, size, strict=True
+            )
+        )
+        return ImageReach(
+            ImageSide(*vertical, padding[0]),
+            ImageSide(*vertical, below),
+            ImageSide(*horizontal, padding[1]),
+            ImageSide(*horizontal, right),
+        )
+
+
 class InputLoads:
     """Brings the pixels of a block, at most `dim` of one image row and a few channel blocks at a time.
 
@@ -152,13 +303,9 @@ class InputLoads:
 
     def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         self._e, self._plan, self._operands = e, plan, operands
-        wide = plan.pixels_in <= LARGEST_STRIDE and plan.depth == plan.accelerator.dim
-        self._blocks = plan.load_blocks if wide else 1
-        self._distance = plan.pixels_in if wide else plan.accelerator.dim
+        self._width = plan.input_width
         problem, (height, width), (top, left) = plan.layer.problem, plan.layer.size, plan.layer.padding
         self._above, self._left = top > 0, left > 0
-        # the longer loop goes inside: its steps cost the host core the least
-        self._by_row = plan.row.extent > -(-plan.column.extent // plan.accelerator.dim)
         self._below = (problem.Q - 1) * problem.stride_h + (
             problem.S - 1
         ) * problem.dilation_h - top >= height
@@ -168,11 +315,12 @@ class InputLoads:
 
     def configure(self) -> None:
         """Set the load state that only inputs use."""
+        plan = self._plan
         self._e.command(
             "config_ld",
             state=0,
-            stride=self._plan.layer.input.pitch * self._plan.column.step,
-            block_stride=max(self._distance, 1),
+            stride=plan.layer.input.pitch * plan.column.step,
+            block_stride=max(plan.pixels_in if plan.wide_inputs else plan.dim, 1),
         )
 
     @property
@@ -203,9 +351,9 @@ class InputLoads:
         lines = self._positions(place, plan.row, "Q", "S")
         chunks = e.ceil_div(self._positions(place, plan.column, "P", "R"), plan.accelerator.dim)
         return [
-            e.ceil_div(place.extent("C"), self._blocks * plan.depth),
+            e.ceil_div(place.extent("C"), self._width),
             place.extent("N"),
-            *((chunks, lines) if self._by_row else (lines, chunks)),
+            *((chunks, lines) if plan.lines_inside else (lines, chunks)),
         ]
 
     def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
@@ -214,10 +362,10 @@ class InputLoads:
         layer, dim = plan.layer, plan.accelerator.dim
         problem, (height, width) = layer.problem, layer.size
         slab, image = at[0], at[1]
-        line, number = (at[3], at[2]) if self._by_row else (at[2], at[3])
+        line, number = (at[3], at[2]) if plan.lines_inside else (at[2], at[3])
         chunk = e.mul(number, dim)
-        c = e.mul(slab, self._blocks * plan.depth)
-        columns = e.min(self._blocks * plan.depth, e.sub(place.extent("C"), c))
+        c = e.mul(slab, self._width)
+        columns = e.min(self._width, e.sub(place.extent("C"), c))
         count = e.min(dim, e.sub(self._positions(place, plan.column, "P", "R"), chunk))
         y = e.add(
             e.mul(place.start("Q"), problem.stride_h),
@@ -234,7 +382,7 @@ class InputLoads:
         low, high = self._valid(x, y, count)
         row = e.add(
             parameters[-1],
-            e.mul(slab, self._blocks * plan.pixels_in),
+            e.mul(slab, self._width // plan.depth * plan.pixels_in),
             e.mul(e.add(e.mul(image, plan.row.extent), line), plan.column.extent),
             chunk,
         )

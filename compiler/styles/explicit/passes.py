@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from typing import Literal
 from baco.accel.dataflows import DATAFLOWS
 from baco.accel.isa import GARBAGE
 from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.arrays import Values
 from baco.compiler.ir.emit import Condition, Emitter, Number
+from baco.compiler.styles.explicit.extents import LARGEST_STRIDE, PIXELS, Tiling, product
 from baco.compiler.styles.explicit.jobs import Pace
 from baco.compiler.styles.explicit.place import Place
-from baco.compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan
+from baco.compiler.styles.explicit.plan import ExplicitPlan
 
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
@@ -38,6 +41,59 @@ class _Block:
     columns: Number
 
 
+@dataclass(frozen=True)
+class PassCounts:
+    """Passes of all tiles, in all groups.
+
+    Attributes:
+        passes: preloads, and as many computes.
+        weight_blocks: weight-stationary: blocks of weights shifted into the array, visits of a block counted again;
+            output-stationary: chains of sums begun. The computes that are `compute_preloaded`.
+        runs: runs of result rows that passes cut in pieces of the array's side.
+        chunks: these pieces, of one block of weights.
+        steps: blocks of weights of all tiles of one place in the image.
+    """
+
+    passes: Values
+    weight_blocks: Values
+    runs: Values
+    chunks: Values
+    steps: Values
+
+
+def count_passes(t: Tiling) -> PassCounts:
+    """What `Passes` issues."""
+    a, bounds, rows, tiles = t.a, t.bounds, t.pass_rows, t.tiles_counted
+    by_dim, by_depth = t.chunks(t.dim), t.chunks(t.depth)
+    chunks = rows.choose(
+        a,
+        t.run_chunks(rows.run, t.over_tiles, t.dim),
+        t.over_tiles("Q", by_dim) * bounds["P"] * bounds["N"],
+        t.over_tiles("N", by_dim) * bounds["P"] * bounds["Q"],
+    )
+    runs = rows.choose(
+        a,
+        t.run_count(rows.run, tiles),
+        tiles["Q"] * bounds["P"] * bounds["N"],
+        tiles["N"] * bounds["P"] * bounds["Q"],
+    )
+    columns = t.groups * t.over_tiles("K", by_dim)
+    steps = columns * bounds["R"] * bounds["S"] * t.over_blocks("C", by_depth)
+    # sums that begin anew in the array over the whole reduction
+    chains = t.over_pairs(
+        "R", "S", lambda r, s: t.over_blocks("C", lambda c: a.pieces(r * s * by_depth(c), t.chain))
+    )
+    return PassCounts(
+        passes=steps * chunks,
+        weight_blocks=a.where(
+            t.weights_stay, steps * product([tiles[name] for name in PIXELS]), columns * chunks * chains
+        ),
+        runs=a.where(t.weights_stay, steps * runs, steps * chunks),
+        chunks=chunks,
+        steps=steps,
+    )
+
+
 class Passes:
     """Products of a tile.
 
@@ -48,52 +104,15 @@ class Passes:
 
     def __init__(self, e: Emitter, plan: ExplicitPlan) -> None:
         self._e, self._plan = e, plan
-        tile, dim = plan.tile, plan.accelerator.dim
-        line, image = plan.column.extent, plan.row.extent * plan.column.extent
-        # distance of neighbours in I and in the tile
-        self._distance = {
-            "P": (plan.column.result, 1),
-            "Q": (plan.row.result * line, tile["P"]),
-            "N": (image, tile["P"] * tile["Q"]),
-        }
-        choices = [self._merged()] + [(name,) for name in ("Q", "N")]
-        legal = [
-            names
-            for names in choices
-            if max(self._distance[names[0]]) <= LARGEST_STRIDE
-            and (not DATAFLOWS[plan.dataflow].sums_stay or self._distance[names[0]][1] == 1)
-        ]
-        if not legal:
+        self._distance = plan.distance
+        self._names = plan.pass_rows.along
+        if max(self._distance[self._names[0]]) > LARGEST_STRIDE:
             raise InfeasibleError("the rows of a pass are too far apart in the scratchpad")
-
-        def passes(names: tuple[str, ...]) -> int:
-            count = 1
-            for name in ("N", "Q", "P"):
-                count *= 1 if name in names else tile[name]
-            rows = 1
-            for name in names:
-                rows *= tile[name]
-            return count * -(-rows // dim)
-
-        self._names = min(legal, key=passes)
-        self._outer = [name for name in ("N", "Q", "P") if name not in self._names and tile[name] > 1]
-        self._rows = passes(self._names)
+        self._outer = [name for name in ("N", "Q", "P") if name not in self._names and plan.tile[name] > 1]
+        self._rows: int = plan.tile_passes(self._names)
         self._rule = DATAFLOWS[plan.dataflow]
         self._beat: Literal["block", "run", "pass", "slab"] = "slab" if self._rule.sums_stay else "pass"
         self._stride_a, self._stride_c = self._distance[self._names[0]]
-
-    def _merged(self) -> tuple[str, ...]:
-        """P, and Q and N as long as they go on where the one before ends."""
-        names = ["P"]
-        for name in ("Q", "N"):
-            inner = names[-1]
-            size = self._plan.tile[inner]
-            if size < self._plan.bounds[inner]:
-                break
-            if self._distance[name] != tuple(size * d for d in self._distance[inner]):
-                break
-            names.append(name)
-        return tuple(names)
 
     @property
     def count(self) -> int:
@@ -105,10 +124,8 @@ class Passes:
     @property
     def _run_passes(self) -> int:
         """Passes of a run of rows."""
-        rows = 1
-        for name in self._names:
-            rows *= self._plan.tile[name]
-        return -(-rows // self._plan.accelerator.dim)
+        rows = math.prod(self._plan.tile[name] for name in self._names)
+        return -(-rows // self._plan.dim)
 
     def settle(self, moves: float) -> None:
         """Decide where moves are issued between passes, before any are written.

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from baco.compiler.ir.emit import Condition, Emitter, Number
-from baco.compiler.styles.explicit.plan import GROUP, REDUCTION, ExplicitPlan
+from baco.compiler.styles.explicit.extents import REDUCTION
+from baco.compiler.styles.explicit.plan import GROUP, ExplicitPlan
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Place:
         """Whether the loops over blocks of these dimensions are all at their first (last) number."""
         holds: Condition = True
         for name in names:
-            want = self.plan.trips(name) - 1 if last else 0
+            want = self.plan.steps[name] - 1 if last else 0
             holds = self.e.both(holds, self.e.compare("eq", self.blocks[name], want))
         return holds
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 from baco.accel.isa import float32_bits
+from baco.compiler.analysis.arrays import Values
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.operands import Operands
+from baco.compiler.styles.explicit.extents import LOOP, NONE, PIXELS, REDUCTION, Tiling, product
 from baco.compiler.styles.explicit.jobs import MoveJob
 from baco.compiler.styles.explicit.place import Place
 from baco.compiler.styles.explicit.plan import ExplicitPlan
 from baco.compiler.styles.explicit.pool import pooled_tile
+from baco.workloads.problem import DIMS
 
 #: Workspace of int32 partial sums, dense `[N, Q, P, K]` of one group.
 PARTIAL_SUMS = "partial_sums"
@@ -26,19 +31,58 @@ def spill_bytes(plan: ExplicitPlan) -> int:
     )
 
 
+@dataclass(frozen=True)
+class ResultCounts:
+    """What it takes to move all tiles between accumulator and memory once, in all groups.
+
+    Attributes:
+        columns: column blocks of tiles of one group.
+        moves: commands.
+        rows: local rows, and as many in memory.
+        runs: entries of the innermost loop.
+    """
+
+    columns: Values
+    moves: Values
+    rows: Values
+    runs: Values
+
+
+def count_results(t: Tiling) -> ResultCounts:
+    """What `Results` issues."""
+    columns = t.over_tiles("K", t.chunks(t.dim))
+    return ResultCounts(
+        columns=columns,
+        moves=t.groups * columns * t.run_chunks(t.result_run, t.over_tiles, t.dim),
+        rows=t.groups * columns * product([t.bounds[name] for name in PIXELS]),
+        runs=t.groups * columns * t.run_count(t.result_run, t.tiles_counted),
+    )
+
+
+def times_left(t: Tiling) -> Values:
+    """How often a tile leaves the accumulator: once for each step of the reduction loops that it is not held for."""
+    steps = [(t.holds[name] | (t.steps[name] < LOOP), t.steps[name]) for name in REDUCTION]
+    return product([t.a.where(stays, 1, count) for stays, count in steps])
+
+
+def count_fences(t: Tiling) -> Values:
+    """Fences before partial sums are read again: at every step of the loops from the outermost to the innermost that
+    tiles come back in."""
+    leaving = [t.a.where(t.holds[name], NONE, t.rank[name]) for name in REDUCTION]
+    innermost = reduce(t.a.smaller, leaving)
+    steps = [
+        t.a.where((t.rank[name] >= innermost) & (t.rank[name] < NONE), t.steps[name], 1) for name in DIMS
+    ]
+    return t.a.where(innermost < NONE, t.groups * product(steps) - 1, 0)
+
+
 class Results:
     """Moves between accumulator and main memory. Jobs are started with `Place.numbers` and the tile's first row."""
 
     def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         self._e, self._plan, self._operands = e, plan, operands
         self._parameters = len(plan.blocks) + len(plan.tiles) + 1
-        # rows of pixels that lie one after the other in memory and in the tile
-        self._run = ["P"]
-        for name in ("Q", "N"):
-            if plan.tile[self._run[-1]] == plan.bounds[self._run[-1]]:
-                self._run.append(name)
-            else:
-                break
+        self._run = plan.result_run.along
         self._outer = [name for name in ("N", "Q") if name not in self._run]
 
     # ---------------------------------------------------------------- places

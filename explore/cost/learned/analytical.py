@@ -48,16 +48,17 @@ def instruction_base(
     styles: Sequence[str],
 ) -> BasePrediction:
     """The instruction-aware model, with its terms, and the counts and times that they are made of."""
+    from baco.compiler.latency.arrays import TensorArrays
     from baco.compiler.latency.batch import HardwareBatch, LayerBatch
     from baco.compiler.latency.commands import count_commands
     from baco.compiler.latency.host import HOST_FEATURES, host_features
     from baco.compiler.latency.model import constants, latency, measure_work
-    from baco.compiler.latency.tiling import Rounding, make_tiling
+    from baco.compiler.latency.tiling import make_tiling
 
     layer, mapping = LayerBatch.of(layers), MappingBatch.of(mappings)
     hardware = HardwareBatch.of(accelerators)
     found = latency(layer, mapping, hardware, torch.tensor([style.startswith("loop_") for style in styles]))
-    tiling = make_tiling(layer, mapping, hardware, Rounding(False))
+    tiling = make_tiling(layer, mapping, hardware, TensorArrays())
     counts = count_commands(tiling)
     work = measure_work(tiling, counts, constants())
     terms = dict(zip(found.names, found.terms, strict=True))

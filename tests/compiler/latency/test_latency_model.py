@@ -21,10 +21,9 @@ from baco.bench.latency import accuracy
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.compiler.choice.choose import choose
 from baco.compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
+from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.host import HOST_FEATURES, host_features
 from baco.compiler.latency.model import Constants, constants, explicit_latency
-from baco.compiler.latency.tiling import Rounding
-from baco.compiler.latency.transfers import lowest_bit
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
@@ -193,15 +192,15 @@ def test_terms_have_names_and_none_is_longer_than_all() -> None:
     assert float(one.terms.amax()) <= float(one.cycles) * 1.001
 
 
-def test_lowest_bit() -> None:
-    numbers = torch.tensor([0.0, 1.0, 6.0, 24.0, 64.0, 448.0, 7.9999])
-    assert lowest_bit(numbers).tolist() == [64, 1, 2, 8, 64, 64, 8]
+def test_power_of_two_that_divides() -> None:
+    numbers = torch.tensor([0.0, 1.0, 6.0, 24.0, 64.0, 448.0, 7.9999, 640.0, 1024.0])
+    assert TensorArrays().power(numbers).tolist() == [128, 1, 2, 8, 64, 64, 8, 128, 128]
 
 
 def test_parts_of_a_whole() -> None:
     whole, part = torch.tensor([10.0, 12.0, 3.0]), torch.tensor([4.0, 4.0, 5.0])
-    assert Rounding().parts(whole, part, lambda x: x * x).tolist() == [36.0, 48.0, 9.0]
-    assert Rounding(relaxed=True).parts(whole, part, lambda x: x * x).tolist() == pytest.approx(
+    assert TensorArrays().parts(whole, part, lambda x: x * x).tolist() == [36.0, 48.0, 9.0]
+    assert TensorArrays(relaxed=True).parts(whole, part, lambda x: x * x).tolist() == pytest.approx(
         [40.0, 48.0, 15.0]
     )
 

@@ -10,9 +10,9 @@ from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.layer_shapes import layer_shapes
 from baco.compiler.latency import schedule_cycles
+from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch
 from baco.compiler.latency.macro import is_macro, macro_latency
-from baco.compiler.latency.tiling import Rounding
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.mapping.nest import Mapping
@@ -67,7 +67,7 @@ def test_same_as_the_compilers():
             continue
         cases.append((layer, mapping, accelerator))
     layers, mappings, hardware = _batches(cases)
-    cycles, terms, *_ = macro_latency(layers, mappings, hardware, Rounding())
+    cycles, terms, *_ = macro_latency(layers, mappings, hardware, TensorArrays())
     found = is_macro(layers, mappings, hardware)
     assert terms.shape == (5, 400)
     macros = 0
@@ -91,7 +91,7 @@ def test_same_for_the_compilers_choice():
         wanted.append(schedule_cycles(layer, schedule, DEFAULT))
     layers, mappings, hardware = _batches(cases)
     assert bool(is_macro(layers, mappings, hardware).all())
-    cycles = macro_latency(layers, mappings, hardware, Rounding()).cycles
+    cycles = macro_latency(layers, mappings, hardware, TensorArrays()).cycles
     assert cycles.tolist() == pytest.approx(wanted, rel=1e-6)
 
 
@@ -116,7 +116,7 @@ def test_gradients():
                     mapping.flow,
                     mapping.copies,
                 )
-                return macro_latency(arguments[0], changed, arguments[1], Rounding(relaxed=True))[0].sum()
+                return macro_latency(arguments[0], changed, arguments[1], TensorArrays(relaxed=True))[0].sum()
 
             cycles(factors).backward()
             assert factors.grad is not None
@@ -136,10 +136,10 @@ def test_batches_in_single_precision():
     r = random.Random(6)
     cases = [_case(r) for _ in range(100)]
     layers, mappings, accelerators = zip(*cases, strict=True)
-    double, *_ = macro_latency(*_batches(cases), Rounding())
+    double, *_ = macro_latency(*_batches(cases), TensorArrays())
     single, *_ = macro_latency(
         LayerBatch.of(layers, torch.float32), MappingBatch.of(mappings, torch.float32),
-        HardwareBatch.of(accelerators, torch.float32), Rounding(),
+        HardwareBatch.of(accelerators, torch.float32), TensorArrays(),
     )  # fmt: skip
     assert single.dtype == torch.float32
     assert ((single / double - 1).abs() < 1e-3).float().mean() > 0.97
