@@ -8,21 +8,28 @@ set, 6.5).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import MOVE_BYTES, Accelerator
 from baco.accel.dataflows import executed
 from baco.accel.isa import GARBAGE
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.ir.emit import Emitter, Number
+from baco.compiler.network.operator_code import COMMAND_CYCLES, START, TABLE, OperatorCode, memory_latency
+from baco.compiler.network.steps import StepCost
 from baco.compiler.network.tiles import TileWalk
 from baco.compiler.ops.elementwise import Addition
 from baco.compiler.ops.nests import Nest, common
+from baco.compiler.styles.fused.row_unit import begin_table, end_function, table_rows
 
 
 @dataclass(frozen=True)
-class AdditionCode:
+class AdditionCode(OperatorCode):
     """All that the code of an addition depends on but its addresses and scales.
 
     Attributes:
@@ -31,9 +38,63 @@ class AdditionCode:
         table: whether results go through a table (`baco.compiler.network.row_code`).
     """
 
+    kinds: ClassVar[str] = "additions"
+
     nest: Nest
     relu: bool
     table: bool = False
+
+    @property
+    def kind(self) -> str:
+        """See `OperatorCode`."""
+        return "addition"
+
+    def __str__(self) -> str:
+        return "addition" + (", through a table" if self.table else "")
+
+    def cost(self, accelerator: Accelerator) -> StepCost:
+        """Two loads and a store; see `_AdditionWriter` for the tiles.
+
+        Each sum is a product with the identity and an addend: a multiplication in every row of the array, a stationary word,
+        an access of the accumulator each way, three reads and two writes of the scratchpad, three bytes of main memory.
+        """
+        nest, dim = self.nest, accelerator.dim
+        outer, extent, _ = nest.split()
+        rows = float(math.prod(outer.shape))
+        if len(nest.shape) < 2:  # contiguous elements, as rows as long as a move can have
+            rows, extent = extent / MOVE_BYTES, MOVE_BYTES
+        pitches = [steps[-2] if len(steps) > 1 else MOVE_BYTES for steps in nest.strides]
+        memory = sum(read_cycles(accelerator, rows, extent, pitch) for pitch in pitches[:2])
+        memory += rows * extent / bytes_per_cycle(accelerator)
+        tiles = math.ceil(rows / dim) * math.ceil(extent / MOVE_BYTES)
+        passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
+        commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
+        sums, table = rows * extent, accelerator.energy_law
+        latency = memory_latency(accelerator)
+        fixed = sums * (sum(table.array_terms(dim, dim + 1, float(dim))) + 3 * table.dram_pj)
+        cycles = max(memory, commands * COMMAND_CYCLES) + (START + (TABLE if self.table else 0)) * latency
+        return StepCost(cycles, fixed, 2 * sums, 5 * sums, 3 * sums)
+
+    def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:
+        """See `OperatorCode`."""
+        table = ["table"] if self.table else []
+        e = Emitter(
+            name, ["identity", "left", "right", "output", *table, "left_scale", "right_scale", "scale"]
+        )
+        identity, left, right, target, *tables, left_scale, right_scale, scale = e.arguments
+        for one in tables:
+            begin_table(e, accelerator, one)
+        emit_addition(e, self, accelerator, identity, (left, right, target), (left_scale, right_scale, scale))
+        if tables:
+            end_function(e)
+        return e.finish()
+
+    def rows_used(self, accelerator: Accelerator) -> tuple[int, int]:
+        """See `OperatorCode`."""
+        writer = _AdditionWriter(Emitter("rows"), self, accelerator)
+        sums = writer.acc_turns * writer.tile_rows
+        scratchpad = writer.right + writer.turns * writer.tile_rows
+        return scratchpad, max(sums, table_rows(accelerator)) if self.table else sums
 
 
 def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None:
@@ -82,12 +143,6 @@ def emit_addition(
         scales: bits of the float32 scales of left, right and output.
     """
     _AdditionWriter(e, code, accelerator).write(weights, addresses, scales)
-
-
-def addition_rows(code: AdditionCode, accelerator: Accelerator) -> tuple[int, int]:
-    """Rows of the scratchpad and of the accumulator that the code uses."""
-    writer = _AdditionWriter(Emitter("rows"), code, accelerator)
-    return writer.right + writer.turns * writer.tile_rows, writer.acc_turns * writer.tile_rows
 
 
 class _AdditionWriter:

@@ -13,18 +13,14 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.compiler.dialects.instgem import OPERATIONS
 from baco.compiler.ir.emit import Emitter, Number
-from baco.compiler.layers.layer import Layer
-from baco.compiler.network.addition import AdditionCode, emit_addition
 from baco.compiler.network.fences import StepAccess, fences
-from baco.compiler.network.gather import GatherCode, emit_gather
 from baco.compiler.network.groups import GroupStyle
 from baco.compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
+from baco.compiler.network.operator_code import KINDS
 from baco.compiler.network.output_stage import begin_output, end_output
 from baco.compiler.network.placement import Placement
-from baco.compiler.network.pooling import emit_max_pool
-from baco.compiler.network.row_code import RowCode, emit_rows
 from baco.compiler.network.steps import Argument, Step
-from baco.compiler.styles.fused.row_unit import RowFunctionName, begin_table, end_function
+from baco.compiler.styles.fused.row_unit import begin_table, end_function
 
 #: The function that a program starts with.
 ENTRY = "network"
@@ -51,14 +47,8 @@ def emit_network(
     for name, group in lowered.groups.items():
         unit = GroupStyle.of(group.group)
         _append(module, unit.emit(name, group.group, group.schedule, accelerator).finish())
-    for name, addition in lowered.additions.items():
-        _append(module, _emit_addition(name, addition, accelerator))
-    for name, pool in lowered.pools.items():
-        _append(module, _emit_pool(name, pool, accelerator))
-    for name, rows in lowered.rows.items():
-        _append(module, _emit_rows(name, rows, accelerator))
-    for name, gather in lowered.gathers.items():
-        _append(module, _emit_gather(name, gather, accelerator))
+    for name, code in sorted(lowered.codes.items(), key=lambda known: KINDS.index(known[1].kinds)):
+        _append(module, code.emit(name, accelerator))
     _declare(module, lowered.steps)
     entry = Emitter(ENTRY, [buffer.name for buffer in placement.buffers], module)
     waits = fences(
@@ -154,45 +144,3 @@ def _scale_by(module: ModuleOp, scale: SSAValue) -> None:
         assert block is not None
         block.insert_op_before(store({**op.fields, "acc_scale": scale}), op)
         block.erase_op(op)
-
-
-def _emit_addition(name: str, code: AdditionCode, accelerator: Accelerator) -> ModuleOp:
-    table = ["table"] if code.table else []
-    e = Emitter(name, ["identity", "left", "right", "output", *table, "left_scale", "right_scale", "scale"])
-    identity, left, right, target, *tables, left_scale, right_scale, scale = e.arguments
-    for one in tables:
-        begin_table(e, accelerator, one)
-    emit_addition(e, code, accelerator, identity, (left, right, target), (left_scale, right_scale, scale))
-    if tables:
-        end_function(e)
-    return e.finish()
-
-
-def _emit_pool(name: str, layer: Layer, accelerator: Accelerator) -> ModuleOp:
-    e = Emitter(name, ["input", "output"])
-    source, target = e.arguments
-    emit_max_pool(e, layer, accelerator, source, target)
-    return e.finish()
-
-
-def _emit_rows(name: str, code: RowCode, accelerator: Accelerator) -> ModuleOp:
-    wanted: dict[RowFunctionName, tuple[str, ...]] = {
-        "copy": (),
-        "table": ("table",),
-        "softmax": ("table", "numerator", "shift"),
-        "normalisation": ("parameters", "shift", "epsilon"),
-        "product": ("shift", "factor"),
-    }
-    operands = [*(f"input{n}" for n in range(1, len(code.nest.strides))), "output"]
-    e = Emitter(name, [*operands, *wanted[code.function]])
-    given: list[Number] = list(e.arguments[len(operands) :])
-    parameters = 0 if code.function in ("copy", "product") else given.pop(0)
-    emit_rows(e, code, accelerator, tuple(e.arguments[: len(operands)]), parameters, given)
-    return e.finish()
-
-
-def _emit_gather(name: str, code: GatherCode, accelerator: Accelerator) -> ModuleOp:
-    e = Emitter(name, ["indices", "table", "output"])
-    indices, table, target = e.arguments
-    emit_gather(e, code, accelerator, (indices, table, target))
-    return e.finish()

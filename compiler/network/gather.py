@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.ir.emit import Emitter, Number, parts
+from baco.compiler.network.operator_code import COMMAND_CYCLES, START, OperatorCode, memory_latency
+from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.lookup import Embedding
 from baco.compiler.ops.nests import Nest, nest_of
 
@@ -16,7 +23,7 @@ _SHORTEST = 32
 
 
 @dataclass(frozen=True)
-class GatherCode:
+class GatherCode(OperatorCode):
     """All that the code of an embedding depends on but its addresses.
 
     Attributes:
@@ -25,10 +32,48 @@ class GatherCode:
         features: elements of a row.
     """
 
+    kinds: ClassVar[str] = "embeddings"
+
     nest: Nest
     entries: int
     pitch: int
     features: int
+
+    @property
+    def kind(self) -> str:
+        """See `OperatorCode`."""
+        return "embedding"
+
+    def __str__(self) -> str:
+        return self.kind
+
+    def cost(self, accelerator: Accelerator) -> StepCost:
+        """A load and a store of every row, by as few moves as there can be."""
+        rows = math.prod(self.nest.shape)
+        memory = read_cycles(accelerator, float(rows), self.features, self.pitch)
+        elements = float(rows * self.features)
+        whole, rest = divmod(self.features, MOVE_BYTES)
+        moves = math.ceil(whole / accelerator.dim) + bool(rest)
+        commands = rows * (2 * moves + 2)  # the index takes about as long as two
+        cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * COMMAND_CYCLES)
+        return StepCost(
+            cycles + START * memory_latency(accelerator),
+            2 * elements * accelerator.energy_law.dram_pj,
+            0.0,
+            2 * elements,
+            2 * elements,
+        )
+
+    def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:
+        """See `OperatorCode`."""
+        e = Emitter(name, ["indices", "table", "output"])
+        indices, table, target = e.arguments
+        emit_gather(e, self, accelerator, (indices, table, target))
+        return e.finish()
+
+    def rows_used(self, accelerator: Accelerator) -> tuple[int, int]:
+        """See `OperatorCode`."""
+        return _turns(accelerator) * _tile_rows(accelerator), 0
 
 
 def plan_gather(op: Embedding, accelerator: Accelerator) -> GatherCode | str:
@@ -45,11 +90,6 @@ def plan_gather(op: Embedding, accelerator: Accelerator) -> GatherCode | str:
     lead = len(op.indices.shape)
     nest = nest_of(op.indices.shape, [op.indices.strides, op.output.strides[:lead]])
     return GatherCode(nest, entries, op.table.strides[0], features)
-
-
-def gather_rows(accelerator: Accelerator) -> int:
-    """Rows of the scratchpad that the code uses."""
-    return _turns(accelerator) * _tile_rows(accelerator)
 
 
 def _tile_rows(accelerator: Accelerator) -> int:

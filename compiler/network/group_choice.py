@@ -12,7 +12,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode
 from baco.compiler.network.groups import Group, GroupCode, GroupSchedule, GroupStyle, predict_group
 from baco.compiler.network.lowered import Scheduler
-from baco.compiler.network.prediction import addition_cost, group_cost, row_cost, unit_cost
+from baco.compiler.network.prediction import group_cost, unit_cost
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.nests import nest_of
@@ -158,7 +158,7 @@ class GroupChoice:
             cycles += addition[0].cycles
             moved += addition[1]
         if between is not None:
-            cycles += row_cost(between, self._accelerator).cycles
+            cycles += between.cost(self._accelerator).cycles
             moved += 2 * group.first.problem.groups * group.first.problem.P * group.first.problem.K  # type: ignore[union-attr]
         return cycles, moved
 
@@ -170,4 +170,4 @@ def addition_alone(group: Group, accelerator: Accelerator) -> tuple[StepCost, fl
         return None
     pixels, channels, pitch = added.pixels_out, added.problem.groups, added.output.pitch
     nest = nest_of((pixels, channels), ((channels, 1), (pitch, 1), (pitch, 1)))
-    return addition_cost(AdditionCode(nest, added.relu), accelerator), 3.0 * pixels * channels
+    return AdditionCode(nest, added.relu).cost(accelerator), 3.0 * pixels * channels

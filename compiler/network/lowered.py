@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from baco.compiler.layers.layer import Layer
-from baco.compiler.network.addition import AdditionCode
-from baco.compiler.network.gather import GatherCode
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupCode
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.output_stage import OutputStage
-from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import Step
 from baco.compiler.ops.arithmetic import float32
 from baco.compiler.ops.operator import IntegerTensor
@@ -52,7 +50,7 @@ class LoweredNetwork:
         steps: calls in order.
         values: all that the steps touch, temporary ones and constants included.
         constants: elements of the constants among them.
-        layers, groups, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
+        layers, groups, codes: code of the functions that run on the accelerator, by name; `codes` of single operators that are no layers.
         units: function of every group, by the names of its operators.
         sources: C files that the host's functions are in, with what they hold where they are none of `baco/compiler/ops/host`.
         in_place: values that may take over the memory of another one that is read for the last time.
@@ -67,10 +65,7 @@ class LoweredNetwork:
     layers: dict[str, LayerCode] = field(default_factory=dict)
     groups: dict[str, GroupCode] = field(default_factory=dict)
     units: dict[tuple[str, ...], str] = field(default_factory=dict)
-    additions: dict[str, AdditionCode] = field(default_factory=dict)
-    pools: dict[str, Layer] = field(default_factory=dict)
-    rows: dict[str, RowCode] = field(default_factory=dict)
-    gathers: dict[str, GatherCode] = field(default_factory=dict)
+    codes: dict[str, OperatorCode] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     in_place: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -80,13 +75,6 @@ class LoweredNetwork:
 def step_kind(lowered: LoweredNetwork, function: str) -> str:
     """`layer`, `group`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
     accelerator; the host's keep their names."""
-    if function in lowered.rows:
-        return lowered.rows[function].function
-    kinds = (
-        ("layer", lowered.layers),
-        ("group", lowered.groups),
-        ("addition", lowered.additions),
-        ("pooling", lowered.pools),
-        ("embedding", lowered.gathers),
-    )
-    return next((kind for kind, functions in kinds if function in functions), function)
+    if function in lowered.codes:
+        return lowered.codes[function].kind
+    return "layer" if function in lowered.layers else "group" if function in lowered.groups else function

@@ -312,7 +312,7 @@ class _Lowering(LayerWriter):
         views = (ones, op.left, op.right)
         tables = self._packed_tables()
         self._run(
-            self._named("addition", code, self.result.additions),
+            self._code("addition", code),
             (*views, op.output, *tables),
             (float32_bits(one) for one in (op.left_scale, op.right_scale, op.scale)),
             (*views, *tables),
@@ -344,7 +344,7 @@ class _Lowering(LayerWriter):
         if not isinstance(op, Multiplication):
             sources, parameters = (op.input,), [] if code.function == "copy" else [self._packed(op)]
         self._run(
-            self._named(code.function, code, self.result.rows),
+            self._code(code.function, code),
             (*sources, op.output, *parameters),
             numbers,
             (*sources, *parameters),
@@ -366,7 +366,7 @@ class _Lowering(LayerWriter):
             return
         read = (op.indices, op.table)
         self._run(
-            self._named("embedding", code, self.result.gathers),
+            self._code("embedding", code),
             (*read, op.output),
             (),
             read,
@@ -377,13 +377,11 @@ class _Lowering(LayerWriter):
     # ---------------------------------------------------------------- pooling
 
     def _max_pool(self, op: MaxPool) -> None:
-        layer = plan_max_pool(op, self.accelerator, non_negative=self._never_negative(op.input.value))
-        if layer is None:
+        code = plan_max_pool(op, self.accelerator, non_negative=self._never_negative(op.input.value))
+        if code is None:
             self._on_host(op, "the accelerator cannot pool its windows exactly")
             return
-        self._run(
-            self._named("pool", layer, self.result.pools), (op.input, op.output), (), (op.input,), op.output
-        )
+        self._run(self._code("pool", code), (op.input, op.output), (), (op.input,), op.output)
 
     def _never_negative(self, name: str) -> bool:
         """Whether every operator that writes the value so far leaves no negative element in it."""

@@ -2,19 +2,86 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 from baco.compiler.layers.operands import Operands
 from baco.compiler.network.layers import pixel_pitch
+from baco.compiler.network.operator_code import COMMAND_CYCLES, START, OperatorCode, memory_latency
+from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.images import MaxPool
-from baco.compiler.styles.explicit.pool import emit_pool
+from baco.compiler.styles.explicit.pool import check_pool, emit_pool
 from baco.workloads.problem import Problem
 
 
-def plan_max_pool(op: MaxPool, accelerator: Accelerator, *, non_negative: bool) -> Layer | None:
-    """The pooling as a layer that computes nothing before it; None if the accelerator cannot do it exactly.
+@dataclass(frozen=True)
+class PoolCode(OperatorCode):
+    """Code of a pooling: a `layer` that computes nothing before it."""
+
+    kinds: ClassVar[str] = "poolings"
+
+    layer: Layer
+
+    @property
+    def kind(self) -> str:
+        """See `OperatorCode`."""
+        return "pooling"
+
+    def __str__(self) -> str:
+        return f"maximum pooling {self.layer.pooling}"
+
+    def cost(self, accelerator: Accelerator) -> StepCost:
+        """Every pixel passes through the accumulator, once for each tile whose windows meet it (`emit_pool`).
+
+        Loads of one block of channels are short, so that the number in flight limits them and leaves room for stores.
+        """
+        p, pool, dim = self.layer.problem, self.layer.pooling, accelerator.dim
+        assert pool is not None
+        tile_rows, tile_columns, alone = check_pool(self.layer, accelerator)
+
+        def met(windows: int, together: int, extent: int) -> tuple[int, int]:
+            """Tiles along one direction, and the pixels that they read."""
+            tiles = math.ceil(windows / together)
+            sizes = [min(together, windows - n * together) for n in range(tiles)]
+            return tiles, sum(min(extent, (size - 1) * pool.stride + pool.size) for size in sizes)
+
+        (down, rows), (across, columns) = met(pool.rows, tile_rows, p.Q), met(pool.columns, tile_columns, p.P)
+        blocks, pixels = math.ceil(p.K / dim) * p.N, float(rows * columns)
+        loads = blocks * read_cycles(accelerator, pixels, min(p.K, dim), p.K)
+        moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
+        commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
+        latency = memory_latency(accelerator)
+        waits = blocks * down * across * 2 * latency if alone else 0.0
+        read, written = p.N * p.K * pixels, float(p.N * p.K * pool.rows * pool.columns)
+        accesses = (
+            read + written * pool.size**2
+        )  # every pixel is written once, and read for each window that it is in
+        cycles = max(loads, moved, commands * COMMAND_CYCLES) + waits + START * latency
+        moved = read + written
+        return StepCost(cycles, moved * accelerator.energy_law.dram_pj, accesses, dram_bytes=moved)
+
+    def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:
+        """See `OperatorCode`."""
+        e = Emitter(name, ["input", "output"])
+        source, target = e.arguments
+        emit_max_pool(e, self.layer, accelerator, source, target)
+        return e.finish()
+
+    def rows_used(self, accelerator: Accelerator) -> tuple[int, int]:
+        """None are counted: its tiles are as large as the memories let them be."""
+        return 0, 0
+
+
+def plan_max_pool(op: MaxPool, accelerator: Accelerator, *, non_negative: bool) -> PoolCode | None:
+    """The code of a pooling; None if the accelerator cannot do it exactly.
 
     The accelerator takes positions outside the image as zeros: they must not occur, or do no harm.
 
@@ -47,7 +114,7 @@ def plan_max_pool(op: MaxPool, accelerator: Accelerator, *, non_negative: bool) 
         emit_max_pool(Emitter("trial", ["input", "output"]), layer, accelerator, 0, 0)
     except (InputError, InfeasibleError):
         return None
-    return layer
+    return PoolCode(layer)
 
 
 def emit_max_pool(e: Emitter, layer: Layer, accelerator: Accelerator, source: Number, target: Number) -> None:

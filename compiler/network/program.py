@@ -13,17 +13,15 @@ from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.layers.layer import Layer
-from baco.compiler.network.addition import addition_rows
 from baco.compiler.network.checks import add_checks
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
-from baco.compiler.network.gather import gather_rows
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler, group_rows
 from baco.compiler.network.lowered import LoweredNetwork, Scheduler
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
+from baco.compiler.network.operator_code import KINDS
 from baco.compiler.network.placement import Placement, place
-from baco.compiler.network.row_code import rows_used
 from baco.compiler.network.steps import ValueAddress
 from baco.compiler.ops.operator import IntegerTensor, itemsize
 from baco.compiler.schedules.schedule import Schedule
@@ -81,15 +79,10 @@ class NetworkProgram:
         """What the program consists of, a line each."""
         lowered = self.lowered
         on_accelerator = sum(step.accelerator for step in lowered.steps)
-        others: dict[str, Mapping[str, object]] = {
-            "groups": lowered.groups,
-            "additions": lowered.additions,
-            "poolings": lowered.pools,
-            "functions of rows": lowered.rows,
-            "embeddings": lowered.gathers,
-        }
+        kinds = [code.kinds for code in lowered.codes.values()]
+        others = {"groups": len(lowered.groups), **{name: kinds.count(name) for name in KINDS}}
         different = [f"{len(lowered.layers)} different layers"]
-        different += [f"{len(functions)} {name}" for name, functions in others.items() if functions]
+        different += [f"{count} {name}" for name, count in others.items() if count]
         called = " and ".join(one for one in (", ".join(different[:-1]), different[-1]) if one)
         lines = [
             f"{len(self.network.operators)} operators: {on_accelerator} calls of {called} on the accelerator,"
@@ -262,20 +255,12 @@ def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str,
 
     found = {"dim": accelerator.dim, "scratchpad_rows": 0, "accumulator_rows": 0}
     needs = [plan_layer(one.layer, one.schedule, accelerator).requirement for one in lowered.layers.values()]
-    for addition in lowered.additions.values():
-        scratchpad, accumulator = addition_rows(addition, accelerator)
+    for group in lowered.groups.values():
+        needs.append(group_rows(group, accelerator))
+    for code in lowered.codes.values():
+        scratchpad, accumulator = code.rows_used(accelerator)
         needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})
-    for code in lowered.groups.values():
-        needs.append(group_rows(code, accelerator))
-    for rows in lowered.rows.values():
-        scratchpad, accumulator = rows_used(rows, accelerator)
-        needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})
-    if lowered.gathers:
-        needs.append({"scratchpad_rows": gather_rows(accelerator)})
-    tables = [one.table for one in lowered.layers.values()] + [
-        one.table for one in lowered.additions.values()
-    ]
-    if any(tables):
+    if any(layer.table for layer in lowered.layers.values()):
         needs.append({"accumulator_rows": table_rows(accelerator)})
     for need in needs:
         for name, value in need.items():

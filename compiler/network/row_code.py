@@ -13,11 +13,16 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 
 from baco.accel.config import MOVE_BYTES, Accelerator
+from baco.compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from baco.compiler.ir.emit import Emitter, Number, parts
+from baco.compiler.network.operator_code import COMMAND_CYCLES, START, TABLE, OperatorCode, memory_latency
+from baco.compiler.network.steps import StepCost
 from baco.compiler.network.tiles import TileWalk
 from baco.compiler.ops.elementwise import Map, Multiplication
 from baco.compiler.ops.nests import Nest, common, nest_of
@@ -44,9 +49,20 @@ _WHOLE_ROWS = ("softmax", "normalisation")
 #: than so many elements, more of them cover the memory's latency.
 _TURNS, _MOST_TURNS, _LATENCY_ELEMENTS = 2, 8, 1024
 
+#: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
+#: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
+_PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1, "product": 0}
+_ROW_CYCLES: dict[RowFunctionName, int] = {
+    "copy": 0,
+    "table": 0,
+    "softmax": 18,
+    "normalisation": 132,
+    "product": 0,
+}
+
 
 @dataclass(frozen=True)
-class RowCode:
+class RowCode(OperatorCode):
     """All that the code of a function of rows depends on but its addresses and numbers.
 
     Attributes:
@@ -57,10 +73,99 @@ class RowCode:
         centre: a normalisation subtracts the mean.
     """
 
+    kinds: ClassVar[str] = "functions of rows"
+
     function: RowFunctionName
     nest: Nest
     first: int | None = None
     centre: bool = False
+
+    @property
+    def kind(self) -> str:
+        """See `OperatorCode`."""
+        return self.function
+
+    def __str__(self) -> str:
+        return self.function
+
+    def cost(self, accelerator: Accelerator) -> StepCost:
+        """Loads and a store; see the file for the tiles.
+
+        Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
+        do, from the first tile's arrival on.
+        """
+        nest, dim, table = self.nest, accelerator.dim, accelerator.energy_law
+        outer, extent, _ = nest.split()
+        rows = float(math.prod(outer.shape))
+        if len(nest.shape) < 2:
+            rows, extent = extent / MOVE_BYTES, MOVE_BYTES
+        pitches = [steps[-2] if len(steps) > 1 else MOVE_BYTES for steps in nest.strides[:-1]]
+        inner = min(float(outer.shape[-1]), rows) if outer.shape else rows
+        whole, rest = divmod(inner, dim)
+        matrices = rows / inner
+        elements, blocks = rows * extent, math.ceil(extent / dim)
+        loads = sum(read_cycles(accelerator, rows, extent, pitch) for pitch in pitches)
+        memory = loads + elements / bytes_per_cycle(accelerator)
+        stores = matrices * (
+            whole * _store_cycles(self.function, dim, blocks) + _store_cycles(self.function, rest, blocks)
+        )
+        first = loads * min(dim, rows) / rows
+        last = _PASSES[self.function] * (rest or min(dim, rows)) * blocks
+        commands = matrices * math.ceil(inner / dim) * (len(pitches) * math.ceil(extent / MOVE_BYTES) + 1)
+        parameters = 4 * extent / bytes_per_cycle(accelerator) if self.function == "normalisation" else 0.0
+        # gains and offsets are read, a right operand is written and read
+        wide = {"normalisation": 1, "product": 2}.get(self.function, 0)
+        return StepCost(
+            max(memory + last, first + stores, commands * COMMAND_CYCLES)
+            + parameters
+            + (START + TABLE) * memory_latency(accelerator),
+            elements
+            * (
+                (1 + len(pitches)) * table.dram_pj
+                + (0.0 if self.function == "copy" else table.function_pj(self.function))
+            ),
+            wide * elements,
+            (2 + _PASSES[self.function]) * elements,
+            elements * (1 + len(pitches)),
+        )
+
+    def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:
+        """See `OperatorCode`."""
+        wanted: dict[RowFunctionName, tuple[str, ...]] = {
+            "copy": (),
+            "table": ("table",),
+            "softmax": ("table", "numerator", "shift"),
+            "normalisation": ("parameters", "shift", "epsilon"),
+            "product": ("shift", "factor"),
+        }
+        operands = [*(f"input{n}" for n in range(1, len(self.nest.strides))), "output"]
+        e = Emitter(name, [*operands, *wanted[self.function]])
+        given: list[Number] = list(e.arguments[len(operands) :])
+        parameters = 0 if self.function in ("copy", "product") else given.pop(0)
+        emit_rows(e, self, accelerator, tuple(e.arguments[: len(operands)]), parameters, given)
+        return e.finish()
+
+    def rows_used(self, accelerator: Accelerator) -> tuple[int, int]:
+        """Rows of the scratchpad and of the accumulator that the code uses."""
+        writer = _RowWriter(Emitter("rows"), self, accelerator)
+        kept = 0 if self.function == "copy" else table_rows(accelerator)
+        if self.function == "normalisation":
+            kept = -(-self.nest.shape[-1] // accelerator.dim)
+        elif self.function == "product":
+            kept = writer.turns * writer.tile_rows
+        return writer.turns * writer.tile_rows, kept
+
+
+def _store_cycles(function: RowFunctionName, rows: float, blocks: int) -> float:
+    """Cycles of a store of rows of so many blocks: passes over all of them, a block a cycle; a unit works on one row after the
+    other from its sums on; results follow, and before each block of a normalisation its gains and offsets, of a product its right operand."""
+    if not rows:
+        return 0.0
+    before = max(0, _PASSES[function] - 1) * rows * blocks
+    results = blocks * (2 if function in ("normalisation", "product") else 1)
+    unit = _ROW_CYCLES[function]
+    known = before + max(blocks + rows * unit, rows * blocks + unit) + results if unit else 0.0
+    return max(_PASSES[function] * rows * blocks + rows * results, known)
 
 
 # ---------------------------------------------------------------- plans: the code, or why there is none
@@ -223,17 +328,6 @@ def emit_rows(
     """
     writer = _RowWriter(e, code, accelerator)
     writer.write(addresses, parameters, numbers)
-
-
-def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
-    """Rows of the scratchpad and of the accumulator that the code uses."""
-    writer = _RowWriter(Emitter("rows"), code, accelerator)
-    kept = 0 if code.function == "copy" else table_rows(accelerator)
-    if code.function == "normalisation":
-        kept = -(-code.nest.shape[-1] // accelerator.dim)
-    elif code.function == "product":
-        kept = writer.turns * writer.tile_rows
-    return writer.turns * writer.tile_rows, kept
 
 
 class _RowWriter:

@@ -11,6 +11,7 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork
+from baco.compiler.network.operator_code import OperatorCode
 from baco.compiler.network.row_code import packed_parameters
 from baco.compiler.network.steps import Argument, ByteRange, Step, ValueAddress, pointer, region
 from baco.compiler.ops.elementwise import Map
@@ -174,6 +175,13 @@ class StepWriter:
         known = next((name for name, one in codes.items() if one == code), None)
         name = known or f"{kind}_{len(codes)}"
         codes[name] = code
+        return name
+
+    def _code(self, prefix: str, code: OperatorCode) -> str:
+        """The function of the code of a single operator; those of a kind are numbered."""
+        alike = {name: known for name, known in self.result.codes.items() if type(known) is type(code)}
+        name = self._named(prefix, code, alike)
+        self.result.codes[name] = code
         return name
 
     def _mask(self, op: Softmax) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.network.group_choice import addition_alone, group_options, group_schedule
 from baco.compiler.network.groups import Group, GroupCode, GroupSchedule
-from baco.compiler.network.prediction import group_cost, row_cost
+from baco.compiler.network.prediction import group_cost
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.schedules.schedule import Schedule
@@ -103,7 +103,7 @@ class SearchedSchedules:
                 self._alone[layer] = self._rated(layer, [self._best(layer)[0]])[0]
             saved += self._alone[layer]
         if between is not None:
-            saved += self._added(row_cost(between, self._accelerator))
+            saved += self._added(between.cost(self._accelerator))
         addition = addition_alone(group, self._accelerator)
         if addition is not None:
             saved += self._added(addition[0])

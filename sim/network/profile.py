@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
-from baco.compiler.network.lowered import step_kind
 from baco.compiler.network.program import NetworkProgram
 from baco.sim.job import Mark
 
@@ -141,12 +140,9 @@ def describe(built: NetworkProgram, function: str) -> str:
     if function in lowered.groups:
         group = lowered.groups[function]
         return f"{group.group}: {group.schedule}"
-    if function in lowered.additions:
-        return "addition" + (", through a table" if lowered.additions[function].table else "")
-    if function in lowered.pools:
-        return f"maximum pooling {lowered.pools[function].pooling}"
-    kind = step_kind(lowered, function)
-    return kind if kind != function else f"host: {function.removeprefix('net_')}"
+    if function in lowered.codes:
+        return str(lowered.codes[function])
+    return f"host: {function.removeprefix('net_')}"
 
 
 def group_by_operator(built: NetworkProgram, steps: Sequence[StepProfile]) -> list[OperatorProfile]:
