@@ -112,24 +112,24 @@ def measure(
     library = read_library(liberty)
     macros = read_library(memories) if memories else ()
     told = progress or (lambda done, of, what: None)
+    every = [*accelerators()]
+    macro_names = [path.name for path in memories]
+    keys = [stable_hash([verilog(accelerator), library.digest, macro_names]) for accelerator in every]
     known = {netlist.design: netlist for netlist in read_netlists(kept)}
-    wanted = [*accelerators()][:designs]
-    found = []
-    for number, accelerator in enumerate(wanted):
-        key = stable_hash([verilog(accelerator), library.digest, [path.name for path in memories]])
-        netlist = known.get(key)
-        if netlist is None:
+    wanted = every[:designs]
+    for number, (accelerator, key) in enumerate(zip(wanted, keys, strict=False)):
+        if key not in known:
 
             def within(done: int, of: int, module: str, number: int = number) -> None:
                 told(number, len(wanted), f"{module} ({done} of {of} modules)")
 
             design = in_cells(accelerator, library, macros, progress=within, cache=cache)
-            netlist = _netlist(accelerator, key, design.synthesis())
-        found.append(netlist)
+            known[key] = _netlist(accelerator, key, design.synthesis())
         told(number + 1, len(wanted), accelerator.name)
-        rows = [vars(each) for each in found]
+        # those that a run measured which asked for more designs stay
+        rows = [vars(known[key]) for key in keys if key in known]
         atomic_write(kept, json.dumps({"library": library.names, "netlists": rows}, indent=1) + "\n")
-    return found
+    return [known[key] for key in keys[:designs]]
 
 
 def _netlist(accelerator: Accelerator, key: str, found: Synthesis) -> Netlist:

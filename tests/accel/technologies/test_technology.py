@@ -18,7 +18,7 @@ from baco.accel.bank_law import BankLaw
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.accel.structure_law import QUANTITIES, structure_law
-from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
+from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure, read_netlists
 from baco.accel.technology import (
     PUBLISHED,
     PeriodLaw,
@@ -265,6 +265,8 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
     found = measure(liberty, [], kept)
     assert len(found) == len(DESIGNS) >= 30
     assert len(made) == len(DESIGNS) + 1  # what was measured before the interruption is not measured again
+    assert measure(liberty, [], kept, designs=5) == found[:5]
+    assert read_netlists(kept) == found
     assert {one.configuration.dim for one in found} == {2, 4, 8, 16, 32}
     law = fit_technology("own", found, liberty)
     assert law.logic_um2 == pytest.approx(LOGIC, rel=2e-3)
