@@ -148,7 +148,7 @@ def _warm(executor: Executor, workers: int) -> None:
 
 
 def short_tasks(engine: ExecutorChoice, count: int) -> dict[str, float]:
-    """The share of the workers' time that goes into short tasks; `nominal` counts what tasks sleep, not what sleeping takes."""
+    """The share of the workers' time that goes into short tasks; "nominal" counts what tasks sleep, not what sleeping takes."""
     with engine.executor() as executor:
         workers = executor.workers
         _warm(executor, workers)

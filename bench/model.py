@@ -45,7 +45,7 @@ def run(
         seed: of the mappings.
 
     Returns:
-        `forward_per_s` and `gradient_per_s` (the best repetition, after a warm-up; of the CPU unless only the
+        "forward_per_s" and "gradient_per_s" (the best repetition, after a warm-up; of the CPU unless only the
         GPU is measured), the same with `cuda_` in front for a GPU, the median repetition, batch sizes, and
         what was measured on. Every evaluation yields latency and energy; a gradient is that of the sum of
         the logarithms of both in all factors.
