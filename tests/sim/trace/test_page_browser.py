@@ -126,10 +126,7 @@ def network_page(path: Path, names: list[str]) -> None:
     lowered = SimpleNamespace(
         steps=[SimpleNamespace(operator=name, function=f"net_{i % 3}") for i, name in enumerate(names)],
         layers={"net_0": 1},
-        additions={"net_1": 1},
-        pools={},
-        rows={},
-        gathers={},
+        codes={"net_1": SimpleNamespace(kind="addition")},
         groups={},
     )
     built: Any = SimpleNamespace(lowered=lowered, network=SimpleNamespace(name=names[0]))
