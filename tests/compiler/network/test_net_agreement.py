@@ -233,3 +233,24 @@ def test_onnx_has_an_evaluator_of_its_own(tmp_path, monkeypatch):
     run = baco.run(_product(tmp_path / "m.onnx"), inputs={"x": x})
     assert run.right
     assert run.agreement.judge == f"onnx.reference {onnx.__version__}"
+
+
+def test_a_batch_norm_that_trains_is_judged_as_it_is_written(tmp_path):
+    """onnxruntime's rewriting folds its stored mean and variance into the convolution, as if it did not train."""
+    pytest.importorskip("onnxruntime", reason="the judge that rewrites models is not installed")
+    random = np.random.default_rng(4)
+    x = random.uniform(-1, 1, (2, 3, 6, 6)).astype(np.float32)
+    weights = random.standard_normal((4, 3, 1, 1)).astype(np.float32)
+    zeros, ones = np.zeros(4, np.float32), np.ones(4, np.float32)
+    constants = [("k", weights), ("scale", ones), ("bias", zeros), ("mean", ones), ("variance", 4 * ones)]
+    normalised = ["t", "scale", "bias", "mean", "variance"]
+    nodes = [
+        ("Conv", ["x", "k"], ["t"], {}),
+        ("BatchNormalization", normalised, ["y", "m", "v"], {"training_mode": 1}),
+    ]
+    run = baco.run(_model(tmp_path / "m.onnx", nodes, ["y"], {"x": x}, constants), inputs={"x": x})
+    sums = np.einsum("kc,nchw->nkhw", weights[:, :, 0, 0], x)
+    wanted = (sums - sums.mean((0, 2, 3), keepdims=True)) / sums.std((0, 2, 3), keepdims=True)
+    assert run.right
+    assert run.agreement.judge.startswith("onnxruntime")
+    np.testing.assert_allclose(run.outputs["y"], wanted, atol=0.05 * np.abs(wanted).max())
