@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +20,7 @@ from baco.workloads.network import Network
 from baco.workloads.semantics import Semantics
 from tests.compiler.network.net_quant_networks import run_both
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from tests.user_module import page_module
 
 PAGE = (Path(__file__).parents[3] / "docs" / "operators.md").read_text("utf-8")
 
@@ -30,19 +28,9 @@ PAGE = (Path(__file__).parents[3] / "docs" / "operators.md").read_text("utf-8")
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The file of the page, its function among those of networks."""
-    found = re.search(r"<<'EOF'\n(.*?)^EOF$", PAGE, re.S | re.M)
-    assert found is not None
-    file = tmp_path / "running_maximum.py"
-    file.write_text(found.group(1), "utf-8")
-    spec = importlib.util.spec_from_file_location("running_maximum", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "running_maximum", module)
     monkeypatch.setattr(quantise, "RULES", dict(quantise.RULES))
     monkeypatch.setattr(float_graph, "FUNCTIONS", dict(float_graph.FUNCTIONS))
-    spec.loader.exec_module(module)
-    return module
+    return page_module(PAGE, tmp_path / "running_maximum.py")
 
 
 def network() -> Network:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +23,7 @@ from baco.workloads.problem import Problem
 from tests.compiler.ir.strict_machine import StrictMachine
 from tests.compiler.styles.layer_programs import Case, right_on, wrong_layers
 from tests.compiler.styles.random_mappings import draw_layer, draw_mapping
+from tests.user_module import page_module
 
 PAGE = (Path(__file__).parents[3] / "docs" / "code-styles.md").read_text("utf-8")
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
@@ -35,16 +33,7 @@ LAYER = Layer(Problem(P=57, C=3, K=4), scale=0.01, relu=True)
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The file of the page, its style in the list."""
-    found = re.search(r"<<'EOF'\n(.*?)^EOF$", PAGE, re.S | re.M)
-    assert found is not None
-    file = tmp_path / "one_block.py"
-    file.write_text(found.group(1), "utf-8")
-    spec = importlib.util.spec_from_file_location("one_block", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "one_block", module)
-    spec.loader.exec_module(module)
+    module = page_module(PAGE, tmp_path / "one_block.py")
     monkeypatch.setattr(registry, "STYLES", (module.OneBlockStyle(), *registry.STYLES))
     return module
 

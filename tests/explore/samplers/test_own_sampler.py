@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ from baco.exploration.search.searcher import SearchSetup
 from tests.explore import searcher_conformance as conformance
 from tests.explore.search.test_searchers import setup_in
 from tests.explore.study_helpers import content
+from tests.user_module import page_module
 
 PAGE = (Path(__file__).parents[3] / "docs" / "samplers.md").read_text("utf-8")
 
@@ -25,16 +23,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "samplers.md").read_text("utf-8")
 @pytest.fixture(scope="module")
 def climb(tmp_path_factory: pytest.TempPathFactory) -> type[baco.Sampler]:
     """The class of the page."""
-    found = re.search(r"<<'EOF'\n(.*?)^EOF$", PAGE, re.S | re.M)
-    assert found is not None
-    file = tmp_path_factory.mktemp("page") / "climb.py"
-    file.write_text(found.group(1), "utf-8")
-    spec = importlib.util.spec_from_file_location("climb", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["climb"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    kind: type[baco.Sampler] = module.Climb
+    kind: type[baco.Sampler] = page_module(PAGE, tmp_path_factory.mktemp("page") / "climb.py").Climb
     return kind
 
 
