@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from baco.workloads.encoding import Encoding
 from baco.workloads.tensor import Tensor
 from baco.workloads.views import Step, apply_steps
 
@@ -215,3 +216,12 @@ class Semantics:
     function: str
     operands: tuple[Operand, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def rounded(x: Tensor, encoding: Encoding) -> Semantics:
+    """Rounding to the whole numbers of an encoding. What needs more than 8 bits is only cut off where it ends."""
+    if encoding.fits_bytes:
+        return Semantics("quantise", (x,), {"encoding": encoding})
+    low, high = ((q - encoding.zero) * encoding.scale for q in (encoding.low, encoding.high))
+    attributes = {"name": "clip", "numbers": {"low": low, "high": high}, "requantises": True}
+    return Semantics("unary", (x,), attributes)

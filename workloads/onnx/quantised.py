@@ -12,7 +12,7 @@ from baco.workloads.encoding import Encoding, check_scales
 from baco.workloads.onnx.fold import WholeConstant
 from baco.workloads.onnx.node import OnnxNode
 from baco.workloads.onnx.semantics import WHOLE
-from baco.workloads.semantics import Semantics
+from baco.workloads.semantics import Semantics, rounded
 
 
 def _numbers(imp: OnnxNode, index: int, what: str) -> np.ndarray | None:
@@ -81,7 +81,7 @@ def _encoding(imp: OnnxNode, kind: int, shape: tuple[int, ...]) -> Encoding | No
 
 
 def quantize(imp: OnnxNode) -> None:
-    """QuantizeLinear. What needs more than 8 bits is only cut off where the model cuts it off."""
+    """QuantizeLinear."""
     x = imp.tensor(0)
     kind = imp.kind(2) or imp.integer("output_dtype", 0) or onnx.TensorProto.UINT8
     encoding = _encoding(imp, kind, x.shape)
@@ -91,11 +91,7 @@ def quantize(imp: OnnxNode) -> None:
         imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name))
         return
     imp.integer("saturate", 1), imp.integer("precision", 0), imp.integer("output_dtype", 0)
-    semantics = Semantics("quantise", (x,), {"encoding": encoding})
-    if not encoding.fits_bytes:
-        low, high = ((q - encoding.zero) * encoding.scale for q in (encoding.low, encoding.high))
-        attributes = {"name": "clip", "numbers": {"low": low, "high": high}, "requantises": True}
-        semantics = Semantics("unary", (x,), attributes)
+    semantics = rounded(x, encoding)
     imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=semantics))
     imp.encodings[imp.node.output[0]] = encoding
 
@@ -129,7 +125,7 @@ def clip(imp: OnnxNode) -> None:
     if encoding == known or not encoding.fits_bytes:
         imp.emit(x)
         return
-    semantics = Semantics("quantise", (x,), {"encoding": encoding})
+    semantics = rounded(x, encoding)
     imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=semantics))
 
 

@@ -38,12 +38,10 @@ def load_tflite(path: str, rest: str | None = None) -> Network:
             code = model.operatorCodes[operator.opcodeIndex]
             kind = names.get(max(code.builtinCode, code.deprecatedBuiltinCode), "an unknown operator")
             node = TfliteNode(writer, operator, f"{kind.lower()}_{index}")
-            rule = OPERATORS.get(kind)
             try:
-                if rule is None:
-                    node.leave(kind)
-                else:
-                    rule(node)
+                if kind not in OPERATORS:
+                    raise UnsupportedNodeError(f"there is no rule for {kind}")
+                OPERATORS[kind](node)
             except UnsupportedNodeError:
                 node.leave(kind)
         built = writer.built()

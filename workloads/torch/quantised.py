@@ -16,7 +16,7 @@ from torch.fx import Node
 
 from baco.workloads.encoding import Encoding, check_scales
 from baco.workloads.network import Tensor, UnsupportedNodeError
-from baco.workloads.semantics import Operand, Parameter, Semantics, WholeNumbers, constant
+from baco.workloads.semantics import Operand, Parameter, Semantics, WholeNumbers, constant, rounded
 from baco.workloads.torch.node import ScaledNumbers, TorchNode
 from baco.workloads.views import Reshape, Step, Transpose
 
@@ -96,20 +96,15 @@ def _computed(imp: TorchNode) -> bool:
 
 
 def quantize(imp: TorchNode) -> None:
-    """Rounding to whole numbers. What needs more than 8 bits is only cut off where the model cuts it off."""
+    """Rounding to whole numbers."""
     x = imp.tensor("input")
     if _computed(imp):
         _quantize_computed(imp, x)
         return
     encoding = _encoding(imp, x.shape)
     semantics = None
-    if encoding is not None and encoding.fits_bytes:
-        semantics = Semantics("quantise", (x,), {"encoding": encoding})
-    elif encoding is not None:
-        low, high = ((q - encoding.zero) * encoding.scale for q in (encoding.low, encoding.high))
-        attributes = {"name": "clip", "numbers": {"low": low, "high": high}, "requantises": True}
-        semantics = Semantics("unary", (x,), attributes)
     if encoding is not None:
+        semantics = rounded(x, encoding)
         imp.encodings[imp.node] = encoding
     imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=semantics))
 
@@ -216,8 +211,7 @@ class _Written:
 
     def bytes(self, x: Tensor) -> Tensor:
         """Whole numbers, which they are already, as int8."""
-        semantics = Semantics("quantise", (x,), {"encoding": Encoding(1.0, 0, -128, 127)})
-        return self._op("requantize", "bytes", x.shape, semantics)
+        return self._op("requantize", "bytes", x.shape, rounded(x, Encoding(1.0, 0, -128, 127)))
 
 
 def _number(value: float) -> Parameter:
