@@ -14,6 +14,7 @@ from baco.accel.presets import load_accelerator
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.common.errors import BacoError, InfeasibleError
 from baco.compiler.network.calibrate import random_inputs
+from baco.compiler.network.chain_network import chain_network
 from baco.compiler.network.group_choice import GroupChoice, group_schedule
 from baco.compiler.network.groups import Group, GroupSchedule
 from baco.compiler.network.program import compile_network, scheduler
@@ -32,7 +33,10 @@ PRODUCT_CHAINS = {
     "G5": (16, 256, 64, 64, 256), "G6": (16, 256, 80, 80, 256), "G7": (12, 208, 64, 64, 208), "G8": (16, 208, 64, 64, 208),
     "G9": (16, 208, 80, 80, 208), "G10": (1, 512, 64, 64, 256), "G11": (1, 768, 64, 64, 384), "G12": (1, 1024, 64, 64, 512),
 }  # fmt: skip
-#: Channels, height and width of the image, results of both convolutions, their strides and their windows.
+#: Of the image, results of both convolutions, their strides and their windows.
+_CONVOLUTION_SIZES = (
+    "channels", "height", "width", "first", "second", "stride1", "stride2", "window1", "window2"
+)  # fmt: skip
 CONVOLUTION_CHAINS = {
     "C1": (64, 112, 112, 192, 128, 2, 1, 3, 1), "C2": (32, 147, 147, 64, 80, 2, 1, 3, 1),
     "C3": (64, 56, 56, 128, 64, 1, 1, 3, 1), "C4": (128, 28, 28, 256, 128, 1, 1, 3, 1),
@@ -41,19 +45,16 @@ CONVOLUTION_CHAINS = {
 }  # fmt: skip
 
 
-def chain_network(name: str) -> Network:
+def published_chain(name: str) -> Network:
     """A chain of `PRODUCT_CHAINS` or `CONVOLUTION_CHAINS` as a network of two operators."""
-    b = GraphBuilder(name)
     if name in PRODUCT_CHAINS:
         batch, m, n, k, between = PRODUCT_CHAINS[name]
+        b = GraphBuilder(name)
         left, right = b.input("a", (batch, m, k)), b.input("b", (batch, k, between))
         b.matmul(b.matmul(left, right, name="first"), b.input("d", (batch, between, n)), name="second")
         return b.build()
-    channels, height, width, one, two, stride1, stride2, window1, window2 = CONVOLUTION_CHAINS[name]
-    image = b.input("image", (1, channels, height, width))
-    made = b.conv2d(image, one, window1, stride1, window1 // 2, name="first")
-    b.conv2d(made, two, window2, stride2, window2 // 2, name="second")
-    return b.build()
+    sizes = zip(_CONVOLUTION_SIZES, CONVOLUTION_CHAINS[name], strict=True)
+    return chain_network("convolutions:" + ",".join(f"{size}={value}" for size, value in sizes))
 
 
 def run(
@@ -104,7 +105,7 @@ class _Always:
 
 
 def _row(name: str, accelerator: Accelerator, seeds: int) -> dict[str, Any]:
-    network = chain_network(name)
+    network = published_chain(name)
     alone: list[NetworkRun] = []
     fused: list[NetworkRun] = []
     always = _Always(accelerator)

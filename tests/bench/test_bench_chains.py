@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chain_network, run
+from baco.bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, published_chain, run
 
 
 def test_one_unit_is_as_fast_moves_what_must_move_and_as_much_as_predicted(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_chain_whose_weights_do_not_fit_has_them_come_again(tmp_path: Path) ->
 
 def test_chains_are_those_of_the_table() -> None:
     """Extents of the first results: 12 batched products, and convolutions padded to keep their size."""
-    network = chain_network("G12")
+    network = published_chain("G12")
     assert [tuple(one.output.shape) for one in network.operators] == [(1, 1024, 512), (1, 1024, 64)]
-    network = chain_network("C5")
+    network = published_chain("C5")
     assert [tuple(one.output.shape) for one in network.operators] == [(1, 64, 57, 57), (1, 16, 57, 57)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -294,10 +293,10 @@ def choose_strips(chain: ConvolutionChain, accelerator: Accelerator) -> StripSch
     held = min((cycles for cycles, _, schedule in rated if not schedule.streamed), default=math.inf)
     rated = [entry for entry in rated if not entry[2].streamed or entry[0] < _GAIN * held]
     beginnings = [
-        replace(schedule, begin=begin)
+        begun
         for _, _, schedule in sorted(rated, key=lambda entry: entry[0])[:_LOOKED_AT]
-        for begin in (2, 4, schedule.rows)
-        if 1 < begin <= schedule.rows
+        for begun in schedule.begun()
+        if begun.begin > schedule.begin
     ]
     if beginnings:
         rated += rated_of(beginnings)

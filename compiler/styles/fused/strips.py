@@ -115,6 +115,10 @@ class StripSchedule:
     begin: int = 1
     streamed: tuple[int, ...] = ()
 
+    def begun(self) -> list[StripSchedule]:
+        """With each of the first strips that are worth a look, from one row on."""
+        return [replace(self, begin=rows) for rows in sorted({1, 2, 4, self.rows}) if rows <= self.rows]
+
     def ends(self, height: int) -> list[int]:
         """Rows of results, of `height`, that are there after each strip."""
         found, size = [min(height, self.begin)], self.begin

@@ -191,18 +191,16 @@ def schedule_of_tree(chain: Chain, tree: Tile, accelerator: Accelerator) -> Chai
 
 def _begun(chain: ConvolutionChain, strips: StripSchedule, accelerator: Accelerator) -> StripSchedule:
     """The strips, with the best of first ones."""
-    rated: list[tuple[float, int]] = []
+    rated: list[tuple[float, StripSchedule]] = []
     reason = ""
-    for begin in sorted({one for one in (1, 2, 4, strips.rows) if one <= strips.rows}):
+    for begun in strips.begun():
         try:
-            cost = predict_strips(chain, StripSchedule(strips.rows, begin, strips.streamed), accelerator)
+            rated.append((predict_strips(chain, begun, accelerator).cycles, begun))
         except InfeasibleError as error:
             reason = error.message
-            continue
-        rated.append((cost.cycles, begin))
     if not rated:
         raise InfeasibleError(reason)
-    return StripSchedule(strips.rows, min(rated)[1], strips.streamed)
+    return min(rated, key=lambda one: one[0])[1]
 
 
 def _factor(tile: Tile, dim: str) -> int:
