@@ -30,11 +30,25 @@ def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
-        cell.outputs = [one for one in cell.outputs if one.get("data", {}).get("text/html") != ""]
+        outputs = [one for one in cell.outputs if one.get("data", {}).get("text/html") != ""]
+        # a bar that was there may have come between the parts of what was printed before it
+        cell.outputs = _streams_joined(outputs)
         for one in cell.outputs:
             if one.output_type == "error":
                 one.traceback = [re.sub(r"\S*ipykernel_\S+\.py", "the cell", line) for line in one.traceback]
     return notebook
+
+
+def _streams_joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The same with neighbours that were printed to one stream as one."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        before = joined[-1] if joined else None
+        if before is not None and output.output_type == "stream" and before.get("name") == output.name:
+            before.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:

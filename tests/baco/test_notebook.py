@@ -71,3 +71,13 @@ def test_a_mistake_is_the_users_line_and_one_message(executed: nbformat.Notebook
     assert line.endswith('line 1: baco.explore("resnet5")')
     assert message.startswith("InputError: unknown network 'resnet5'\n  hint: did you mean 'resnet50'?")
     assert message.count("\n") == 1
+
+
+def test_a_bar_between_parts_of_a_line_leaves_no_trace() -> None:
+    """Kernels flush what is printed by the clock: a bar may come before a line's end."""
+    new = nbformat.v4
+    bar = new.new_output("display_data", {"text/html": ""})
+    line, end = (new.new_output("stream", name="stdout", text=text) for text in ("9 cycles", "\n"))
+    cell = new.new_code_cell("run", outputs=[line, bar, end])
+    outputs = notebook.tidy(new.new_notebook(cells=[cell])).cells[0].outputs
+    assert [(output.name, output.text) for output in outputs] == [("stdout", "9 cycles\n")]
