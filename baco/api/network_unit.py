@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from baco.accel.config import Accelerator
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
+    from baco.compiler.network.diagonal import Diagonals
     from baco.compiler.network.graph import QuantisedNetwork
     from baco.compiler.network.groups import GroupScheduler
     from baco.compiler.network.lowered import Scheduler
@@ -261,6 +262,7 @@ class NetworkUnit:
     def _options(self) -> dict[str, Any]:
         request = self.request
         groups: GroupScheduler | None
+        diagonals: Diagonals | None = None
         if request.plan is not None:
             schedule: Scheduler = request.plan
             groups = request.plan.group
@@ -273,14 +275,18 @@ class NetworkUnit:
             searched = SearchedSchedules(request.design, objective)
             schedule, groups = searched, searched.group
         else:
+            from baco.compiler.network.diagonal import DiagonalChoice
             from baco.compiler.network.group_choice import GroupChoice
             from baco.compiler.network.program import scheduler
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
             groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
+            if not (request.baseline or self._fuses):
+                diagonals = DiagonalChoice(request.accelerator, schedule)
         return {
             "schedule": schedule,
             "groups": groups if self._fuses else None,
+            "diagonals": diagonals,
             "data": self.data,
             "reference": self.reference,
             "check_layers": request.check_layers,

@@ -13,6 +13,7 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
+from baco.compiler.network.diagonal import Diagonals, block_diagonal
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler
@@ -25,7 +26,7 @@ from baco.compiler.network.layers import (
     matrix_pitch,
     pooling_of,
 )
-from baco.compiler.network.lowered import LoweredNetwork, Scheduler
+from baco.compiler.network.lowered import ANY_SCALE, LoweredNetwork, Scheduler
 from baco.compiler.network.output_stage import RequantisedPart, requantised_behind, requantised_parts
 from baco.compiler.network.pooling import plan_max_pool
 from baco.compiler.network.rotation import rotation_product
@@ -54,6 +55,7 @@ def lower_network(
     accelerator: Accelerator,
     schedule: Scheduler,
     groups: GroupScheduler | None = None,
+    diagonals: Diagonals | None = None,
 ) -> LoweredNetwork:
     """The calls that compute a network.
 
@@ -62,10 +64,11 @@ def lower_network(
             compute. Asked once for each different layer.
         groups: chooses how operators are carried out as one unit, if they are; None: none are. Of those that could be in several
             groups, those are that save most together.
+        diagonals: how many groups of a convolution with constant weights run as one, on a diagonal; None: each by itself.
 
     Raises InfeasibleError for an operator without code.
     """
-    lowering = _Lowering(network, accelerator, schedule, groups)
+    lowering = _Lowering(network, accelerator, schedule, groups, diagonals)
     for operator in network.operators:
         lowering.lower(operator)
     result = lowering.result
@@ -86,8 +89,10 @@ class _Lowering(LayerWriter):
         accelerator: Accelerator,
         schedule: Scheduler,
         groups: GroupScheduler | None,
+        diagonals: Diagonals | None,
     ) -> None:
         super().__init__(network, accelerator, schedule, groups)
+        self._diagonals = diagonals
         self._negative: set[str] = set()
         self._done: set[str] = set()
         #: Tables that results go through on their way out, by the operators that they follow.
@@ -157,6 +162,7 @@ class _Lowering(LayerWriter):
             weight=self._constant(op.weight),
             bias=None if op.bias is None else self._constant(op.bias),
         )
+        op = self._on_diagonals(op)
         if op.pool is not None:
             try:
                 pooling_of(op.pool, op.output)
@@ -177,6 +183,22 @@ class _Lowering(LayerWriter):
         self._call_layer(name, op.input, op.weight, op.bias, op.output, op.scale)
         if op.output is not target:
             self._copy(op.output, target)
+
+    def _on_diagonals(self, op: Convolution) -> Convolution:
+        """The operator with several of its groups as one, if they are to be: the same sums, and products with zeros."""
+        if self._diagonals is None or op.groups == 1 or op.weight.value not in self._data:
+            return op
+        try:
+            layer = convolution_layer(self._on_images(op))
+        except ValueError:
+            return op
+        together = self._diagonals(replace(layer, scale=layer.scale and ANY_SCALE))
+        own_scales = self._output is not None and self._output.by_column
+        if together == 1 or (own_scales and together < op.groups):  # a scale is that of a column of the array
+            return op
+        elements = block_diagonal(self._elements(op.weight), op.groups, together)
+        weight = self._add_constant(f"{op.weight.value}.diagonal{together}", elements)
+        return replace(op, weight=weight, groups=op.groups // together)
 
     def _on_images(self, op: Convolution) -> Convolution:
         """The operator as it will be once what is no image has been copied; for choosing only."""

@@ -14,6 +14,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.checks import add_checks
+from baco.compiler.network.diagonal import DiagonalChoice, Diagonals
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler, group_rows
@@ -143,6 +144,7 @@ def network_code(
     *,
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
+    diagonals: Diagonals | None = None,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check_layers: bool = False,
@@ -161,7 +163,9 @@ def network_code(
         schedule = scheduler(accelerator)
         if groups is None and fuses_by_default(accelerator):
             groups = GroupChoice(accelerator, schedule)
-    lowered = lower_network(network, accelerator, schedule, groups)
+        if groups is None and diagonals is None:
+            diagonals = DiagonalChoice(accelerator, schedule)
+    lowered = lower_network(network, accelerator, schedule, groups, diagonals)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -176,6 +180,7 @@ def compile_network(
     *,
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
+    diagonals: Diagonals | None = None,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check: bool = True,
@@ -190,6 +195,8 @@ def compile_network(
         schedule: how layers are carried out; default: `scheduler(accelerator)`.
         groups: how operators are carried out as one unit; with the default schedule by default
             a `group_choice.GroupChoice` where `fuses_by_default`, with another one not at all.
+        diagonals: how many groups of a convolution run as one; with the default schedule and without `groups` by default a
+            `diagonal.DiagonalChoice`.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`baco.compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
@@ -204,6 +211,7 @@ def compile_network(
         accelerator,
         schedule=schedule,
         groups=groups,
+        diagonals=diagonals,
         data=data,
         reference=reference,
         check_layers=check_layers,
