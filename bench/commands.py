@@ -16,6 +16,7 @@ _EXPERIMENTS = {
     "rtl": "rtl.rtl",
     "compiler": "compiler",
     "programs": "whole_programs",
+    "stock": "stock",
     "fusion": "fusion",
     "chains": "chains",
     "kernels": "kernels",

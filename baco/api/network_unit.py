@@ -287,6 +287,7 @@ class NetworkUnit:
             "schedule": schedule,
             "groups": groups if self._fuses else None,
             "diagonals": diagonals,
+            "library": request.baseline,
             "data": self.data,
             "reference": self.reference,
             "check_layers": request.check_layers,

@@ -48,7 +48,7 @@ class CompileOptions:
         style: of a layer: `auto` (the fastest by estimate), `explicit` or `macro`.
         mapping: of a layer: loops to carry it out by, as text. Of an expression: which iterations share one of the array's, as
             `m=n,p,q n=k k=c`.
-        baseline: Gemmini's default tiling.
+        baseline: Gemmini's default tiling; a network altogether as its library would run it.
         inputs: of a network, by name, in real numbers; random ones otherwise. Ranges of activations are taken from them,
             unless there is `data`.
         data: of a network: samples that ranges are taken from and accuracy is measured on. Arrays by input with the input's shape,

@@ -41,7 +41,7 @@ class LayerOptions:
         transposed: The weights of --gemm are stored N x K.
         mapping (TEXT): Loops to carry the layer out by, as 'L3[WIO] K48 - L2[WI] ...'.
         style: auto (by estimated cycles), explicit or macro.
-        baseline: Tiles of Gemmini's default heuristic.
+        baseline: Tiles of Gemmini's default heuristic; a network altogether as its library would run it.
     """
 
     panel: ClassVar[str] = "Layer"

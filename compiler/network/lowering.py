@@ -68,8 +68,12 @@ def lower_network(
 
     Raises InfeasibleError for an operator without code.
     """
-    lowering = _Lowering(network, accelerator, schedule, groups, diagonals)
-    for operator in network.operators:
+    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals))
+
+
+def lower_operators(lowering: Lowering) -> LoweredNetwork:
+    """What a way to lower makes of all operators of its network."""
+    for operator in lowering.network.operators:
         lowering.lower(operator)
     result = lowering.result
     called = {step.function for step in result.steps}
@@ -82,7 +86,9 @@ def lower_network(
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
-class _Lowering(LayerWriter):
+class Lowering(LayerWriter):
+    """Lowers a network, operator by operator; arguments as those of `lower_network`."""
+
     def __init__(
         self,
         network: QuantisedNetwork,

@@ -145,6 +145,7 @@ def network_code(
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
+    library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check_layers: bool = False,
@@ -160,12 +161,17 @@ def network_code(
     if schedule is None:
         from baco.compiler.network.group_choice import GroupChoice
 
-        schedule = scheduler(accelerator)
-        if groups is None and fuses_by_default(accelerator):
+        schedule = scheduler(accelerator, baseline=library)
+        if not library and groups is None and fuses_by_default(accelerator):
             groups = GroupChoice(accelerator, schedule)
-        if groups is None and diagonals is None:
+        if not library and groups is None and diagonals is None:
             diagonals = DiagonalChoice(accelerator, schedule)
-    lowered = lower_network(network, accelerator, schedule, groups, diagonals)
+    if library:
+        from baco.compiler.network.library import lower_as_library
+
+        lowered = lower_as_library(network, accelerator, schedule)
+    else:
+        lowered = lower_network(network, accelerator, schedule, groups, diagonals)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -181,6 +187,7 @@ def compile_network(
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
+    library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check: bool = True,
@@ -197,6 +204,8 @@ def compile_network(
             a `group_choice.GroupChoice` where `fuses_by_default`, with another one not at all.
         diagonals: how many groups of a convolution run as one; with the default schedule and without `groups` by default a
             `diagonal.DiagonalChoice`.
+        library: lower all as Gemmini's library would run it (`baco.compiler.network.library`), without groups; `schedule` is then the
+            library's by default.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`baco.compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
@@ -212,6 +221,7 @@ def compile_network(
         schedule=schedule,
         groups=groups,
         diagonals=diagonals,
+        library=library,
         data=data,
         reference=reference,
         check_layers=check_layers,

@@ -119,3 +119,13 @@ static inline int64_t requantised(int32_t sum, float scale) {
 static inline int64_t rescaled(int64_t x, int64_t multiplier, int64_t shift) {
   return (x * multiplier + ((int64_t)1 << (shift - 1))) >> shift;
 }
+
+// Floor of the square root of x * 2^16, x below 2^62. The double's root is less than 1 off, and how far its square is
+// from the number is below 2^42: exact although both may be beyond 64 bits.
+static inline int64_t root_of(uint64_t x) {
+  double root;
+  __asm__("fsqrt.d %0, %1" : "=f"(root) : "f"((double)x * 65536));
+  const int64_t found = (int64_t)root;
+  const int64_t rest = (int64_t)((x << 16) - (uint64_t)found * (uint64_t)found);
+  return found - (rest < 0) + (rest > 2 * found);
+}

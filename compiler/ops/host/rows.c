@@ -67,16 +67,6 @@ void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, co
   } while (walk_next(&w));
 }
 
-// Floor of the square root of x * 2^16, x below 2^62. The double's root is less than 1 off, and how far its square is
-// from the number is below 2^42: exact although both may be beyond 64 bits.
-static int64_t root_of(uint64_t x) {
-  double root;
-  __asm__("fsqrt.d %0, %1" : "=f"(root) : "f"((double)x * 65536));
-  const int64_t found = (int64_t)root;
-  const int64_t rest = (int64_t)((x << 16) - (uint64_t)found * (uint64_t)found);
-  return found - (rest < 0) + (rest > 2 * found);
-}
-
 INLINE void sum_row(int64_t n, const int8_t* from, int64_t step, int64_t* sum, int64_t* squares) {
   int64_t s = 0, q = 0;
 #pragma clang loop unroll_count(4)
