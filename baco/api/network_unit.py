@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
-from baco.common.errors import InputError, Location, did_you_mean
+from baco.common.errors import InputError, Location, did_you_mean, only_with
 from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.workloads.inputs.arrays import load_array
 from baco.workloads.inputs.samples import SampleSet, read_samples
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from baco.accel.config import Accelerator
+    from baco.compiler.codegen.library import CLibrary
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.diagonal import Diagonals
@@ -243,6 +244,20 @@ class NetworkUnit:
         from baco.compiler.network.program import network_code
 
         return network_code(self.network, self.request.accelerator, **self._options())
+
+    def library(self, name: str) -> CLibrary:
+        """The network as a function of a C program. Raises InputError for a program that compares what its operators wrote."""
+        from baco.compiler.network.program import network_library
+
+        only_with("a program of its own", {"--check-layers": self.request.check_layers})
+        options = self._options()
+        return network_library(
+            self.network,
+            self.request.accelerator,
+            name,
+            schedule=options["schedule"],
+            groups=options["groups"],
+        )
 
     @property
     def _fuses(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -14,14 +14,17 @@ from baco.api.argument_types import checked
 from baco.api.network_unit import NetworkUnit, network_macs, predicted_cycles
 from baco.api.program_options import CompileOptions, Prepared, ProgramSource
 from baco.api.sources import AcceleratorSource
-from baco.api.unit import Unit, check_run, lower_unit, run_unit
+from baco.api.unit import Observer, Unit, check_run, lower_unit, run_unit, unit_library
+from baco.common.errors import InputError
 from baco.common.shown import Shown, shown_html
+from baco.common.text import one_line
 from baco.common.units import si, tally
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from baco.accel.config import Accelerator
+    from baco.compiler.codegen.library import CLibrary
     from baco.compiler.codegen.program import Program
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
@@ -96,6 +99,28 @@ class Compiled(Shown):
 
         atomic_write(Path(path), self.elf)
         return Path(path)
+
+    @checked()
+    def save_object(self, path: str | Path) -> tuple[Path, ...]:
+        """Write the program as an object that C programs link, FOLDER/NAME.o, and its header, NAME.h, beside it.
+
+        The function `NAME_run` takes a pointer for every array that is not constant; docs/your-own-program.md shows how it is called.
+
+        Raises InputError for a NAME that is no C identifier and for what has no form in C, StorageError where writing fails.
+        """
+        return self._library(path, ".o").save_object(Path(path).parent)
+
+    @checked()
+    def save_c(self, path: str | Path) -> tuple[Path, ...]:
+        """Write the same as C, FOLDER/NAME.c: host code and Gemmini's own macros. Beside it come NAME.h, `baco_gemmini.h` with the
+        macros, for who has no `gemmini.h`, and constants, NAME_constants.S with NAME_constants.bin, if there are any.
+
+        Raises as `save_object`.
+        """
+        return self._library(path, ".c").save_c(Path(path).parent)
+
+    def _library(self, path: str | Path, suffix: str) -> CLibrary:
+        return library(self._unit, self.accelerator, library_file(path, suffix))
 
     @checked()
     def run(
@@ -239,11 +264,35 @@ class Run:
         return f"<Run {self.name}: {', '.join(word for word in words if word)}>"
 
 
+def library_file(path: str | Path, suffix: str) -> str:
+    """Name of the library in FOLDER/NAME.SUFFIX. Raises InputError where there is none, StorageError where it cannot be written."""
+    from baco.common.files import check_output
+    from baco.compiler.codegen.library import check_name
+
+    if Path(path).suffix != suffix:
+        raise InputError(
+            f"the file is called NAME{suffix}, not '{one_line(Path(path).name)}'",
+            hint=f"NAME_run is the function, so NAME is a C identifier: net{suffix}, for example",
+        )
+    check_output(path)
+    return check_name(Path(path).stem)
+
+
+def library(
+    unit: Unit | NetworkUnit, accelerator: Accelerator, name: str, observe: Observer | None = None
+) -> CLibrary:
+    """What is compiled as a function of a C program. Raises InputError for what has no form in C."""
+    if isinstance(unit, NetworkUnit):
+        return unit.library(name)
+    return unit_library(replace(unit, module=unit.module.clone()), accelerator, name, observe)
+
+
 def compiled(prepared: Prepared, *, check: bool = False) -> Compiled:
     """The program of what is prepared; with `check` it compares its results itself."""
     name, unit, machine, schedule = prepared.name, prepared.unit, prepared.accelerator, prepared.schedule
     if isinstance(unit, Unit):
-        program = lower_unit(unit, machine, check=check, observe=prepared.observe)
+        given = replace(unit, module=unit.module.clone())  # lowering changes it
+        program = lower_unit(given, machine, check=check, observe=prepared.observe)
         figures = unit.predicted_cycles, unit.macs, program.requirement, schedule
         return Compiled(name, program.elf, machine, *figures, unit, program)
     built = unit.compile(check=check)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco.common.errors import InputError
 from baco.compiler.codegen.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from baco.accel.config import Accelerator
+    from baco.compiler.codegen.library import CLibrary
     from baco.compiler.codegen.program import Program
     from baco.compiler.ir.text import Level
     from baco.compiler.language.jit import BoundLaunch
@@ -155,6 +157,29 @@ def lower_unit(
         requirement=least,
         observe=observe,
     )
+
+
+def unit_library(
+    unit: Unit, accelerator: Accelerator, name: str, observe: Observer | None = None
+) -> CLibrary:
+    """The unit as a function of a C program; its module is lowered in place. Raises InputError for text of the level llvm, whose
+    loops are branches, and where nothing describes its arguments."""
+    from baco.compiler.codegen.block_program import with_workspace
+    from baco.compiler.codegen.library import build_library
+
+    if unit.level == "llvm":
+        raise InputError(
+            "what begins at the level 'llvm' has no form in C",
+            hint="begin at 'instgem' or above, or link an ELF file",
+        )
+    if unit.buffers is None:
+        raise InputError(
+            f"nothing says what the arguments of @{unit.entry} are",
+            hint="give --arg for each, as name=int8[64,64]",
+        )
+    to_instgem(unit, accelerator, observe)
+    buffers = with_workspace(unit.module, unit.entry, unit.buffers)
+    return build_library(unit.module, unit.entry, buffers, accelerator, name=name)
 
 
 def check_run(

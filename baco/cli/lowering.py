@@ -8,15 +8,19 @@ from pathlib import Path
 
 from baco.api.network_unit import NetworkUnit
 from baco.api.program_options import Prepared
-from baco.api.programs import Compiled
+from baco.api.programs import Compiled, library, library_file
 from baco.api.unit import Observer, Unit, to_instgem
 from baco.cli.ir_input import show_after
 from baco.common.errors import InputError
+from baco.common.text import one_line
+from baco.compiler.codegen.library import library_name
 from baco.compiler.codegen.pipeline import FRONT_END
 from baco.compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
 from baco.compiler.ir.text import LEVELS, Level, check_level, write_ir
 
-EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
+#: Functions for C programs, and the suffixes of their files.
+FUNCTIONS = {"c": ".c", "object": ".o"}
+EMITS = (*LEVELS, "llvm-ir", "asm", "elf", *FUNCTIONS)
 
 
 def observer(dump_after: str | None, level: Level) -> Observer | None:
@@ -39,6 +43,23 @@ def elf_path(name: str, out: Path | None) -> Path:
     if out is None and not re.fullmatch(r"\w[\w.-]{0,199}", name):
         raise InputError(f"no file is called after '{name[:60]}'", hint="name the file by --out")
     return out or Path(f"{name}.elf")
+
+
+def library_place(path: Path, emit: str) -> str:
+    """Name of the library whose C or object goes to a file. Raises InputError for a file that is called otherwise."""
+    return library_file(path, FUNCTIONS[emit])
+
+
+def emit_library(prepared: Prepared, emit: str, out: Path | None) -> Iterator[str]:
+    """Write a function for C programs, with its header; what was written, a line a file.
+
+    Raises InputError for what has no form in C, StorageError where a file cannot be written.
+    """
+    path = out or Path(f"{library_name(prepared.name)}{FUNCTIONS[emit]}")
+    made = library(prepared.unit, prepared.accelerator, library_place(path, emit), prepared.observe)
+    for file in made.save_c(path.parent) if emit == "c" else made.save_object(path.parent):
+        yield f"{one_line(str(file))}: {file.stat().st_size:,} bytes"
+    yield f"{made.name}_run is for the accelerator {prepared.accelerator.config_hash}"
 
 
 def emit_text(prepared: Prepared, emit: str) -> str:

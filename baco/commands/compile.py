@@ -32,15 +32,26 @@ def compile_(
 ) -> None:
     """Compile a kernel, a layer, a network or text of the IR.
 
-    The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
+    The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it. C and objects are functions
+    for programs of your own.
 
     Args:
-        emit (WHAT): baco, linalg, instgem, llvm, llvm-ir, asm or elf.
-        out (-o, FILE): Where the result goes; default: standard output, for elf NAME.elf.
+        emit (WHAT): baco, linalg, instgem, llvm, llvm-ir, asm or elf; or a function NAME_run for C programs: c (NAME.c) or object
+            (NAME.o), with its header NAME.h.
+        out (-o, FILE): Where the result goes; default: standard output, for elf, c and object NAME.elf, NAME.c and NAME.o.
         check: The program compares its results itself and exits with 1 where they differ.
     """
     from baco.api.programs import compiled
-    from baco.cli.lowering import EMITS, elf_path, emit_text, observer, program_lines
+    from baco.cli.lowering import (
+        EMITS,
+        FUNCTIONS,
+        elf_path,
+        emit_library,
+        emit_text,
+        library_place,
+        observer,
+        program_lines,
+    )
     from baco.cli.program_input import compile_options
     from baco.common.errors import InputError, did_you_mean, only_with
     from baco.common.files import atomic_write
@@ -51,11 +62,19 @@ def compile_(
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
     only_with("--emit elf", {"--check": check, "--image": image} if emit != "elf" else {})
+    if emit in FUNCTIONS:
+        only_with("--emit elf", {"--check-layers": network.check_layers})
+        if out is not None:
+            library_place(out, emit)
     asked = compile_options(program, layer, network, timing, of_networks={"--image": image}, of_others={})
     if network.network is not None and emit in ("baco", "linalg"):
         allowed = ", ".join(one for one in EMITS if one not in ("baco", "linalg"))
         raise InputError(f"a network has no '{emit}' form", hint=f"allowed: {allowed}")
     prepared = asked.prepared(compare=check, observe=observer(program.dump_after, asked.level))
+    if emit in FUNCTIONS:
+        for line in emit_library(prepared, emit, out):
+            stderr().print(line)
+        return
     if emit != "elf":
         text = emit_text(prepared, emit)
         if out is None:

@@ -27,6 +27,8 @@ _TARGET = (
     *("-ffp-contract=off", "-ffunction-sections", "-w", "-Wno-override-module"),
 )
 _C = ("-std=c11", "-fno-builtin", "-fno-strict-aliasing")
+#: What C of programs means beyond the language: to be given to any compiler of it.
+C_SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
 _LINK = (
     *("-m", "elf64lriscv", "-static", "--no-relax", "--gc-sections", "--build-id=none"),
     # nothing in a program tells where it was made
@@ -39,15 +41,15 @@ class CompileError(BacoError):
     """Clang or the linker refused what the compiler gave it."""
 
 
-def compile_source(source: Path, target: Path, *, assembly: bool = False) -> None:
-    """Compile one file (.ll, .c, .S) to an object, or to assembly text.
+def compile_source(source: Path, target: Path, *, assembly: bool = False, flags: Sequence[str] = ()) -> None:
+    """Compile one file (.ll, .c, .S) to an object, or to assembly text; `flags` beside those of every file of its kind.
 
     The compiler sees the file's name without its folder, so the object does not depend on where it was made.
     Raises CompileError with the compiler's first message, InputError when the package `ziglang` is missing.
     """
-    flags = _C if source.suffix == ".c" else ()
+    usual = _C if source.suffix == ".c" else ()
     what = "-S" if assembly else "-c"
-    _run(["cc", *_TARGET, *flags, what, source.name, "-o", str(target.resolve())], source.parent)
+    _run(["cc", *_TARGET, *usual, *flags, what, source.name, "-o", str(target.resolve())], source.parent)
     if not target.exists():
         raise CompileError(f"compiling {source.name} gave no output")
 
@@ -56,6 +58,21 @@ def link_program(objects: Sequence[Path], target: Path) -> None:
     """Link objects with the memory map of compiled programs. Raises as `compile_source`."""
     script = _runtime_folder() / "link.ld"
     _run(["ld.lld", *_LINK, "-T", str(script), *map(str, objects), "-o", str(target)], target.parent)
+
+
+def join_objects(objects: Sequence[Path], target: Path) -> None:
+    """One object of several. Raises as `compile_source`."""
+    flags = ("-m", "elf64lriscv", "-r", "--strip-debug", "--discard-locals")
+    _run(["ld.lld", *flags, *map(str, objects), "-o", str(target)], target.parent)
+
+
+def memory_source() -> str:
+    """C of the functions that compilers expect to exist, for objects that may be linked with others of these names."""
+    text = (_runtime_folder() / "memory.c").read_text(encoding="utf-8")
+    include = '#include "runtime.h"\n'
+    assert include in text
+    weak = "".join(f"#pragma weak {name}\n" for name in ("memcmp", "memcpy", "memmove", "memset"))
+    return text.replace(include, f"#include <stddef.h>\n#include <stdint.h>\n{weak}")
 
 
 def runtime_objects() -> list[Path]:

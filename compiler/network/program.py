@@ -25,6 +25,7 @@ from baco.compiler.network.operator_code import KINDS
 from baco.compiler.network.placement import Placement, place
 from baco.compiler.network.steps import ValueAddress
 from baco.compiler.ops.operator import IntegerTensor, itemsize
+from baco.compiler.ops.views import View
 from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles.fused.merged import MergedProducts
 from baco.compiler.styles.fused.row_unit import table_rows
@@ -32,8 +33,12 @@ from baco.compiler.styles.fused.row_unit import table_rows
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from baco.compiler.codegen.library import CLibrary
+
 
 Array = np.ndarray[Any, Any]
+#: How images lie.
+_ORDER = "; channels last here (N, H, W, C)"
 
 
 @dataclass(frozen=True)
@@ -240,6 +245,63 @@ def compile_network(
         observe=observe,
     )
     return NetworkProgram(program, network, code.lowered, code.memory, code.placement, code.waits)
+
+
+def network_library(
+    network: QuantisedNetwork,
+    accelerator: Accelerator,
+    name: str,
+    *,
+    schedule: Scheduler | None = None,
+    groups: GroupScheduler | None = None,
+) -> CLibrary:
+    """A network as a function of a C program, whose arrays are the inputs and outputs as they are stored.
+
+    Args:
+        name: of the library, a C identifier.
+        schedule, groups: as of `compile_network`.
+
+    Raises as `compile_network`, and InputError for what has no form in C.
+    """
+    from baco.compiler.codegen.library import build_library
+
+    code = network_code(network, accelerator, schedule=schedule, groups=groups)
+    stored = {code.placement.names[one]: network.values[one] for one in code.placement.names}
+    return build_library(
+        code.module,
+        ENTRY,
+        code.placement.buffers,
+        accelerator,
+        name=name,
+        sources=host_sources(code.lowered.sources),
+        slack_bytes=_slack_bytes(code.lowered, accelerator),
+        notes=_seen_as(network, code.placement),
+        scales={buffer: (one.scale, one.zero) for buffer, one in stored.items() if one.dtype == "int8"},
+    )
+
+
+def _seen_as(network: QuantisedNetwork, placement: Placement) -> dict[str, str]:
+    """What the network calls the inputs and outputs that lie in a buffer, and the shape that they have there, by buffer."""
+    seen: dict[str, list[str]] = {}
+    for name, view in (*network.inputs.items(), *network.outputs.items()):
+        if isinstance(view, View) and view.value in placement.names:
+            shape = ", ".join(map(str, view.shape))
+            seen.setdefault(placement.names[view.value], []).append(f"'{name}', there [{shape}]")
+    return {
+        buffer: f"of the network {' and '.join(texts)}{_ORDER if _is_image(network, placement, buffer) else ''}"
+        for buffer, texts in seen.items()
+    }
+
+
+def _is_image(network: QuantisedNetwork, placement: Placement, buffer: str) -> bool:
+    """Whether channels come last in the buffer and first where the user looks at it."""
+    views = [one for one in (*network.inputs.values(), *network.outputs.values()) if isinstance(one, View)]
+    return any(
+        placement.names.get(one.value) == buffer
+        and len(one.shape) == 4
+        and one.strides[1] == 1 < one.strides[3]
+        for one in views
+    )
 
 
 def host_sources(files: Mapping[str, str]) -> dict[str, str]:

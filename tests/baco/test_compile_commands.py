@@ -424,3 +424,64 @@ def test_names_of_kernels_by_any_import(way: str, tmp_path: Path, capsys: pytest
     path.write_text(KERNELS[way])
     assert run("baco", ["run", f"{path}:gemm", *ARGUMENTS]) == 0
     assert "right" in capsys.readouterr().out.lower()
+
+
+def test_functions_for_c_programs(
+    kernel: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good(capsys, "compile", kernel, *ARGUMENTS, "--emit", "object")
+    assert "int gemm_run(" in (tmp_path / "gemm.h").read_text()
+    good(capsys, "compile", "--gemm", "8x8x8", "--emit", "c", "-o", "product.c")
+    assert (
+        "k_LOOP_WS_CONFIG_BOUNDS);  // pad_i = 8, pad_j = 8, pad_k = 8"
+        in (tmp_path / "product.c").read_text()
+    )
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".py") == [
+        *("baco_gemmini.h", "gemm.h", "gemm.o", "product.c", "product.h"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--emit", "archive"), "nothing called 'archive' can be emitted"),
+        (("--emit", "object", "-o", "a.elf"), "the file is called NAME.o, not 'a.elf'"),
+        (("--emit", "c", "-o", "my-net.c"), "no function in C is called 'my-net_run'"),
+        (("--emit", "object", "-o", "nowhere/net.o"), "nowhere/net.o: cannot be written"),
+        (("--emit", "object", "--check"), "--check goes with --emit elf"),
+        (
+            ("--emit", "c", "--timing", "gemmini", "-a", "gemmini-transformer"),
+            "the original Gemmini has no row functions",
+        ),
+    ],
+)
+def test_what_no_function_is(
+    arguments: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, error = call(capsys, "compile", "--gemm", "8x8x8", *arguments)
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert message in error
+    assert error.count("error:") == 1
+
+
+def test_text_that_has_no_form_in_c(
+    copy_text: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lowered = tmp_path / "copy-llvm.mlir"
+    good(capsys, "compile", copy_text, "--emit", "llvm", "-o", lowered)
+    arrays = ("--arg", "a=int8[8,16]", "--arg", "b=int8[8,16]:output")
+    for file, given, message in (
+        (lowered, arrays, "what begins at the level 'llvm' has no form in C"),
+        (copy_text, (), "nothing says what the arguments of @copy are"),
+    ):
+        code, _, error = call(capsys, "compile", file, *given, "--emit", "c", "-o", tmp_path / "copy.c")
+        assert code == 2
+        assert message in error
+    good(capsys, "compile", copy_text, *arrays, "--emit", "c", "-o", tmp_path / "copy.c")
+    assert "gemmini_extended_mvin(from, 0x0, 16, 8);" in (tmp_path / "copy.c").read_text()

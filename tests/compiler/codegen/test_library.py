@@ -1,0 +1,292 @@
+"""Programs as functions of a user's C program: called again and again, as an object and as C, they compute what integers say."""
+
+from __future__ import annotations
+
+import io
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+import baco
+from baco.accel.config import Accelerator
+from baco.accel.isa import COMMANDS, encode, float32_bits
+from baco.api.unit import launch_unit, layer_unit, unit_library
+from baco.common.errors import InputError
+from baco.compiler.choice.choose import choose
+from baco.compiler.codegen.buffer import Buffer
+from baco.compiler.codegen.c_commands import MACROS, command_statement, commands_header
+from baco.compiler.codegen.library import CLibrary, build_library, library_name
+from baco.compiler.dialects.context import all_dialects
+from baco.compiler.ir.text import read_ir
+from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.reference import draw_tensors, layer_result
+from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.program import network_code, network_library
+from baco.compiler.network.quantise import quantise
+from baco.compiler.network.reference import reference_runs
+from tests.compiler.codegen.library_calls import FLAGS, call_library
+from tests.compiler.kernels import CASES
+from tests.compiler.network import net_quant_networks as small
+from tests.compiler.network.net_sketch import DIM4
+from tests.compiler.network.test_net_program_random import NETWORKS
+from tests.machines import SMALL
+from tests.sim.compiled import zig
+
+
+def quantised(name: str) -> QuantisedNetwork:
+    return quantise(getattr(small, name)(), seed=1)
+
+
+def random_runs(network: QuantisedNetwork, count: int, seed: int = 3) -> list[dict[str, np.ndarray]]:
+    """Inputs by value: any int8, and indices that are small."""
+    rng = np.random.default_rng(seed)
+    ends = {"int8": (-128, 128), "int32": (0, 2)}
+    return [
+        {
+            one.name: rng.integers(*ends[one.dtype], one.shape).astype(one.dtype)
+            for one in network.values.values()
+            if one.role == "input"
+        }
+        for _ in range(count)
+    ]
+
+
+def check_network(
+    name: str,
+    machine: Accelerator,
+    count: int,
+    folder: Path,
+    form: str = "object",
+    engine: str = "functional",
+) -> None:
+    """All outputs of all calls equal numpy's integers, and calls differ from one another."""
+    network = quantised(name)
+    placement = network_code(network, machine).placement
+    runs = random_runs(network, count)
+    calls = [{placement.names[value]: array for value, array in run.items()} for run in runs]
+    library = network_library(network, machine, "net")
+    found, _ = call_library(library, placement.buffers, calls, folder, form=form, engine=engine)
+    wanted = reference_runs(network, runs)
+    outputs = [one.name for one in network.values.values() if one.role == "output"]
+    for value in outputs:
+        got = np.stack([call[placement.names[value]] for call in found])
+        np.testing.assert_array_equal(got, wanted[value])
+    assert count == 1 or any(len(np.unique(wanted[value], axis=0)) > 1 for value in outputs)
+
+
+#: What every kind of host code, of loops and of commands is in; the rest has its tests as ELF files, too.
+_QUICK = (
+    "normalised",
+    "selected",
+    "pointwise",
+    "add int32",
+    "requantise 0.05",
+    "attention",
+    "sparse",
+    "in place",
+)
+
+
+def quick(names: Sequence[str]) -> list[Any]:
+    return [one if one in _QUICK else pytest.param(one, marks=pytest.mark.slow) for one in names]
+
+
+@pytest.mark.parametrize("name", quick(NETWORKS))
+def test_objects_of_networks_of_all_operators(name: str, tmp_path: Path) -> None:
+    check_network(name, DIM4, 4, tmp_path)
+
+
+def test_an_object_is_called_a_hundred_times(tmp_path: Path) -> None:
+    check_network("convolutions", DIM4, 100, tmp_path)
+
+
+@pytest.mark.parametrize("name", quick(["convolutions", "normalised"]))
+def test_c_is_what_the_users_compiler_compiles(name: str, tmp_path: Path) -> None:
+    check_network(name, DIM4, 4, tmp_path, form="c")
+
+
+@pytest.mark.parametrize("name", quick(list(CASES)))
+def test_kernels(name: str, tmp_path: Path) -> None:
+    """Of two calls with the same arrays, the second finds nothing of the first."""
+    case = CASES[name](np.random.default_rng(2))
+    unit = launch_unit(case.launcher.bind(*case.arguments), compare=False)
+    assert unit.buffers is not None
+    calls = [{one.name: one.data for one in unit.buffers if one.data is not None}] * 2
+    library = unit_library(unit, SMALL, "kernel")
+    found, _ = call_library(library, unit.buffers, calls, tmp_path)
+    arrays = {id(one): one for one in case.arguments if isinstance(one, np.ndarray)}
+    buffers = dict(zip(arrays, unit.buffers, strict=True))
+    assert case.expected
+    for position, expected in case.expected.items():
+        given = case.arguments[position]
+        for call in found:
+            memory = call[buffers[id(given)].name]
+            array = np.ndarray(given.shape, given.dtype, memory.tobytes(), strides=given.strides)
+            np.testing.assert_array_equal(array, expected)
+
+
+def layer_library(layer: Layer, machine: Accelerator, name: str) -> tuple[CLibrary, Sequence[Buffer]]:
+    unit = layer_unit(layer, choose(layer, machine), machine, compare=False)
+    assert unit.buffers is not None
+    return unit_library(unit, machine, name), unit.buffers
+
+
+@pytest.mark.parametrize("engine", ["functional", "timed", "rtl"])
+def test_a_layer_on_every_engine(engine: str, tmp_path: Path) -> None:
+    layer = baco.gemm(9, 7, 13, bias=True)
+    library, buffers = layer_library(layer, SMALL, "layer")
+    calls = [draw_tensors(layer, seed) for seed in range(5)]
+    found, counted = call_library(library, buffers, calls, tmp_path, engine=engine)
+    for call, tensors in zip(found, calls, strict=True):
+        np.testing.assert_array_equal(call["output"], layer_result(layer, tensors))
+    assert (counted.cycles is None) == (engine == "functional")
+
+
+def symbols(path: Path) -> dict[str, str]:
+    """Binding of every symbol that other objects see, by its name."""
+    table = ELFFile(io.BytesIO(path.read_bytes())).get_section_by_name(".symtab")
+    assert isinstance(table, SymbolTableSection)
+    return {
+        one.name: one["st_info"]["bind"].removeprefix("STB_").lower()
+        for one in table.iter_symbols()
+        if one["st_info"]["bind"] != "STB_LOCAL"
+    }
+
+
+def test_nothing_but_the_function_is_seen_and_nothing_is_missing(tmp_path: Path) -> None:
+    library = network_library(quantised("pointwise"), DIM4, "first")
+    path, header = library.save_object(tmp_path)
+    assert (path.name, header.name) == ("first.o", "first.h")
+    own = {"first_run": "global", "first_constants": "global"}
+    assert symbols(path) == own | dict.fromkeys(("memcmp", "memcpy", "memmove", "memset"), "weak")
+
+
+def test_two_libraries_in_one_program(tmp_path: Path) -> None:
+    """The second is linked as a user's own code that the first knows nothing of, both with the same functions of the host."""
+    network = quantised("pointwise")
+    other = network_library(network, DIM4, "other").save_object(tmp_path)[0]
+    (tmp_path / "other.o").rename(tmp_path / "kept.o")
+    library = network_library(network, DIM4, "net")
+    placement = network_code(network, DIM4).placement
+    runs = random_runs(network, 2)
+    calls = [{placement.names[value]: array for value, array in run.items()} for run in runs]
+    found, _ = call_library(
+        library, placement.buffers, calls, tmp_path, linked=[tmp_path / "kept.o"], also="other_run(0, 0) != 1"
+    )
+    assert other.name == "other.o"
+    wanted = reference_runs(network, runs)
+    for value in (one.name for one in network.values.values() if one.role == "output"):
+        np.testing.assert_array_equal(
+            np.stack([call[placement.names[value]] for call in found]), wanted[value]
+        )
+
+
+def test_no_instruction_is_a_machines_own(tmp_path: Path) -> None:
+    """A program of an operating system may execute all of it: of the control registers, only that of rounding."""
+    path = network_library(quantised("normalised"), DIM4, "net").save_object(tmp_path)[0]
+    elf = ELFFile(io.BytesIO(path.read_bytes()))
+    registers = set()
+    for section in elf.iter_sections():
+        if not section["sh_flags"] & 4:
+            continue
+        code, at = section.data(), 0
+        while at < len(code):
+            low = code[at]
+            if low & 3 != 3:
+                at += 2
+                continue
+            (word,) = struct.unpack_from("<I", code, at)
+            if word & 0x7F == 0x73:
+                registers.add(word >> 20 if word >> 12 & 7 else f"system {word:#x}")
+            at += 4
+    assert registers == {2}, "frm"
+
+
+def test_wrong_arguments_have_codes_and_the_callers_rounding_stays(tmp_path: Path) -> None:
+    layer = baco.gemm(5, 6, 7)
+    library, buffers = layer_library(layer, SMALL, "layer")
+    tensors = draw_tensors(layer, 0)
+    found, _ = call_library(
+        library,
+        buffers,
+        [tensors],
+        tmp_path,
+        also="layer_run(0, &outputs) != LAYER_NULL || layer_run(&inputs, 0) != LAYER_NULL"
+        " || (outputs.output += 4, layer_run(&inputs, &outputs)) != LAYER_MISALIGNED || (outputs.output = 0, 0)"
+        " || layer_run(&inputs, &outputs) != LAYER_NULL || rounding() != 1",
+        before='__asm__ volatile("fsrmi 1");',
+    )
+    np.testing.assert_array_equal(found[0]["output"], layer_result(layer, tensors))
+
+
+def test_headers_are_those_of_cpp_too(tmp_path: Path) -> None:
+    network_library(quantised("moved"), DIM4, "net").save_c(tmp_path)
+    (tmp_path / "user.cpp").write_text(
+        '#include "net.h"\n#include "baco_gemmini.h"\n'
+        "void flush() { gemmini_flush(0); gemmini_fence(); }\n"
+        "int call(const net_inputs& i, net_outputs& o) { return net_run(&i, &o); }\n"
+    )
+    zig("c++", *FLAGS, "-std=c++17", f"-I{tmp_path}", "-c", tmp_path / "user.cpp", "-o", tmp_path / "user.o")
+
+
+def test_macros_pack_as_the_instruction_set_says(tmp_path: Path) -> None:
+    """Every macro of the header with random values, computed at run time, gives the registers that `encode` gives."""
+    rng = np.random.default_rng(5)
+    lines, wanted = [], []
+    for name, macro in MACROS.items():
+        kind = COMMANDS[name]
+        for _ in range(4):
+            fields = {
+                field: int(rng.integers(0, 1 << min(kind.field(field).width, 62)))
+                for _, field in macro.parameters
+            }
+            for field in fields:
+                if kind.field(field).kind == "float32":
+                    fields[field] = float32_bits(float(rng.normal()))
+            computed = {one.name: fields.get(one.name, one.default) for one in kind.fields}
+            lines.append(command_statement(kind, computed))
+            wanted.append(tuple(encode(name, **fields)))
+    header = commands_header().replace(
+        commands_header()[
+            commands_header().index("#define ROCC_INST") : commands_header().index("#define gemmini_fence")
+        ],
+        "#define ROCC_INSTRUCTION_RS1_RS2(x, rs1, rs2, funct) "
+        'printf("%d %llu %llu\\n", funct, (unsigned long long)(rs1), (unsigned long long)(rs2))\n',
+    )
+    (tmp_path / "baco_gemmini.h").write_text("#include <stdio.h>\n" + header)
+    (tmp_path / "macros.c").write_text(
+        '#include "baco_gemmini.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n"
+    )
+    zig("cc", "-Wall", "-Werror", tmp_path / "macros.c", "-o", tmp_path / "macros")
+    done = subprocess.run([tmp_path / "macros"], capture_output=True, text=True, check=True)
+    assert [tuple(map(int, line.split())) for line in done.stdout.splitlines()] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("resnet50", "resnet50"), ("my-net v2", "my_net_v2"), ("2b", "net_2b"), ("a.b", "a_b")]
+)
+def test_networks_give_their_names(text: str, name: str) -> None:
+    assert library_name(text) == name
+
+
+def test_names_that_c_takes_for_one_are_refused() -> None:
+    module = "func.func @f(%a: i64, %b: i64) {\n  func.return\n}\n"
+    for names in (("x", "X"), ("ok", "y")):
+        buffers = [Buffer(one, (4,), "int8") for one in names]
+        with pytest.raises(InputError, match="have one name in C"):
+            build_library(
+                read_ir(module, "f.mlir", all_dialects(), "instgem"), "f", buffers, SMALL, name="net"
+            )
+    buffers = [Buffer("int", (4,), "int8"), Buffer("return", (4,), "int8", "output")]
+    made = build_library(
+        read_ir(module, "f.mlir", all_dialects(), "instgem"), "f", buffers, SMALL, name="net"
+    )
+    assert "const int8_t* int_;" in made.header
+    assert "int8_t* return_;" in made.header
