@@ -1,9 +1,11 @@
 """Settings of every test run."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -37,6 +39,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     build_all(terminal.write_line if terminal else print)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What has been imported stays: Python's search for circles of garbage leaves it out, and searches less often, which is a tenth
+    of all that tests take."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = find_browser()
@@ -44,3 +55,28 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         pytest.skip(f"no browser found (looked for BACO_BROWSER, {', '.join(NAMES)})")
     with Browser(program, tmp_path_factory.mktemp("profile")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def no_neighbours() -> Iterator[None]:
+    """Reports of a file that do not look for what a step in the hardware would change, which takes seconds a report; that is
+    `explain/test_explanation.py`'s."""
+    from baco.common.errors import BacoError
+    from baco.exploration.explain.steps import NeighbourSearch
+
+    with mock.patch.object(NeighbourSearch, "neighbours", side_effect=BacoError("nobody asks")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def short_reports(no_neighbours: None) -> Iterator[None]:
+    """The same without the picture of the front and the limit by capacity, which are `report/`'s and `cost/test_fitting_limits.py`'s:
+    files that make reports on the way to something else have them in a fifth of the time."""
+    import baco.exploration.report.study_report as made
+    import baco.exploration.report.write as written
+
+    with (
+        mock.patch.object(written, "pareto_figures", return_value={}),
+        mock.patch.object(made, "least_edp", side_effect=lambda limits, *_: limits.edp),
+    ):
+        yield

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -155,6 +156,8 @@ def fork_server() -> ForkServer:
 def _serve(address: str) -> None:
     for name in _IMPORTS:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what all of them share is not looked through by each
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)

@@ -17,6 +17,8 @@ from baco.common.errors import InputError
 from baco.common.files import check_place, only_below, read_input
 from baco.main import run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 TABLE = "name: small\nlayers:\n  - {name: product, type: gemm, M: 12, K: 10, N: 9}\n"
 SPACE = {"dim": [4, 8], "scratchpad_kib": [16], "accumulator_kib": [8], "units": ["none"]}
 

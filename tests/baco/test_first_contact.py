@@ -17,6 +17,8 @@ import pytest
 
 from baco.main import run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 TABLE = """
 name: small
 layers:

@@ -17,6 +17,8 @@ from baco.main import run
 from baco.workloads.inputs.tables import COLUMNS
 from tests.baco.hostile import ODD_NAMES, processor_seconds
 
+pytestmark = pytest.mark.usefixtures("no_neighbours")
+
 #: Bytes of a file's name: not UTF-8, a line break, a sequence for terminals, a mark of direction.
 FILE = os.fsdecode(b"m\xf6d\x1b[31m\nerror: forged\xe2\x80\xae")
 NETWORK = "=cmd|' /C calc'!A0 [red]$x^{1$ $\\frac$ <b>&\u6f22"

@@ -25,6 +25,8 @@ from baco.exploration.measure.merge import merge
 from baco.exploration.objective import metric
 from tests.golden.document import pages
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = """
 name: small

@@ -16,6 +16,8 @@ from baco.main import run
 from tests.baco.test_kernel_exploration import ATTENTION, KERNEL, SHAPE, SPACE
 from tests.user_module import user_module
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 SIZES = {"M": 48, "N": 40, "K": 32}
 
 

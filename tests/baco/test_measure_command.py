@@ -17,6 +17,8 @@ from baco.exploration.studies.study import StudyRecord
 from baco.main import run
 from tests.baco.test_validate_command import SPACE, TABLE
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 
 def call(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
     (folder / "table.yaml").write_text(TABLE)

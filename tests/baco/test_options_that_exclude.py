@@ -10,6 +10,8 @@ import pytest
 import baco
 from baco.main import run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 NETWORK = ("run", "--network", "resnet18")
 
 

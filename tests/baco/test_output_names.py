@@ -14,6 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 import baco
 from baco.main import run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 WEIGHTS = np.random.default_rng(0).normal(0, 0.2, (8, 4)).astype(np.float32)
 
 

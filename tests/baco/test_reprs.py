@@ -13,6 +13,8 @@ import baco
 from baco.exploration.space import load_space
 from baco.workloads.tensor_builder import TensorBuilder
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 
 @baco.jit
 def copied(x, y, n, BLOCK: baco.const = 16):

@@ -24,6 +24,8 @@ from baco.exploration.objective import FunctionMetric, Objective
 from baco.exploration.studies.study import StudyRecord
 from baco.main import run as main_run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 TABLE = """
 name: small
 layers:

@@ -12,6 +12,8 @@ from baco.api.study import explore
 from baco.common.errors import InputError
 from baco.main import run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 ROWS = "prob.R,prob.S,prob.P,prob.Q,prob.C,prob.K,prob.N,arch.meshX,arch.mem1_entries,arch.mem2_entries,mapping.mapping\n"
 
 

@@ -13,6 +13,8 @@ from baco.accel.verilog.generate import TOP
 from baco.exploration.report.summary import SCHEMA_PATH
 from baco.main import run
 
+pytestmark = pytest.mark.usefixtures("short_reports")
+
 TABLE = """
 name: small
 layers:

@@ -5,19 +5,9 @@ from unittest import mock
 
 import pytest
 
-from baco.common.errors import BacoError
-from baco.exploration.explain.steps import NeighbourSearch
 from baco.workloads.builder import GraphBuilder
 from baco.workloads.network import Network
 from baco.workloads.networks import NETWORKS, mobilenet, resnet
-
-
-@pytest.fixture(scope="module")
-def no_neighbours() -> Iterator[None]:
-    """Reports of a file that do not look for what a step in the hardware would change, which takes seconds a report; that is
-    `explain/test_explanation.py`'s."""
-    with mock.patch.object(NeighbourSearch, "neighbours", side_effect=BacoError("nobody asks")):
-        yield
 
 
 _STAGES = mobilenet.STAGES

@@ -15,7 +15,7 @@ from baco.main import run
 from tests.explore.measure.test_study_samples import write_model
 from tests.explore.validate_helpers import small_space
 
-pytestmark = pytest.mark.usefixtures("no_neighbours")
+pytestmark = pytest.mark.usefixtures("short_reports")
 
 RANDOM = np.random.default_rng(9)
 X = RANDOM.uniform(0, 4, (24, 3, 8, 8)).astype(np.float32)

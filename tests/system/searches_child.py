@@ -162,7 +162,7 @@ def digests(which: str) -> dict[str, str]:
         for number, (case, *search) in enumerate(searches(which)):
             few = QUICK if which == "quick" else FEW
             result[case] = searched(few, *search, Path(folder) / str(number))  # type: ignore[arg-type]
-    result["measured"] = measured(2e5 if which == "quick" else 1e6)
+    result["measured"] = measured(4e4 if which == "quick" else 1e6)
     result["libraries"] = libraries()
     return result
 

@@ -195,7 +195,7 @@ def seeded_ratios(
 )
 def test_designs_of_networks_are_above_their_limit(network: str, space: str, model: str) -> None:
     flows = ("WS",) if model == "instruction" else ("WS", "OS")
-    base = dataclasses.replace(load_space(space), dataflows=flows)
+    base = dataclasses.replace(load_space(space), dataflows=flows, dim=(4, 16, 64))
     assert min(seeded_ratios(network, base, model, "edp", 1)) >= 1
 
 

@@ -27,6 +27,13 @@ needs_ray = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
+def local_executor() -> Iterator[Executor]:
+    """Its workers take a second of a processor each to start, so that all tests of this file share them."""
+    with ExecutorChoice(workers=2).executor() as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
 def ray_executor() -> Iterator[Executor]:
     """Of a cluster that is started here; it takes seconds, so that all tests of this file share it."""
     with ExecutorChoice("ray", 2).executor() as executor:
@@ -35,10 +42,10 @@ def ray_executor() -> Iterator[Executor]:
 
 @pytest.fixture(params=["here", "local", pytest.param("ray", marks=needs_ray)])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    if request.param == "ray":
-        yield request.getfixturevalue("ray_executor")
+    if request.param != "here":
+        yield request.getfixturevalue(f"{request.param}_executor")
         return
-    with (HERE if request.param == "here" else ExecutorChoice(workers=2)).executor() as made:
+    with HERE.executor() as made:
         yield made
 
 

@@ -26,7 +26,7 @@ from baco.workloads.network import Network
 from tests.explore.report.test_report_page import Engine
 from tests.explore.validate_helpers import small_space
 
-pytestmark = pytest.mark.usefixtures("no_neighbours")
+pytestmark = pytest.mark.usefixtures("short_reports")
 
 SCHEMA = Path(__file__).parents[3] / "baco" / "exploration" / "report" / "summary.schema.json"
 #: Far from standard normal numbers, which are what ranges are taken from without samples.

@@ -37,7 +37,7 @@ from tests.explore.report_helpers import report_data as random_report
 from tests.explore.study_helpers import new_study
 from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
 
-pytestmark = pytest.mark.usefixtures("no_neighbours")
+pytestmark = pytest.mark.usefixtures("short_reports")
 
 EDP = Objective.parse("edp")
 

@@ -38,7 +38,7 @@ from tests.explore import report_helpers as helpers
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import fake_measuring, made_up, small_space
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("no_neighbours", "short_networks")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("short_reports", "short_networks")]
 
 _COMPILED: dict[str, NetworkProgram] = {}
 #: Sums of some hundred numbers, in whatever order.
