@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from baco.bench.buffers import buffers
 
 
+@pytest.mark.usefixtures("short_networks")
 def test_larger_buffers_take_more_groups_and_every_other_one_has_a_reason(tmp_path: Path) -> None:
     buffers(["mobilenet_v2:image=32"], scratchpads_kib=(16, 128), out=tmp_path)
     rows = json.loads((tmp_path / "fusion-buffers.json").read_text(encoding="utf-8"))

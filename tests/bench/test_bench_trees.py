@@ -36,7 +36,7 @@ def test_the_page_has_medians_ranges_and_means() -> None:
 
 def test_the_command_and_a_chain_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_TRIALS", "_SHARE"):
-        monkeypatch.setattr(compare, name, 30)
+        monkeypatch.setattr(compare, name, 8)
     chain = "attention:heads=2,seq=32,dim=8"
     arguments = ["bench", "trees", "--chain", chain, "--rounds", "1", "--seeds", "1", "--out", str(tmp_path)]
     assert run("baco", arguments) == 0

@@ -101,7 +101,7 @@ def test_small_helpers() -> None:
     assert [one.evaluations_to(e) for e in (20, 16, 8, 7)] == [20, 20, 150, None]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_finished_runs_are_kept(
     layers: str, tmp_path: Path, jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +109,7 @@ def test_finished_runs_are_kept(
     options = {
         "networks": [layers],
         "spaces": ["gemmini"],
-        "samples": 60,
+        "samples": 20,
         "out": out,
         "engine": ExecutorChoice(workers=jobs) if jobs > 1 else HERE,
     }
@@ -142,7 +142,7 @@ def test_finished_runs_are_kept(
     assert ran == ["two-loop"]
     assert [c.edp for c in second.comparisons] == [c.edp for c in first.comparisons]
     # Another budget is another run.
-    search.run(searchers=["random"], seeds=1, **{**options, "engine": HERE, "samples": 61})  # type: ignore[arg-type]
+    search.run(searchers=["random"], seeds=1, **{**options, "engine": HERE, "samples": 21})  # type: ignore[arg-type]
     assert ran == ["two-loop", "random"]
 
 

@@ -10,9 +10,6 @@ from baco.workloads.network import Network
 from baco.workloads.networks import NETWORKS, mobilenet, resnet
 
 
-_STAGES = mobilenet.STAGES
-
-
 def _short_resnet(batch: int = 1, image: int = 224) -> Network:
     b = GraphBuilder("resnet18", options={"batch": batch, "image": image})
     x = resnet.features(b, b.input("image", (batch, 3, image, image)), (1, 1), bottleneck=False)[-1]
@@ -28,11 +25,4 @@ def short_networks() -> Iterator[None]:
         mock.patch.object(mobilenet, "STAGES", mobilenet.STAGES[:3]),
         mock.patch.dict(NETWORKS, resnet18=_short_resnet),
     ):
-        yield
-
-
-@pytest.fixture
-def whole_networks() -> Iterator[None]:
-    """In a module that has `short_networks`: as they are, for a test with processes that are not forked from this one."""
-    with mock.patch.object(mobilenet, "STAGES", _STAGES):
         yield

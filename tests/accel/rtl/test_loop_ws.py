@@ -288,7 +288,7 @@ def _chances(seed: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
-@pytest.mark.parametrize("seed", seeds(3, of=10))
+@pytest.mark.parametrize("seed", seeds(2, of=10))
 def test_random_loops(unit: Unit, seed: int, tmp_path: Path) -> None:
     program = Program(unit, seed)
     for _ in range(24):

@@ -25,7 +25,7 @@ from tests.accel.synthesis.tiny_library import CLOCK, ENERGY, INPUT_FF, tiny_fil
 from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(6, of=60))
+@pytest.mark.parametrize("seed", seeds(3, of=60))
 @pytest.mark.parametrize("wire", [0.0, 1.5])
 def test_energy_is_the_sum_over_nets(tmp_path: Path, seed: int, wire: float) -> None:
     library = read_library([tiny_file(tmp_path)])

@@ -74,7 +74,7 @@ def paths(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("seed", seeds(5, of=25))
+@pytest.mark.parametrize("seed", seeds(3, of=25))
 def test_reuse_is_what_brute_force_finds(seed: int) -> None:
     network = random_graph(seed).network()
     analysis = NetworkAnalysis(network)
@@ -134,7 +134,7 @@ def touched(
     return found
 
 
-@pytest.mark.parametrize("seed", seeds(5, of=25))
+@pytest.mark.parametrize("seed", seeds(3, of=25))
 def test_subprograms_are_legal_fit_and_leave_out_only_what_does_not(seed: int) -> None:
     network = random_graph(seed).network()
     analysis = NetworkAnalysis(network)

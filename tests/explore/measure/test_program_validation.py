@@ -29,7 +29,7 @@ from tests.explore.report.test_report_page import Engine
 from tests.explore.report_sums import deviations
 from tests.explore.validate_helpers import small_space
 
-pytestmark = pytest.mark.usefixtures("short_reports", "short_networks")
+pytestmark = pytest.mark.usefixtures("short_reports")
 
 NETWORK = "resnet18:image=32"
 SCHEMA = Path(__file__).parents[3] / "baco" / "exploration" / "report" / "summary.schema.json"

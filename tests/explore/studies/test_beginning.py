@@ -214,7 +214,7 @@ def test_the_command_line_ends_an_early_interruption_with_130(tmp_path: Path) ->
     assert (tmp_path / "s" / FILE_NAME).exists()
 
 
-@pytest.mark.usefixtures("groups_soon", "whole_networks")
+@pytest.mark.usefixtures("groups_soon", "short_networks")
 def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the study nor of what a report says of it; and it is asked for all that it could do."""
     monkeypatch.setattr(companions, "processors", lambda: 2)
@@ -235,6 +235,7 @@ def test_a_companion_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(companions.Pending, "get", counted)
     modules = ["baco.exploration.report.study_report", "baco.exploration.search.groups"]
+    modules.append("tests.explore.short_mobilenet")  # there, as here
     found = []
     for helped in (False, True):
         with companions.companion(modules, wanted=helped), early_phases():

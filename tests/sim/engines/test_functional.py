@@ -33,7 +33,7 @@ def operand(address: int, rows: int, cols: int) -> int:
 SMALL = GemminiConfig(dim=4, scratchpad_rows=128, accumulator_rows=64)
 
 
-@pytest.mark.parametrize("number", seeds(10, of=200))
+@pytest.mark.parametrize("number", seeds(5, of=200))
 def test_random_streams_on_random_machines(number: int, tmp_path: Path) -> None:
     """Main memory afterwards, with features left out at random, macros among the commands."""
     accelerator = random_accelerator(5, number)
