@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import resources
 
 from baco.accel.area import TABLE_BITS, TABLE_ENTRIES
+from baco.accel.bus import BUS_TOPS, Bus, register_header, registers_page
 from baco.accel.c_header import c_header
 from baco.accel.config import Accelerator
 from baco.accel.legality.document import reference
 from baco.accel.structure_law import terms
 from baco.accel.synthesis.mapping import BankShape
-from baco.accel.verilog.generate import CONFIG_FILE, TOP, verilog_files
+from baco.accel.verilog.generate import CONFIG_FILE, verilog_files
 
 #: Where the package has its Verilog.
 RTL_FOLDER = "rtl"
@@ -57,39 +59,54 @@ def memory_banks(accelerator: Accelerator) -> list[MemoryBanks]:
     return found
 
 
-def hardware_files(accelerator: Accelerator, clock_mhz: float, clock_source: str) -> dict[str, str]:
+def hardware_files(
+    accelerator: Accelerator, clock_mhz: float, clock_source: str, bus: Bus = "rocc"
+) -> dict[str, str]:
     """Text of each file, by its path in the package.
 
     Args:
         clock_mhz, clock_source: what the constraints ask for, and who says that it can be kept.
+        bus: what the accelerator is reached by.
 
     Raises InfeasibleError where no RTL can be built.
     """
-    modules = verilog_files(accelerator)
+    modules, top = verilog_files(accelerator, bus), BUS_TOPS[bus]
     names = [f"{RTL_FOLDER}/{name}" for name in modules]
     listed = [f"+incdir+{RTL_FOLDER}", *(name for name in names if not name.endswith(CONFIG_FILE))]
     return {
         **{f"{RTL_FOLDER}/{name}": text for name, text in modules.items()},
         "files.f": "\n".join(listed) + "\n",
-        "constraints.sdc": _constraints(clock_mhz, clock_source),
+        "constraints.sdc": _constraints(clock_mhz, clock_source, bus),
         "memories.md": _memories(accelerator),
-        "ports.md": _ports(modules[f"{TOP}.v"]),
+        "ports.md": _ports(top, modules[f"{top}.v"]),
         "commands.md": reference(),
         "accelerator.yaml": accelerator.to_yaml(),
         "software/gemmini_params.h": c_header(accelerator),
+        **(_on_axi4() if bus == "axi4" else {}),
     }
 
 
-def _constraints(clock_mhz: float, source: str) -> str:
+def _on_axi4() -> dict[str, str]:
+    """What programs need that reach the accelerator by registers."""
+    driver = resources.files("baco.accel.package") / "baco_driver.h"
+    return {
+        "registers.md": registers_page(),
+        "software/baco_registers.h": register_header(),
+        "software/baco_driver.h": driver.read_text(encoding="utf-8"),
+    }
+
+
+def _constraints(clock_mhz: float, source: str, bus: Bus) -> str:
+    clock, reset = ("clock", "reset") if bus == "rocc" else ("aclk", "aresetn")
     period = 1000 / clock_mhz
     outside = period * _OUTSIDE
     return f"""\
-# {TOP}: one clock of {clock_mhz:g} MHz ({source}); every register has it, reset is synchronous
+# {BUS_TOPS[bus]}: one clock of {clock_mhz:g} MHz ({source}); every register has it, {reset} is synchronous
 set_units -time ns
-create_clock -name clock -period {period:.4f} [get_ports clock]
+create_clock -name clock -period {period:.4f} [get_ports {clock}]
 set inputs {{}}
 foreach port [all_inputs] {{
-  if {{ [get_property $port full_name] ne "clock" }} {{ lappend inputs $port }}
+  if {{ [get_property $port full_name] ne "{clock}" }} {{ lappend inputs $port }}
 }}
 # a quarter of the period lies outside of the accelerator: change it to what your bus needs
 set_input_delay {outside:.4f} -clock clock $inputs
@@ -123,11 +140,11 @@ What the rest relies on:
 """
 
 
-def _ports(top: str) -> str:
-    lines = ["# Ports of " + TOP, "", "| port | direction | width | meaning |", "|---|---|---|---|"]
+def _ports(top: str, text: str) -> str:
+    lines = [f"# Ports of {top}", "", "| port | direction | width | meaning |", "|---|---|---|---|"]
     said = ""
-    for text in top[top.index(") (") : top.index(");")].splitlines()[1:]:
-        found = _PORT.match(text)
+    for line in text[text.index(") (") : text.index(");")].splitlines()[1:]:
+        found = _PORT.match(line)
         if found is None:
             continue
         direction, width, name, comment, alone = found.groups()

@@ -4,7 +4,8 @@
 //   memory.hex    main memory before, a byte a number, from address BASE on
 //   commands.hex  one 144-bit number a step: 4 bits 0, 4 bits of KIND, 8 of the function code, 64 of rs1, 64 of rs2
 //   expected.hex  main memory after, as the functional model of the accelerator left it
-// Main memory answers reads in order, LATENCY cycles later or, now and then, after more; +seed=N draws other waits.
+// Main memory answers reads in order, LATENCY cycles later or, now and then, after more; +seed=N draws other waits. On AXI4
+// (BACO_TEST_BUS), a run in which main memory failed (axi4_bench.v) is begun anew after a reset by software.
 // Ends with one line that begins with PASS or FAIL.
 `include "baco_config.vh"
 `include "test_config.vh"
@@ -19,13 +20,15 @@ module testbench (input wire clock);
   // what a step is: a command, a command whose answer is waited for, a fence
   localparam [3:0] KIND_RESULT = 1, KIND_FENCE = 2;
   // what the testbench waits for: reset, a command to be taken, its answer, the accelerator to be done with it all
-  localparam [2:0] RESET = 0, OFFER = 1, ANSWER = 2, FENCE = 3, REST = 4, OVER = 5;
+  localparam [2:0] RESET = 0, OFFER = 1, ANSWER = 2, FENCE = 3, REST = 4, OVER = 5, RESTART = 6;
+  // after an error of main memory: reset at once, or when all that was under way has ended
+  localparam [3:0] BUS_ERROR = 15;
 
   reg [7:0] memory [0:BYTES-1];
   reg [7:0] expected [0:BYTES-1];
   reg [143:0] steps [0:STEPS-1];
   reg [31:0] chance = 1;            // xorshift (Marsaglia 2003): the same in every simulator
-  integer seed;
+  integer seed = 0;
   initial begin
     if ($value$plusargs("seed=%d", seed)) chance = seed ^ 32'h5bd1e995;
     $readmemh("memory.hex", memory);
@@ -51,7 +54,13 @@ module testbench (input wire clock);
   reg rd_req_ready = 0, wr_req_ready = 0, rd_resp_valid = 0, wr_ack_valid = 0;
   reg [BITS-1:0] rd_resp_data = 0;
 
+`ifdef BACO_TEST_BUS
+  wire restart = state == RESTART && (seed[0] || !busy);
+  axi4_bench dut (
+      .restart(restart),
+`else
   baco_accelerator dut (
+`endif
       .clock(clock), .reset(state == RESET),
       .cmd_valid(state == OFFER), .cmd_ready(cmd_ready), .cmd_funct(now[134:128]), .cmd_rd(5'd1),
       .cmd_xd(kind == KIND_RESULT), .cmd_rs1(now[127:64]), .cmd_rs2(now[63:0]),
@@ -109,9 +118,20 @@ module testbench (input wire clock);
       FENCE: if (!busy) go_on(step + 1);
       REST: if (busy || waiting > 0) patience <= 0;
             else if (patience == QUIET) compare;
+      RESTART: if (!error_valid) begin
+        $display("main memory failed: begun anew in cycle %0d", cycle);
+        $readmemh("memory.hex", memory);
+        go_on(0);
+      end
       default: ;
     endcase
-    if (state != RESET && error_valid) begin
+`ifdef BACO_TEST_BUS
+    if (state != RESET && state != RESTART && error_valid && error_code == BUS_ERROR) begin
+      state <= RESTART;
+      patience <= 0;
+    end else
+`endif
+    if (state != RESET && state != RESTART && error_valid) begin
       $display("command %0d, rs1 %h, rs2 %h: reason %0d", error_funct, error_rs1, error_rs2, error_code);
       finish_with("FAIL: a command was refused");
     end

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from baco.accel.bus import BUS_TOPS, Bus, bus_constants
 from baco.accel.config import PARAMETERS, Accelerator, Features
 from baco.accel.dataflows import DATAFLOWS
 from baco.accel.legality.document import verilog_constants
@@ -16,8 +17,8 @@ from baco.accel.verilog.source import instantiated_modules, kept_lines, resolve_
 from baco.common.errors import InfeasibleError
 from baco.common.provenance import versions
 
-#: Name of the top module.
-TOP = "baco_accelerator"
+#: Name of the top module of an accelerator that is reached by its own ports.
+TOP = BUS_TOPS["rocc"]
 #: The file of macros where each module has a file of its own.
 CONFIG_FILE = "baco_config.vh"
 #: Width of a main-memory address at the accelerator's memory ports.
@@ -103,17 +104,18 @@ def _macro_name(feature: str) -> str:
     return _MACRO_NAMES.get(feature, f"BACO_{feature.upper()}")
 
 
-def verilog(accelerator: Accelerator, sources: Path | None = None) -> str:
-    """The accelerator as one self-contained Verilog file, the top module `baco_accelerator` first.
+def verilog(accelerator: Accelerator, sources: Path | None = None, bus: Bus = "rocc") -> str:
+    """The accelerator as one self-contained Verilog file, the top module first.
 
     Args:
         accelerator: the configuration.
         sources: folder of the modules, one file each; by default those of this package.
+        bus: what it is reached by, which says what the top is: `BUS_TOPS`.
 
     The same configuration gives the same text. Raises InfeasibleError as `check_rtl`.
     """
     check_rtl(accelerator)
-    modules = _modules(accelerator, sources)
+    modules = _modules(accelerator, sources, bus)
     return "\n".join([*_head(accelerator, modules), "", *modules.values()])
 
 
@@ -140,13 +142,13 @@ def _head(accelerator: Accelerator, modules: dict[str, str]) -> list[str]:
     return [*_banner(accelerator, list(modules)), "", lint, "", *_macros(accelerator, modules)]
 
 
-def verilog_files(accelerator: Accelerator) -> dict[str, str]:
+def verilog_files(accelerator: Accelerator, bus: Bus = "rocc") -> dict[str, str]:
     """The same text as `verilog` in a file a module, by the name of the file, and its macros in `CONFIG_FILE`.
 
     The top module's file comes first. Raises InfeasibleError as `check_rtl`.
     """
     check_rtl(accelerator)
-    modules = _modules(accelerator, None)
+    modules = _modules(accelerator, None, bus)
     include = f'`include "{CONFIG_FILE}"\n'
     files = {f"{name}.v": (include if used_macros(text) else "") + text for name, text in modules.items()}
     lines = [
@@ -161,10 +163,15 @@ def verilog_files(accelerator: Accelerator) -> dict[str, str]:
 def _macros(accelerator: Accelerator, modules: dict[str, str]) -> list[str]:
     """Definitions of the macros that the modules use."""
     used = set().union(*map(used_macros, modules.values()))
+    constants, bus = verilog_constants(), dict[str, str]()
+    if BUS_TOPS["axi4"] in modules:
+        # of its own name: what builds simulators leaves BACO_CONFIG_HASH out, since nothing in an accelerator reads it
+        bus = bus_constants() | {"BACO_AXI_CONFIGURATION": f"64'h{accelerator.config_hash}"}
     return [
         f"`define BACO_CONFIG_HASH 64'h{accelerator.config_hash}",
         *(f"`define BACO_{name} {value}" for name, value in rtl_parameters(accelerator).items()),
-        *(f"`define {name} {value}" for name, value in verilog_constants().items() if name in used),
+        *(f"`define {name} {value}" for name, value in constants.items() if name in used),
+        *(f"`define {name} {value}" for name, value in bus.items()),
     ]
 
 
@@ -183,7 +190,7 @@ def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:
     ]
 
 
-def _modules(accelerator: Accelerator, sources: Path | None) -> dict[str, str]:
+def _modules(accelerator: Accelerator, sources: Path | None, bus: Bus = "rocc") -> dict[str, str]:
     """Resolved text of every module needed, the top first and each other one in the order of first use."""
     features = rtl_features(accelerator)
     found: dict[str, str] = {}
@@ -196,7 +203,7 @@ def _modules(accelerator: Accelerator, sources: Path | None) -> dict[str, str]:
         for child in instantiated_modules(found[name]):
             visit(child)
 
-    visit(TOP)
+    visit(BUS_TOPS[bus])
     return found
 
 

@@ -192,11 +192,13 @@ def _loop(modules: dict[str, Any], path: str, loop: Any, values: dict[str, int])
 def discrepancies(hierarchy: Hierarchy, accelerator: Accelerator) -> list[str]:
     """Where the hardware read back is not the one configured, one sentence each; empty when it is.
 
-    Compared are the top's parameters and ports, every parameter below that carries the name of one of the
-    top's, and which units are there.
+    Compared are the parameters and ports of `baco_accelerator`, which is the top or what the top has on a bus, every parameter
+    that carries the name of one of its, and which units are there.
     """
     expected = rtl_parameters(accelerator)
-    top = hierarchy.top
+    top = next((one for one in hierarchy.instances if one.module == TOP), None)
+    if top is None:
+        return [f"there is no module {TOP}"]
     found = [
         f"{top.path}: the configuration's {name} is {value}, but the module has no such parameter"
         for name, value in expected.items()

@@ -23,9 +23,10 @@ def rtl(
     liberty: list[Path] | None = None,
     memories: list[Path] | None = None,
     seed: Seed = 0,
+    bus: str = "rocc",
     json: bool = False,
 ) -> None:
-    """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator.
+    """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator, on a bus baco_axi4.
 
     With --package, write all that a hardware team needs into a folder: Verilog in files, constraints, documents, a test for plain
     simulators, and a data sheet.
@@ -40,7 +41,10 @@ def rtl(
         liberty (FILE.lib): With --package: a library of cells, for area and clock of the netlist; again for each of its files.
         memories (FILE.lib): With --package: memory macros; again for each file.
         seed: With --package: that the test's commands are drawn from.
+        bus (rocc|axi4): What the accelerator is reached by: ports for RoCC commands and main memory, or registers on AXI4-Lite and
+            main memory on AXI4.
     """
+    from baco.accel.bus import BUS_TOPS, bus_named
     from baco.accel.c_header import c_header
     from baco.accel.presets import load_accelerator
     from baco.accel.verilog.generate import verilog
@@ -54,13 +58,14 @@ def rtl(
     if package is not None:
         if header or structure or check:
             raise InputError("--header, --structure and --check belong to -o FILE.v")
-        _package(str(accelerator), package, network or [], liberty or [], memories or [], seed, json)
+        _package(str(accelerator), package, network or [], liberty or [], memories or [], seed, bus, json)
         return
     if network or liberty or memories or seed:
         raise InputError("--network, --liberty, --memories and --seed belong to --package DIR")
     assert out is not None
     configuration = load_accelerator(accelerator)
-    text = verilog(configuration)
+    reached_by = bus_named(bus)
+    text = verilog(configuration, bus=reached_by)
     atomic_write(out, text)
     summary: dict[str, Any] = {
         "accelerator": configuration.name,
@@ -75,7 +80,7 @@ def rtl(
         summary["header"] = str(header)
         lines.append(f"{one_line(str(header))}: C header")
     if check:
-        counts = _check(configuration, text)
+        counts = _check(configuration, text, BUS_TOPS[reached_by])
         summary["instances"] = counts
         lines.append(
             f"checked: {len(counts)} modules, {sum(counts.values()):,} instances, all as the configuration says"
@@ -84,7 +89,7 @@ def rtl(
     if structure is not None:
         from baco.accel.verilog.structure import structure as count
 
-        report = count(text, note=lambda note: stderr().print(note))
+        report = count(text, BUS_TOPS[reached_by], note=lambda note: stderr().print(note))
         summary["structure"] = report.to_dict()
         atomic_write(structure, _document(configuration, summary["structure"]))
         lines.append(f"{one_line(str(structure))}: structure, by {report.yosys}")
@@ -106,6 +111,7 @@ def _package(
     liberty: list[Path],
     memories: list[Path],
     seed: int,
+    bus: str,
     json: bool,
 ) -> None:
     from baco.api.hardware import hand_over
@@ -119,6 +125,7 @@ def _package(
         liberty=liberty,
         memories=memories,
         seed=seed,
+        bus=bus,
         report=stderr().print,
     )
     if json:
@@ -131,7 +138,7 @@ def _package(
     console.print(f"data sheet: {one_line(str(folder / 'data_sheet.html'))}", highlight=False)
 
 
-def _check(configuration: Accelerator, text: str) -> dict[str, int]:
+def _check(configuration: Accelerator, text: str, top: str) -> dict[str, int]:
     """Number of instances by module. Raises BacoError naming everything that is wrong with the Verilog."""
     from baco.accel.verilog.lint import lint, preprocess
     from baco.accel.verilog.read_back import discrepancies, read_hierarchy
@@ -140,8 +147,8 @@ def _check(configuration: Accelerator, text: str) -> dict[str, int]:
 
     tools = toolchain()
     tools.need_verilator()
-    problems = lint(text, tools.verilator, tools.verilator_root)
-    hierarchy = read_hierarchy(preprocess(text, tools.verilator, tools.verilator_root))
+    problems = lint(text, tools.verilator, tools.verilator_root, top)
+    hierarchy = read_hierarchy(preprocess(text, tools.verilator, tools.verilator_root), top)
     problems += discrepancies(hierarchy, configuration)
     if problems:
         raise BacoError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -20,8 +19,8 @@ from baco.accel.verilog.read_back import read_hierarchy
 from baco.common.units import significant
 from baco.sim.cosim.testbench import stimulus
 from baco.sim.toolchain import toolchain
+from tests.accel.package.testbenches import compiled_testbench, verdict, verilator
 from tests.machines import GEMMINI, NORMAL, PLAIN, SMALL, WIDE
-from tests.sim.compiled import compiled
 
 TOOLS = toolchain()
 
@@ -33,19 +32,6 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = baco.hand_over(PLAIN, folder, seed=2)
     assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())
     return folder
-
-
-def verilator(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Verilator's program in a folder."""
-    environment = {**os.environ, "VERILATOR_ROOT": TOOLS.verilator_root}
-    return subprocess.run(
-        [TOOLS.verilator, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_files_are_the_one_file_and_a_list_that_verilator_reads(handed: Path) -> None:
@@ -90,34 +76,9 @@ def test_every_port_is_described_in_its_order(handed: Path) -> None:
 
 
 def simulated(folder: Path) -> str:
-    """The last words of the testbench in Verilator, whose output is compiled once for all contents of memory."""
-    done = verilator(
-        folder, "--cc", "--exe", "--x-initial", "unique", "-Wno-fatal", "--top-module", "testbench",
-        "-f", "files.f", "testbench.v", "main.cpp",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    texts = {
-        path.name: path.read_text()
-        for path in sorted((folder / "obj_dir").glob("*"))
-        if path.suffix in (".h", ".cpp")
-    }
-    include = Path(TOOLS.verilator_root, "include")
-    program = compiled(
-        "c++",
-        [folder / "main.cpp", include / "verilated.cpp", include / "verilated_threads.cpp"],
-        flags=("-std=c++17", "-O0", "-fno-sanitize=undefined", "-w", "-lpthread"),
-        folders=[include, include / "vltstd"],
-        written=texts,
-    )
-    waits = [
-        subprocess.run(
-            [str(program), f"+seed={seed}", "+verilator+rand+reset+2", f"+verilator+seed+{seed}"],
-            cwd=folder, capture_output=True, text=True, check=True,
-        ).stdout.splitlines()
-        for seed in (1, 2)
-    ]  # fmt: skip
-    last = [next(line for line in lines if line.startswith(("PASS", "FAIL"))) for lines in waits]
-    return "\n".join(last)
+    """The last words of the testbench in Verilator, with two kinds of waits."""
+    program = compiled_testbench(folder)
+    return "\n".join(verdict(program, folder, seed) for seed in (1, 2))
 
 
 def test_the_testbench_passes_in_verilator_and_fails_for_other_memory(handed: Path) -> None:
