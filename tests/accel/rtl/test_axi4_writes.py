@@ -41,8 +41,7 @@ def slow(*fault: object) -> object:
     [
         ("&& req_addr[11:0] != 12'd0", "", "a burst crosses 4 KiB"),
         slow("open && req_addr == next &&", "open && req_addr >= next &&", ""),
-        slow(".in_data({start, length}),\n      .out_valid(awvalid)", ".in_data({next, length}),\n      .out_valid(awvalid)", ""),
-        ("assign wvalid = length_there;", "assign wvalid = beats_there;", ""),
+        (".out_ready(wvalid && wready && wlast)", ".out_ready(wvalid && wready)", "beats are left"),
         ("{5'd0, answered} + 9'd1", "{5'd0, answered} + 9'd2", "a beat is acknowledged before its answer"),
         slow("assign idle = !open && !answer_due;", "assign idle = !open;", "idle with bursts under way"),
     ],
