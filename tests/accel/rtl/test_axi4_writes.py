@@ -43,7 +43,7 @@ def slow(*fault: object) -> object:
         slow("open && req_addr == next &&", "open && req_addr >= next &&", ""),
         (".out_ready(wvalid && wready && wlast)", ".out_ready(wvalid && wready)", "beats are left"),
         ("{5'd0, answered} + 9'd1", "{5'd0, answered} + 9'd2", "a beat is acknowledged before its answer"),
-        slow("assign idle = !open && !answer_due;", "assign idle = !open;", "idle with bursts under way"),
+        slow("assign idle = !open && !answer_due;", "assign idle = !open || !answer_due;", "idle with bursts under way"),
     ],
 )  # fmt: skip
 def test_planted_faults_are_found(right: str, wrong: str, message: str, tmp_path: Path) -> None:
