@@ -6,6 +6,7 @@ the instruction set's (`baco.accel.isa`). What no macro says is written as the i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -90,7 +91,11 @@ def command_statement(kind: CommandType, fields: Mapping[str, int | str]) -> str
     macro = MACROS.get(kind.name)
     if macro is None or not _says_all(kind, macro, fields):
         return _instruction(kind, fields)
-    arguments = (_argument(kind.field(field), fields[field]) for _, field in macro.parameters)
+    arguments = [_argument(kind.field(field), fields[field]) for _, field in macro.parameters]
+    if kind.name.startswith(
+        "CONFIG"
+    ):  # not all of Gemmini's macros of these put parentheses around what they take
+        arguments = [text if re.fullmatch(r"[\w.+-]+|\w+\(.*\)", text) else f"({text})" for text in arguments]
     return f"{macro.name}({', '.join(arguments)});"
 
 

@@ -13,6 +13,7 @@ from baco.sim.elf import symbol_range
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, Simulation
 from tests.sim.compiled import zig
+from tests.sim.linux_programs import run_linux_program
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 #: For any RV64GC; a warning in what baco wrote is a mistake.
@@ -27,6 +28,17 @@ FLAGS = (
     *("-O2", "-ffreestanding", "-fno-sanitize=all", "-fno-stack-protector", "-Wall", "-Wextra", "-Werror"),
 )
 _SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+#: Of a program without a C library: arguments from the stack, and the call that ends it.
+_LINUX_START = """\
+  .text
+  .globl _start
+_start:
+  ld a0, 0(sp)
+  addi a1, sp, 8
+  call main
+  li a7, 94
+  ecall
+"""
 Calls = Sequence[Mapping[str, np.ndarray]]
 
 
@@ -41,6 +53,7 @@ def call_library(
     linked: Sequence[Path] = (),
     before: str = "",
     also: str = "0",
+    linux: bool = False,
 ) -> tuple[list[dict[str, np.ndarray]], Simulation]:
     """What every call's outputs hold, and what was counted of all calls together.
 
@@ -50,6 +63,7 @@ def call_library(
         linked: further objects, whose headers are beside them.
         before: statements before the first call.
         also: an expression of C after the calls that is not 0 where something is wrong.
+        linux: it is a static program of Linux, which is simulated with a proxy of that; functional engine only.
         form: `object` links NAME.o, `c` compiles NAME.c with the user's own compiler.
     """
     files = library.save_object(folder) if form == "object" else library.save_c(folder)
@@ -69,13 +83,27 @@ def call_library(
     text = main_program(library.name, buffers, len(calls), step, offsets, headers, before, also)
     (folder / "main.c").write_text(text)
     target = folder / "program.elf"
-    sources += [PROGRAMS / "crt.S", folder / "main.c", folder / "given.S"]
-    places = (f"-I{folder}", f"-Wl,-T,{PROGRAMS / 'link.ld'}", "-static", "-nostdlib", "-Wl,--build-id=none")
+    sources += [folder / "main.c", folder / "given.S"]
+    if linux:
+        (folder / "start.S").write_text(_LINUX_START)
+        sources.append(folder / "start.S")
+        flags = [f"-I{folder}", "-static", "-nostdlib"]
+    else:
+        sources.append(PROGRAMS / "crt.S")
+        flags = [
+            f"-I{folder}",
+            "-static",
+            "-nostdlib",
+            f"-Wl,-T,{PROGRAMS / 'link.ld'}",
+            "-Wl,--build-id=none",
+        ]
     memory = [] if form == "object" else [write_memory(folder)]
-    zig("cc", *FLAGS, *_SEMANTICS, *places, *sources, *memory, "-o", target)
-    address, size = symbol_range(target, "given")
-    job = Job(accelerator=library.accelerator, program=target, dumps=((address, size),))
-    result = run_job(job, engine=engine)
+    zig("cc", *FLAGS, *_SEMANTICS, *flags, *sources, *memory, "-o", target)
+    dumps = (symbol_range(target, "given"),)
+    if linux:
+        result = run_linux_program(target, library.accelerator, folder, dumps=dumps)
+    else:
+        result = run_job(Job(accelerator=library.accelerator, program=target, dumps=dumps), engine=engine)
     assert result.exit_code == 0, result.console
     after = np.frombuffer(result.memory_dumps[0], np.int8).reshape(given.shape)
     return [
@@ -143,7 +171,8 @@ static inline __attribute__((unused)) unsigned long rounding(void) {{
   __asm__ volatile("frrm %0" : "=r"(mode));
   return mode;
 }}
-int main(void) {{
+int main(int count, char** arguments) {{
+  (void)count, (void)arguments;
   struct {name}_inputs inputs = {{0}};
   struct {name}_outputs outputs = {{0}};
   {before}

@@ -38,6 +38,7 @@ from tests.compiler.network.net_sketch import DIM4
 from tests.compiler.network.test_net_program_random import NETWORKS
 from tests.machines import SMALL
 from tests.sim.compiled import zig
+from tests.sim.linux_programs import run_linux_program
 
 
 def quantised(name: str) -> QuantisedNetwork:
@@ -58,21 +59,14 @@ def random_runs(network: QuantisedNetwork, count: int, seed: int = 3) -> list[di
     ]
 
 
-def check_network(
-    name: str,
-    machine: Accelerator,
-    count: int,
-    folder: Path,
-    form: str = "object",
-    engine: str = "functional",
-) -> None:
+def check_network(name: str, machine: Accelerator, count: int, folder: Path, **options: Any) -> None:
     """All outputs of all calls equal numpy's integers, and calls differ from one another."""
     network = quantised(name)
     placement = network_code(network, machine).placement
     runs = random_runs(network, count)
     calls = [{placement.names[value]: array for value, array in run.items()} for run in runs]
     library = network_library(network, machine, "net")
-    found, _ = call_library(library, placement.buffers, calls, folder, form=form, engine=engine)
+    found, _ = call_library(library, placement.buffers, calls, folder, **options)
     wanted = reference_runs(network, runs)
     outputs = [one.name for one in network.values.values() if one.role == "output"]
     for value in outputs:
@@ -105,6 +99,49 @@ def test_objects_of_networks_of_all_operators(name: str, tmp_path: Path) -> None
 
 def test_an_object_is_called_a_hundred_times(tmp_path: Path) -> None:
     check_network("convolutions", DIM4, 100, tmp_path)
+
+
+def test_a_linux_program_calls_an_object(tmp_path: Path) -> None:
+    """Linked statically, at Linux's addresses, on Linux's stack; what it maps is not locked, since nothing is ever paged."""
+    check_network("normalised", DIM4, 10, tmp_path, linux=True, also="count != 1 || arguments[0][0] != 'p'")
+
+
+@pytest.mark.slow  # the C library is compiled first
+def test_a_linux_program_with_a_c_library_calls_an_object(tmp_path: Path) -> None:
+    layer = baco.gemm(9, 7, 13, bias=True)
+    library, buffers = layer_library(layer, SMALL, "layer")
+    library.save_object(tmp_path)
+    tensors = draw_tensors(layer, 3)
+    arrays = {one.name: one for one in buffers}
+    fill = "".join(
+        f"  static const unsigned char {name}[] = {{{', '.join(map(str, array.tobytes()))}}};\n"
+        f"  memcpy(room[{at}], {name}, sizeof {name});\n  inputs.{name} = room[{at}];\n"
+        for at, (name, array) in enumerate(tensors.items())
+    )
+    (tmp_path / "main.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n"
+        '#include "layer.h"\nint main(void) {\n  if (mlockall(MCL_CURRENT | MCL_FUTURE)) return 1;\n'
+        "  void* room[4];\n  for (int i = 0; i < 4; ++i) if (!(room[i] = aligned_alloc(LAYER_ALIGN, 4096))) return 2;\n"
+        "  struct layer_inputs inputs;\n  struct layer_outputs outputs = {room[3]};\n"
+        f"{fill}  const int code = layer_run(&inputs, &outputs);\n"
+        '  for (int i = 0; i < LAYER_OUTPUT_ELEMENTS; ++i) printf("%d ", outputs.output[i]);\n  return code;\n}\n'
+    )
+    target = tmp_path / "program"
+    zig(
+        "cc",
+        "-target",
+        "riscv64-linux-musl",
+        "-static",
+        "-O2",
+        tmp_path / "main.c",
+        tmp_path / "layer.o",
+        "-o",
+        target,
+    )
+    counted = run_linux_program(target, SMALL, tmp_path)
+    assert counted.exit_code == 0
+    assert arrays["output"].role == "output"
+    assert [int(word) for word in counted.console.split()] == layer_result(layer, tensors).tolist()
 
 
 @pytest.mark.parametrize("name", quick(["convolutions", "normalised"]))
@@ -290,3 +327,16 @@ def test_names_that_c_takes_for_one_are_refused() -> None:
     )
     assert "const int8_t* int_;" in made.header
     assert "int8_t* return_;" in made.header
+
+
+def test_python_writes_them_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = baco.compile(baco.gemm(20, 12, 8), SMALL)
+    first = program.save_object("layer.o")
+    assert [path.name for path in first] == ["layer.o", "layer.h"]
+    before = [path.read_bytes() for path in first]
+    assert program.run().right, "the program is as it was"
+    assert [path.read_bytes() for path in program.save_object(tmp_path / "layer.o")] == before
+    with pytest.raises(InputError, match=r"the file is called NAME\.c, not 'layer\.o'"):
+        program.save_c("layer.o")
+    assert [path.name for path in program.save_c("layer.c")] == ["layer.c", "layer.h", "baco_gemmini.h"]
