@@ -64,7 +64,7 @@ def run_linux_program(
     end = max(part["p_vaddr"] + part["p_memsz"] for part in loads)
     assert _BASE <= loads[0]["p_vaddr"] < end < _LIMIT - (64 << 20)
     placed = "".join(
-        f"  .user{number} {one['p_vaddr']:#x} : {{ KEEP(*(.user{number})) }}\n"
+        f"  .user{number} {part['p_vaddr']:#x} : {{ KEEP(*(.user{number})) }}\n"
         for number, part in enumerate(loads)
     )
     (folder / "proxy.ld").write_text(
