@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from baco.compiler.network.lowered import Scheduler
     from baco.compiler.network.plan import Plan
     from baco.compiler.network.program import NetworkCode, NetworkProgram
+    from baco.compiler.network.riding import Rides
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
     from baco.sim.network.run import NetworkRun
@@ -278,6 +279,7 @@ class NetworkUnit:
         request = self.request
         groups: GroupScheduler | None
         diagonals: Diagonals | None = None
+        rides: Rides | None = None
         if request.plan is not None:
             schedule: Scheduler = request.plan
             groups = request.plan.group
@@ -293,15 +295,18 @@ class NetworkUnit:
             from baco.compiler.network.diagonal import DiagonalChoice
             from baco.compiler.network.group_choice import GroupChoice
             from baco.compiler.network.program import scheduler
+            from baco.compiler.network.riding import RideChoice
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
             groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
             if not (request.baseline or self._fuses):
                 diagonals = DiagonalChoice(request.accelerator, schedule)
+                rides = RideChoice(request.accelerator, schedule)
         return {
             "schedule": schedule,
             "groups": groups if self._fuses else None,
             "diagonals": diagonals,
+            "rides": rides,
             "library": request.baseline,
             "data": self.data,
             "reference": self.reference,

@@ -27,6 +27,9 @@ from baco.compiler.ops.elementwise import Addition
 from baco.compiler.ops.nests import Nest, common
 from baco.compiler.styles.fused.row_unit import begin_table, end_function, table_rows
 
+#: Cycles of the original for a row of a block, where operands and sums are more than twice what the L2 has room for, and else.
+_MISSING, _HITTING, _LARGE = 6.3, 3.9, 2 * 512 * 1024
+
 
 @dataclass(frozen=True)
 class AdditionCode(OperatorCode):
@@ -72,6 +75,8 @@ class AdditionCode(OperatorCode):
         sums, table = rows * extent, accelerator.energy_law
         latency = memory_latency(accelerator)
         fixed = sums * (sum(table.array_terms(dim, dim + 1, float(dim))) + 3 * table.dram_pj)
+        if accelerator.timing == "gemmini":
+            memory = max(memory, sums / dim * (_MISSING if 3 * sums > _LARGE else _HITTING))
         cycles = max(memory, commands * COMMAND_CYCLES) + (START + (TABLE if self.table else 0)) * latency
         return StepCost(cycles, fixed, 2 * sums, 5 * sums, 3 * sums)
 

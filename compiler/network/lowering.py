@@ -17,7 +17,6 @@ from baco.compiler.network.diagonal import Diagonals, block_diagonal
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler
-from baco.compiler.network.layer_writer import LayerWriter
 from baco.compiler.network.layers import (
     MatrixCalls,
     convolution_layer,
@@ -29,6 +28,8 @@ from baco.compiler.network.layers import (
 from baco.compiler.network.lowered import ANY_SCALE, LoweredNetwork, Scheduler
 from baco.compiler.network.output_stage import RequantisedPart, requantised_behind, requantised_parts
 from baco.compiler.network.pooling import plan_max_pool
+from baco.compiler.network.ride_caller import RideCaller
+from baco.compiler.network.riding import Rides
 from baco.compiler.network.rotation import rotation_product
 from baco.compiler.network.row_code import (
     RowCode,
@@ -56,6 +57,7 @@ def lower_network(
     schedule: Scheduler,
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
+    rides: Rides | None = None,
 ) -> LoweredNetwork:
     """The calls that compute a network.
 
@@ -65,10 +67,11 @@ def lower_network(
         groups: chooses how operators are carried out as one unit, if they are; None: none are. Of those that could be in several
             groups, those are that save most together.
         diagonals: how many groups of a convolution with constant weights run as one, on a diagonal; None: each by itself.
+        rides: whether a product and an addition to its results run as one; None: one after the other.
 
     Raises InfeasibleError for an operator without code.
     """
-    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals))
+    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals, rides))
 
 
 def lower_operators(lowering: Lowering) -> LoweredNetwork:
@@ -86,7 +89,7 @@ def lower_operators(lowering: Lowering) -> LoweredNetwork:
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
-class Lowering(LayerWriter):
+class Lowering(RideCaller):
     """Lowers a network, operator by operator; arguments as those of `lower_network`."""
 
     def __init__(
@@ -95,7 +98,8 @@ class Lowering(LayerWriter):
         accelerator: Accelerator,
         schedule: Scheduler,
         groups: GroupScheduler | None,
-        diagonals: Diagonals | None,
+        diagonals: Diagonals | None = None,
+        rides: Rides | None = None,
     ) -> None:
         super().__init__(network, accelerator, schedule, groups)
         self._diagonals = diagonals
@@ -106,6 +110,8 @@ class Lowering(LayerWriter):
         #: Requantisations of sums on their way out, likewise.
         self._requantised = requantised_behind(network) if accelerator.features.requantization else {}
         self._plan_groups(self._tables)
+        if rides is not None and groups is None:
+            self._done |= self._plan_rides(rides, self._tables)
 
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
@@ -148,7 +154,7 @@ class Lowering(LayerWriter):
         else:
             self._on_host(op, "the accelerator has no unit for it")
         if isinstance(op, _POINTWISE) and following is None:
-            self._note_in_place(op)
+            self._note_in_place(op, self._riding.get(op.name))
         if following is not None or not self._is_positive(op):
             self._negative.add(op.output.value)
 
@@ -331,6 +337,9 @@ class Lowering(LayerWriter):
     # ---------------------------------------------------------------- additions
 
     def _addition(self, op: Addition) -> None:
+        if op.name in self._riding:
+            self._ride(self._riding[op.name], op)
+            return
         code = plan_addition(op, self.accelerator)
         if code is None:
             self._on_host(op, "its operands or scales are none that the accelerator adds")
@@ -434,9 +443,15 @@ class Lowering(LayerWriter):
 
     # ---------------------------------------------------------------- memory
 
-    def _note_in_place(self, op: IntegerOperator) -> None:
-        """Remember that the result may replace an operand: same view, nothing else of it is read."""
+    def _note_in_place(self, op: IntegerOperator, riding: Convolution | None = None) -> None:
+        """Remember that the result may replace an operand: same view, nothing else of it is read.
+
+        Args:
+            riding: whose results reach the operator elsewhere.
+        """
         for view in op.inputs:
+            if riding is not None and view.value == riding.output.value:
+                continue
             others = [other for other in op.inputs if other.value == view.value]
             if (
                 self.values[view.value].role == self.values[op.output.value].role == "intermediate"

@@ -23,6 +23,7 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from baco.compiler.network.operator_code import KINDS
 from baco.compiler.network.placement import Placement, place
+from baco.compiler.network.riding import RideChoice, Rides
 from baco.compiler.network.steps import ValueAddress
 from baco.compiler.ops.operator import IntegerTensor, itemsize
 from baco.compiler.ops.views import View
@@ -150,6 +151,7 @@ def network_code(
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
+    rides: Rides | None = None,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -169,14 +171,15 @@ def network_code(
         schedule = scheduler(accelerator, baseline=library)
         if not library and groups is None and fuses_by_default(accelerator):
             groups = GroupChoice(accelerator, schedule)
-        if not library and groups is None and diagonals is None:
-            diagonals = DiagonalChoice(accelerator, schedule)
+        if not library and groups is None:
+            diagonals = diagonals or DiagonalChoice(accelerator, schedule)
+            rides = rides or RideChoice(accelerator, schedule)
     if library:
         from baco.compiler.network.library import lower_as_library
 
         lowered = lower_as_library(network, accelerator, schedule)
     else:
-        lowered = lower_network(network, accelerator, schedule, groups, diagonals)
+        lowered = lower_network(network, accelerator, schedule, groups, diagonals, rides)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -192,6 +195,7 @@ def compile_network(
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
+    rides: Rides | None = None,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -209,6 +213,7 @@ def compile_network(
             a `group_choice.GroupChoice` where `fuses_by_default`, with another one not at all.
         diagonals: how many groups of a convolution run as one; with the default schedule and without `groups` by default a
             `diagonal.DiagonalChoice`.
+        rides: whether a product and an addition to its results run as one; likewise a `riding.RideChoice`.
         library: lower all as Gemmini's library would run it (`baco.compiler.network.library`), without groups; `schedule` is then the
             library's by default.
         data: what the inputs hold at the start, by the names of values; zeros without.
@@ -226,6 +231,7 @@ def compile_network(
         schedule=schedule,
         groups=groups,
         diagonals=diagonals,
+        rides=rides,
         library=library,
         data=data,
         reference=reference,
