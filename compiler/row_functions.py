@@ -136,11 +136,27 @@ def normalise(
     """
     wide = x.astype(np.int64)
     over = tuple(range(-axes, 0))
-    n = math.prod(x.shape[-axes:])
     total = wide.sum(over, keepdims=True) if centre else np.zeros((1,) * x.ndim, np.int64)
-    variance = n * (wide * wide).sum(over, keepdims=True) - total * total + epsilon
+    squares = (wide * wide).sum(over, keepdims=True)
+    return normalise_by(x, total, squares, gain, offset, shift, epsilon, count=math.prod(x.shape[-axes:]))
+
+
+def normalise_by(
+    x: Array,
+    total: Array,
+    squares: Array,
+    gain: Array,
+    offset: Array,
+    shift: int,
+    epsilon: int,
+    *,
+    count: int,
+) -> Array:
+    """`normalise` with the sums S and Q of the rows, int64 with extents of 1 where x has its row of `count` elements."""
+    wide = x.astype(np.int64)
+    variance = count * squares - total * total + epsilon
     root = np.maximum(variance_root(variance), 1)
-    factor = np.minimum((n << _DIVIDEND) // root, (1 << _DIVIDEND) - 1)
+    factor = np.minimum((count << _DIVIDEND) // root, (1 << _DIVIDEND) - 1)
     mean = np.sign(total) * np.minimum((np.abs(total) << _DIVIDEND) // root, (1 << 36) - 1)
     limit = 1 << (_NORMAL_BITS - 1)
     t = np.clip((wide * factor - mean + (1 << 7)) >> 8, -limit, limit - 1)

@@ -1,7 +1,7 @@
 """Fits the constants of `baco.compiler.ops.host_model`: `python -m baco.bench.fit.host [--check]`.
 
 Operators of random shapes, drawn from a fixed seed and no larger than a few ten thousand elements, run one after the
-other on the simulated host core; the cycles of each give a row of a least-squares problem with relative errors. Half of
+other on the simulated host core, ours and the one before the original Gemmini; the cycles of each give a row of a least-squares problem with relative errors. Half of
 them are left out of the fit, to say how good it is. With `--check` nothing is written.
 """
 
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from baco.accel.config import Accelerator, Features
+from baco.accel.config import TIMINGS, Accelerator, Features
 from baco.bench.fit.host_sketch import HostSketch
 from baco.bench.fit.real_operators import REAL_KINDS
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write
-from baco.compiler.host_core import MISS_CYCLES
+from baco.compiler.host_core import miss_cycles
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.program import NetworkProgram, compile_network
@@ -36,7 +36,15 @@ from baco.compiler.ops.images import AveragePool, MaxPool, MaxPositions, Resize
 from baco.compiler.ops.lookup import Embedding, OneHot, Rotation, Take, Unpool
 from baco.compiler.ops.operator import IntegerTensor
 from baco.compiler.ops.products import Convolution, MatMul
-from baco.compiler.ops.rows import ArgMax, Normalisation, Reduction, Softmax, TermSum, TopK
+from baco.compiler.ops.rows import (
+    ArgMax,
+    Normalisation,
+    NormalisationBySums,
+    Reduction,
+    Softmax,
+    TermSum,
+    TopK,
+)
 from baco.compiler.ops.views import View, dense
 from baco.compiler.row_functions import exponentials
 from baco.sim.network.run import run_network
@@ -55,13 +63,14 @@ class HostSample(NamedTuple):
     cycles: int
 
 
-def measure_host_work(seed: int = _SEED, each: int = _EACH) -> list[HostSample]:
-    """Random operators, `each` of every kind."""
+def measure_host_work(timing: str, seed: int = _SEED, each: int = _EACH) -> list[HostSample]:
+    """Random operators, `each` of every kind, on the core of one of `baco.accel.config.TIMINGS`."""
     found = []
     for number, make in enumerate(_KINDS):
         # comparisons come with the first kind; elsewhere they would only change what is in the cache
         built = _program(make, np.random.default_rng([seed, number]), each, checks=number == 0)
-        run = run_network(built, engine="functional")
+        engine = "gemmini-model" if timing == "gemmini" else "functional"
+        run = run_network(built, engine=engine, timing=timing)
         for step, measured in zip(built.lowered.steps, run.steps, strict=True):
             assert step.work is not None, step.function
             places = [
@@ -72,18 +81,18 @@ def measure_host_work(seed: int = _SEED, each: int = _EACH) -> list[HostSample]:
     return found
 
 
-def fit(samples: list[HostSample]) -> dict[str, dict[str, float]]:
+def fit(samples: list[HostSample], timing: str) -> dict[str, dict[str, float]]:
     """Constants for every variant, none negative, with the least squared relative errors."""
     variants: dict[str, list[HostSample]] = {}
     for sample in samples:
         variants.setdefault(sample.work.variant, []).append(sample)
-    return {name: _fit_one(rows) for name, rows in sorted(variants.items())}
+    return {name: _fit_one(rows, miss_cycles(timing)) for name, rows in sorted(variants.items())}
 
 
-def _fit_one(rows: list[HostSample]) -> dict[str, float]:
+def _fit_one(rows: list[HostSample], of_a_miss: float) -> dict[str, float]:
     names = list(rows[0].work.amounts)
     matrix = np.array([[work.amounts[name] / cycles for name in names] for work, _, cycles in rows])
-    wanted = np.array([1 - MISS_CYCLES * misses / cycles for _, misses, cycles in rows])
+    wanted = np.array([1 - of_a_miss * misses / cycles for _, misses, cycles in rows])
     size = np.maximum(np.abs(matrix).max(axis=0), 1e-12)
     solution, _ = nnls(matrix / size, wanted)
     return {
@@ -146,6 +155,15 @@ def _softmax(s: HostSketch) -> None:
     )  # fmt: skip
 
 
+def _softmax_of_neighbours(s: HostSketch) -> None:
+    length = s.size(1, 15) if s.random.random() < 0.4 else s.size(16, 700)
+    shape = (s.size(4, 100), length // 8 * 8 if length > 15 and s.random.random() < 0.5 else length)
+    s.add(
+        Softmax, s.value(shape, "output"), input=s.value(shape),
+        table=s.value((256,), "constant", exponentials(0.05)), numerator=2**24 * 127, mask=None,
+    )  # fmt: skip
+
+
 def _normalise(s: HostSketch) -> None:
     axes = int(s.random.integers(1, 3))
     shape = (s.size(1, 40), s.size(8, 1000)) if axes == 1 else (s.size(1, 10), s.size(2, 30), s.size(2, 60))
@@ -156,6 +174,19 @@ def _normalise(s: HostSketch) -> None:
         gain=s.table(2**13, 2**14, row, "int32").expanded(shape),
         offset=s.table(-(2**10), 2**10, row, "int32").expanded(shape),
         axes=axes, centre=True, epsilon=math.prod(row) ** 2, shift=21,
+    )  # fmt: skip
+
+
+def _normalise_by(s: HostSketch) -> None:
+    rows, columns = s.size(1, 60), s.size(8, 1000)
+    x = s.random.integers(-128, 128, (rows, columns), dtype=np.int8)
+    wide = x.astype(np.int32)
+    s.add(
+        NormalisationBySums, s.value(x.shape, "output"), input=s.value(x.shape, "input", x),
+        sums=s.value((rows,), "input", wide.sum(1, dtype=np.int32)),
+        squares=s.value((rows,), "input", (wide * wide).sum(1, dtype=np.int32)),
+        gain=s.table(2**13, 2**14, (columns,), "int32"), offset=s.table(-(2**10), 2**10, (columns,), "int32"),
+        epsilon=columns**2, shift=21,
     )  # fmt: skip
 
 
@@ -382,6 +413,8 @@ _KINDS: tuple[Callable[[HostSketch], None], ...] = (
     *(_convert, _top, _take, _one_hot, _max_positions, _unpool, _term_sum),
     *(_requantise, _row_sums, _scaled_pair, _window_average, _scaled_softmax),
     *REAL_KINDS,
+    _normalise_by,
+    _softmax_of_neighbours,
 )
 
 
@@ -426,14 +459,14 @@ def _refuse(layer: Layer) -> Any:
     raise InfeasibleError("the host is what is measured")
 
 
-def _errors(samples: list[HostSample], constants: dict[str, dict[str, float]]) -> Iterator[str]:
+def _errors(samples: list[HostSample], constants: dict[str, dict[str, float]], timing: str) -> Iterator[str]:
     variants: dict[str, list[float]] = {}
     for work, misses, cycles in samples:
         values = constants.get(work.variant)
         if values is None:
             continue
         predicted = sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items())
-        predicted += MISS_CYCLES * misses
+        predicted += miss_cycles(timing) * misses
         variants.setdefault(work.variant, []).append(predicted / cycles - 1)
     for name, errors in variants.items():
         mean, worst = float(np.mean(np.abs(errors))), float(np.max(np.abs(errors)))
@@ -445,13 +478,16 @@ def _errors(samples: list[HostSample], constants: dict[str, dict[str, float]]) -
 
 def main(arguments: list[str]) -> None:
     """Measure, fit, write, and say how good it is."""
-    constants = fit(measure_host_work())
-    for line in _errors(measure_host_work(_SEED + 1), constants):
-        sys.stdout.write(line + "\n")
+    timings = {}
+    for timing in TIMINGS:
+        constants = timings[timing] = fit(measure_host_work(timing), timing)
+        sys.stdout.write(f"{timing}:\n")
+        for line in _errors(measure_host_work(timing, _SEED + 1), constants, timing):
+            sys.stdout.write(line + "\n")
     if "--check" in arguments:
         return
     text = json.dumps(
-        {"fitted_by": "python -m baco.bench.fit.host", "variants": constants}, indent=1, sort_keys=True
+        {"fitted_by": "python -m baco.bench.fit.host", "timings": timings}, indent=1, sort_keys=True
     )
     path = Path(host_model.__file__).parent / host_model.CONSTANTS_FILE
     atomic_write(path, text + "\n")

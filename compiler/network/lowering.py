@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
@@ -39,12 +41,13 @@ from baco.compiler.network.row_code import (
     plan_table,
     product_numbers,
 )
+from baco.compiler.network.row_sums import sums_of_rows
 from baco.compiler.network.step_writer import turned_rows
 from baco.compiler.network.way_out import tables_behind, through
 from baco.compiler.ops.elementwise import Addition, BinaryTable, Map, Multiplication
 from baco.compiler.ops.images import MaxPool
 from baco.compiler.ops.lookup import Embedding, Rotation
-from baco.compiler.ops.operator import IntegerOperator
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.rows import Normalisation, Softmax
 from baco.compiler.ops.views import View, dense
@@ -375,6 +378,8 @@ class Lowering(RideCaller):
         if isinstance(code, str):
             if isinstance(op, Normalisation):
                 op = replace(op, offset=self._rounding(op.offset))
+                if self._by_sums(op, code):
+                    return
             self._on_host(op, code)
             return
         sources, parameters = op.inputs, list[View]()
@@ -387,6 +392,22 @@ class Lowering(RideCaller):
             (*sources, *parameters),
             op.output,
         )
+
+    def _by_sums(self, op: Normalisation, reason: str) -> bool:
+        """Whether the accelerator adds up a normalisation's rows, which it then does; the host does the rest."""
+        names = (f"ones{op.input.shape[-1]}", f"{op.name}.sums", f"{op.name}.squares")
+        parts = sums_of_rows(op, self.accelerator.dim, names)
+        if parts is None:
+            return False
+        if any(self._layer_name(self._on_matrices(one).layer) is None for one in parts.products):
+            return False
+        self._add_constant(parts.ones.value, np.ones(parts.ones.shape, np.int8))
+        for name, words in zip(names[1:], (parts.sums, parts.squares), strict=True):
+            self.values[name] = IntegerTensor(name, (words,), "int32")
+        for one in parts.products:
+            self._matmul(one)
+        self._on_host(parts.rest, reason)
+        return True
 
     def _copy(self, source: View, target: View) -> None:
         """Part of the current operator."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from baco.accel.config import Accelerator
 from baco.compiler.analysis.profile import PROFILES
-from baco.compiler.host_core import LINE_BYTES, MISS_CYCLES
+from baco.compiler.host_core import LINE_BYTES, miss_cycles
 from baco.compiler.latency import predict_layers
 from baco.compiler.network.groups import Group, GroupCode, predict_group
 from baco.compiler.network.lowered import LoweredNetwork
@@ -96,6 +96,6 @@ def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> Step
         for one in step.arguments[1:]
     ]
     misses = step.work.misses(places)
-    cycles = host_cycles(step.work, misses)
-    instructions = _PER_CYCLE * (cycles - MISS_CYCLES * misses)
+    cycles = host_cycles(step.work, misses, accelerator.timing)
+    instructions = _PER_CYCLE * (cycles - miss_cycles(accelerator.timing) * misses)
     return StepCost(cycles, host_energy_pj(instructions, misses, accelerator))

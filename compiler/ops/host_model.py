@@ -1,7 +1,8 @@
-"""Cycles of the host's C functions on the simulated host core, by constants per element, row and cache line.
+"""Cycles of the host's C functions on the simulated host cores, by constants per element, row and cache line.
 
-The constants are in `host_constants.json`, fitted on small networks of random operators by
-`python -m baco.bench.fit.host`; none of them is taken from a network that somebody would want predicted.
+The constants are in `host_constants.json`, for our host core and for the one before the original Gemmini, fitted on small
+networks of random operators by `python -m baco.bench.fit.host`; none of them is taken from a network that somebody would
+want predicted.
 """
 
 from __future__ import annotations
@@ -12,27 +13,28 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from baco.compiler.host_core import MISS_CYCLES
+from baco.compiler.host_core import miss_cycles
 from baco.compiler.ops.host_work import HostWork
 
 CONSTANTS_FILE = "host_constants.json"
 
 
 @functools.cache
-def _constants() -> Mapping[str, Mapping[str, float]]:
+def _constants() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     text = (resources.files("baco.compiler") / "ops" / CONSTANTS_FILE).read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
-    return {name: dict(values) for name, values in found["variants"].items()}
+    return dict(found["timings"])
 
 
-def host_cycles(work: HostWork, misses: float) -> float:
-    """Predicted cycles of a call by which so many lines come from memory. A variant that was never measured counts as the slowest one of its function.
+def host_cycles(work: HostWork, misses: float, timing: str = "baco") -> float:
+    """Predicted cycles of a call by which so many lines come from memory, on the core of one of `baco.accel.config.TIMINGS`.
 
-    Raises KeyError for a function without any.
+    A variant that was never measured counts as the slowest one of its function. Raises KeyError for a function without any.
     """
+    waiting = miss_cycles(timing) * misses
     if work.cycles is not None:
-        return sum(work.cycles[name] * amount for name, amount in work.amounts.items()) + MISS_CYCLES * misses
-    variants = _constants()
+        return sum(work.cycles[name] * amount for name, amount in work.amounts.items()) + waiting
+    variants = _constants()[timing]
     function = work.variant.split()[0]
     chosen = (
         [variants[work.variant]]
@@ -44,4 +46,4 @@ def host_cycles(work: HostWork, misses: float) -> float:
     cycles = (
         sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items()) for values in chosen
     )
-    return max(cycles) + MISS_CYCLES * misses
+    return max(cycles) + waiting

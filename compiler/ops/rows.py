@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,17 +12,21 @@ from baco.compiler.host_core import LINE_BYTES
 from baco.compiler.ops.accesses import Accesses, of_chosen, of_reduced, of_rows
 from baco.compiler.ops.arithmetic import FixedPoint, saturate8
 from baco.compiler.ops.calls import loop_call
-from baco.compiler.ops.host_work import HostWork, counted, line_misses
+from baco.compiler.ops.host_work import HostWork, OperandWalk, counted, line_misses
 from baco.compiler.ops.nests import RowLoops, nest_of, row_loops
 from baco.compiler.ops.operator import Array, Dependences, HostCall, IntegerOperator, Read, Values
 from baco.compiler.ops.views import View
-from baco.compiler.row_functions import normalise, softmax
+from baco.compiler.row_functions import normalise, normalise_by, softmax
 
 _FILE = "rows.c"
 #: Results that net_reduce advances together (host/rows.c).
 _TOTALS = 64
 #: Exponentials that net_softmax keeps of a row.
-_KEPT = 256
+_KEPT = 1024
+#: Rows that net_softmax takes element by element.
+_SHORT = 16
+#: Rows that are normalised side by side.
+_SIDE_BY_SIDE = 8
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,10 @@ class Softmax(IntegerOperator):
         loops = row_loops(self.input, self.output, self.mask or self.input)
         dense = loops.steps[0] == loops.steps[1] == 1
         extent = loops.extent
+        short = extent < _SHORT or not dense
+        # of neighbours eight go together where words begin: before the first and behind the last one are up to seven
+        rest = extent % 4 if short else 7 if extent % 8 else 0
+        variant = "strided" if not dense else "short" if short else "dense"
         return loop_call(
             "net_softmax",
             _FILE,
@@ -63,9 +71,9 @@ class Softmax(IntegerOperator):
             (self.input, self.table, self.mask, self.output),
             (self.numerator,),
             walked=(0, 3, None if self.mask is None else 2),
-            variant="masked" if self.mask is not None else "dense" if dense else "strided",
-            # elements beyond those whose exponentials are kept, and those that no four are left for
-            amounts={"late": loops.rows * max(0, extent - _KEPT), "rest": loops.rows * (extent % 4)},
+            variant="masked" if self.mask is not None else variant,
+            # elements beyond those whose exponentials are kept, and those that go one by one
+            amounts={"late": loops.rows * max(0, extent - _KEPT), "rest": loops.rows * rest},
         )
 
 
@@ -120,12 +128,79 @@ class Normalisation(IntegerOperator):
             walk.around(outer.shape, strides)
             for walk, strides in zip(row.walks((1, 4, 4, 1)), outer.strides, strict=True)
         )
+        shared = not any(step for steps in outer.strides[1:3] for step in steps)
+        alone = rows % _SIDE_BY_SIDE if row.dense and row.rows == 1 and shared else rows
         work = HostWork(
             f"net_normalise {'dense' if row.dense else 'strided'}",
-            counted(rows=rows, parts=rows * row.rows, elements=rows * row.elements),
+            counted(
+                rows=rows,
+                parts=rows * row.rows,
+                elements=rows * row.elements,
+                alone=alone * row.elements,
+            ),
             nest,
         )
         return HostCall("net_normalise", _FILE, (*outer.words(), *row.words(), *numbers), views, work)
+
+
+@dataclass(frozen=True)
+class NormalisationBySums(IntegerOperator):
+    """A normalisation of rows whose sums and sums of squares are there already: `row_functions.normalise_by`.
+
+    Attributes:
+        input, output: int8 [rows, columns], columns next to each other.
+        sums, squares: int32 [rows]; without `sums` (RMS) nothing is subtracted.
+        gain, offset: int32 constants of 16 bits [columns].
+        epsilon, shift: as in `Normalisation`.
+    """
+
+    takes_runs: ClassVar[bool] = False
+
+    input: View
+    sums: View | None
+    squares: View
+    gain: View
+    offset: View
+    epsilon: int
+    shift: int
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        squares = read(self.squares).astype(np.int64)[:, None]
+        total = np.zeros_like(squares) if self.sums is None else read(self.sums).astype(np.int64)[:, None]
+        gain, offset, count = read(self.gain), read(self.offset), self.input.shape[1]
+        return normalise_by(
+            read(self.input), total, squares, gain, offset, self.shift, self.epsilon, count=count
+        )
+
+    def accesses(self) -> Dependences:
+        """See `IntegerOperator`."""
+        touched = Accesses(self)
+        row, column = touched.result
+        touched.read("input", [row, column])
+        touched.read("sums", [row])
+        touched.read("squares", [row])
+        touched.read("gain", [column])
+        touched.read("offset", [column])
+        return touched.done((1 + (self.sums is not None)) * self.output.words)
+
+    def host_call(self, values: Values) -> HostCall:
+        """See `IntegerOperator`."""
+        rows, columns = self.input.shape
+        steps = (self.input.strides[0], self.output.strides[0])
+        along = (0 if self.sums is None else self.sums.strides[0], self.squares.strides[0])
+        words = (rows, columns, *steps, *along, int(self.sums is not None), self.epsilon, self.shift)
+        # gains and offsets are fetched for so many rows together
+        together = OperandWalk(3, (-(-rows // _SIDE_BY_SIDE), columns), (0, 4), 4)
+        lines = line_misses([together, replace(together, place=4)])
+        nest = tuple(
+            OperandWalk(n, (rows, columns), (step, 1)) for n, step in zip((0, 5), steps, strict=True)
+        )
+        alone = rows % _SIDE_BY_SIDE * columns
+        amounts = counted(rows=rows, elements=rows * columns, alone=alone)
+        work = HostWork("net_normalise_by", amounts, nest, lines)
+        operands = (self.input, self.sums, self.squares, self.gain, self.offset, self.output)
+        return HostCall("net_normalise_by", _FILE, words, operands, work)
 
 
 @dataclass(frozen=True)

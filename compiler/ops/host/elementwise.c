@@ -3,7 +3,7 @@
 #include "host.h"
 
 INLINE void map_row(int64_t n, const int8_t* from, int64_t from_step, const int8_t* table, int8_t* to, int64_t to_step) {
-  FOR_EACH_BY(8, i, n, int8_t, to[i * to_step], table[from[i * from_step]]);
+  FOR_EACH_BY(16, i, n, int8_t, to[i * to_step], table[from[i * from_step]]);
 }
 
 // output = table[input + 128]
@@ -11,12 +11,17 @@ void net_map(const int64_t* d, const int8_t* input, const int8_t* table, int8_t*
   struct walk w;
   d = walk_begin(&w, d, 2);
   const int64_t n = d[0], from_step = d[1], to_step = d[2];
+  const int64_t rows = walk_inner(&w), from_row = walk_step(&w, 0), to_row = walk_step(&w, 1);
   do {
-    if (from_step == 1 && to_step == 1)
-      map_row(n, input + w.at[0], 1, table + 128, output + w.at[1], 1);
-    else
-      map_row(n, input + w.at[0], from_step, table + 128, output + w.at[1], to_step);
-  } while (walk_next(&w));
+    const int8_t* from = input + w.at[0];
+    int8_t* to = output + w.at[1];
+    for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row) {
+      if (from_step == 1 && to_step == 1)
+        map_row(n, from, 1, table + 128, to, 1);
+      else
+        map_row(n, from, from_step, table + 128, to, to_step);
+    }
+  } while (walk_next_outer(&w));
 }
 
 #define COPY(type)                                                   \

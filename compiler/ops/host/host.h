@@ -29,9 +29,10 @@ static inline const int64_t* walk_begin(struct walk* w, const int64_t* d, int64_
   return w->strides + w->rank * operands;
 }
 
-// Goes on to the next element; 0 behind the last one, with everything as at the beginning.
-static inline int walk_next(struct walk* w) {
-  for (int64_t i = w->rank - 1; i >= 0; --i) {
+// Goes on to the next element with dimension `i`, or with those around it; 0 behind the last one, with everything as at
+// the beginning.
+static inline int walk_next_from(struct walk* w, int64_t i) {
+  for (; i >= 0; --i) {
     if (++w->index[i] < w->shape[i]) {
       for (int64_t k = 0; k < w->operands; ++k) w->at[k] += w->strides[k * w->rank + i];
       return 1;
@@ -42,9 +43,21 @@ static inline int walk_next(struct walk* w) {
   return 0;
 }
 
+static inline int walk_next(struct walk* w) { return walk_next_from(w, w->rank - 1); }
+
+// The innermost dimension, which may be gone through without the walk: its extent, and its step in an operand. All other
+// elements: `walk_next_outer`.
+static inline int64_t walk_inner(const struct walk* w) { return w->rank ? w->shape[w->rank - 1] : 1; }
+static inline int64_t walk_step(const struct walk* w, int64_t operand) {
+  return w->rank ? w->strides[(operand + 1) * w->rank - 1] : 0;
+}
+static inline int walk_next_outer(struct walk* w) { return walk_next_from(w, w->rank - 2); }
+
 // Hot loops are functions of their strides, called once with strides of 1, which the compiler then knows, and once
 // with any.
 #define INLINE static inline __attribute__((always_inline))
+// A function of its own has all registers for itself.
+#define APART __attribute__((noinline))
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 
 // target = result for every i of [0, n), both expressions of `i`. `lanes` results are computed before the first is

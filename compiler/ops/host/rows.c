@@ -1,55 +1,140 @@
 // Operators on whole rows. Parameters: walk over the rows, then the elements of a row.
 #include "host.h"
 
-INLINE int64_t largest_of(int64_t n, const int8_t* from, int64_t step) {
-  int64_t largest = -128, i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const int64_t a = from[i * step], b = from[(i + 1) * step], c = from[(i + 2) * step], d = from[(i + 3) * step];
-    if (RARELY((a > largest) | (b > largest) | (c > largest) | (d > largest))) {
-      const int64_t ab = a > b ? a : b, cd = c > d ? c : d;
-      largest = ab > cd ? ab : cd;
-    }
-  }
-  for (; i < n; ++i)
-    if (from[i * step] > largest) largest = from[i * step];
+INLINE int64_t largest_of_eight(const int8_t* from, int64_t step, int64_t largest) {
+  int64_t x[8];
+  for (int64_t k = 0; k < 8; ++k) x[k] = from[k * step];
+  for (int64_t k = 0; k < 8; ++k)
+    if (RARELY(x[k] > largest)) largest = x[k];
   return largest;
 }
 
-enum { KEPT = 256 };  // exponentials of a row that are kept between the sum and the results
+INLINE int64_t largest_of(int64_t n, const int8_t* from, int64_t step, int64_t largest) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) largest = largest_of_eight(from + i * step, step, largest);
+  for (; i < n; ++i)
+    if (RARELY(from[i * step] > largest)) largest = from[i * step];
+  return largest;
+}
+
+// The same of neighbours, eight at a time once the largest so far is rarely exceeded. That a word has a byte above it
+// shows in the bits 7: from the elements' signs, and from whether the sum of the other bits and what is missing to 128
+// reaches there.
+INLINE int64_t largest_of_neighbours(int64_t n, const int8_t* from) {
+  const uint64_t every = 0x0101010101010101, signs = every << 7;
+  const int64_t first = least(n, 16 + (-(uintptr_t)from & 7));
+  int64_t largest = largest_of(first, from, 1, -128);
+  const uint64_t *word = (const uint64_t*)(from + first), *end = word + (n - first) / 8;
+  while (word < end) {
+    const uint64_t missing = (uint64_t)(127 - (largest & 127)) * every;
+    if (largest < 0)
+      while (word < end && !RARELY(((((*word & ~signs) + missing) | (*word ^ signs)) & signs) != 0)) ++word;
+    else
+      while (word < end && !RARELY((((*word & ~signs) + missing) & ~*word & signs) != 0)) ++word;
+    if (word < end) largest = largest_of_eight((const int8_t*)word++, 1, largest);
+  }
+  return largest_of((n - first) % 8, (const int8_t*)end, 1, largest);
+}
 
 // A row of a softmax; `taken` may be null. The result of the largest element is the largest one, because the table
 // falls from its first entry on.
 INLINE void softmax_row(int64_t n, const int8_t* from, int64_t from_step, const int8_t* taken, int64_t taken_step,
                         const int32_t* table, int64_t numerator, int8_t* to, int64_t to_step) {
-  int64_t largest = taken ? -128 : largest_of(n, from, from_step);
+  int64_t largest = taken ? -128 : largest_of(n, from, from_step, -128);
   for (int64_t i = 0; taken && i < n; ++i)
     if (RARELY(from[i * from_step] > largest) && taken[i * taken_step]) largest = from[i * from_step];
   const int32_t* below = table + largest;  // below[-x] belongs to an element x
-  int32_t exponentials[KEPT];
-  int64_t total = 0, kept = 0;
-  for (; !taken && kept + 4 <= least(n, KEPT); kept += 4) {
-    const int8_t* x = from + kept * from_step;
-    const int32_t a = below[-x[0]], b = below[-x[from_step]], c = below[-x[2 * from_step]], d = below[-x[3 * from_step]];
-    exponentials[kept] = a, exponentials[kept + 1] = b, exponentials[kept + 2] = c, exponentials[kept + 3] = d;
-    total += ((int64_t)a + b) + ((int64_t)c + d);
-  }
-  for (int64_t i = kept; i < n; ++i)
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; ++i)
     if (!taken || taken[i * taken_step]) total += below[-from[i * from_step]];
   const int64_t inverse = total ? least(numerator / total, 65535) : 0, half = (int64_t)1 << 23;
 #define RESULT(exponential) (((exponential) * inverse + half) >> 24)
-  if (taken) {
+  if (taken)
     FOR_EACH(i, n, int8_t, to[i * to_step],
              taken[i * taken_step] ? least(RESULT(below[-from[i * from_step]]), 127) : 0);
-  } else if (RESULT(table[0]) <= 127) {
-    FOR_EACH(i, kept, int8_t, to[i * to_step], RESULT(exponentials[i]));
-    from += kept * from_step, to += kept * to_step;
-    FOR_EACH(i, n - kept, int8_t, to[i * to_step], RESULT(below[-from[i * from_step]]));
-  } else {  // a row with one large element
-    FOR_EACH_SATURATED(i, kept, to[i * to_step], RESULT(exponentials[i]));
-    from += kept * from_step, to += kept * to_step;
-    FOR_EACH_SATURATED(i, n - kept, to[i * to_step], RESULT(below[-from[i * from_step]]));
+  else if (RESULT(table[0]) <= 127)
+    FOR_EACH(i, n, int8_t, to[i * to_step], RESULT(below[-from[i * from_step]]));
+  else  // a row with one large element
+    FOR_EACH_SATURATED(i, n, to[i * to_step], RESULT(below[-from[i * from_step]]));
+}
+
+enum { KEPT = 1024 };  // exponentials of a row that are kept between the sum and the results
+enum { SHORT = 16 };   // rows that are no faster by eights
+
+// The exponentials of eight neighbours: of the k-th one in the lower half of pair k, of the (k + 4)-th in the upper.
+INLINE int64_t exponentials_of(const int8_t* x, const int32_t* below, uint32_t* pairs) {
+  const uint32_t a = below[-x[0]], b = below[-x[1]], c = below[-x[2]], d = below[-x[3]];
+  const uint32_t e = below[-x[4]], f = below[-x[5]], g = below[-x[6]], h = below[-x[7]];
+  pairs[0] = a, pairs[2] = b, pairs[4] = c, pairs[6] = d;
+  pairs[1] = e, pairs[3] = f, pairs[5] = g, pairs[7] = h;
+  return (((int64_t)a + b) + ((int64_t)c + d)) + (((int64_t)e + f) + ((int64_t)g + h));
+}
+
+// Makes results of the products in `pair`, at their places in `word`, and then the product of the next pair. Multipliers
+// like Rocket's take one product at a time, and the longer the larger the first factor is: the rest is done meanwhile.
+#define NEXT_RESULTS(word, pair, next, shift)                                                                \
+  __asm__("add %1, %1, %3\n and %1, %1, %4\n srli %1, %1, " shift "\n or %0, %0, %1\n mul %1, %5, %2" \
+          : "+&r"(word), "+&r"(pair)                                                                         \
+          : "r"(next), "r"(half), "r"(results), "r"(inverse))
+
+// Results of `n` kept exponentials, a multiple of 8: two products at a time, of which none is above 127, so that nothing
+// carries from the lower half to the upper.
+INLINE void results_of(int64_t n, const uint64_t* pairs, uint64_t inverse, int8_t* to) {
+  const uint64_t half = 0x0080000000800000, results = 0xff000000ff000000;
+  uint64_t a = 0, b = 0, c = 0, d = 0, first = 0;
+  uint64_t *words = (uint64_t*)to, *end = words + n / 8;
+  NEXT_RESULTS(first, a, pairs[0], "24");
+  NEXT_RESULTS(first, b, pairs[1], "16");
+  NEXT_RESULTS(first, c, pairs[2], "8");
+  NEXT_RESULTS(first, d, pairs[3], "0");
+  while (words < end) {
+    pairs += 4;  // behind the last ones is room, and what is there does not count
+    const uint64_t p = pairs[0], q = pairs[1], r = pairs[2], s = pairs[3];
+    uint64_t word = 0;
+    NEXT_RESULTS(word, a, p, "24");
+    NEXT_RESULTS(word, b, q, "16");
+    NEXT_RESULTS(word, c, r, "8");
+    NEXT_RESULTS(word, d, s, "0");
+    *words++ = word;
   }
+}
+#undef NEXT_RESULTS
+
+// A row of a softmax whose elements and results are neighbours, and all take part.
+INLINE void softmax_of_neighbours(int64_t n, const int8_t* from, const int32_t* table, int64_t numerator, int8_t* to) {
+  const int64_t largest = largest_of_neighbours(n, from);
+  const int32_t* below = table + largest;
+  uint64_t pairs[KEPT / 2 + 4];
+  int64_t total = 0;
+  const int64_t first = least(n, -(uintptr_t)to & 7), kept = least(n - first, KEPT) & -8;  // results are stored by words
+  for (int64_t i = 0; i < first; ++i) total += below[-from[i]];
+  for (int64_t i = 0; i < kept; i += 8) total += exponentials_of(from + first + i, below, (uint32_t*)pairs + i);
+  for (int64_t i = first + kept; i < n; ++i) total += below[-from[i]];
+  const int64_t inverse = total ? least(numerator / total, 65535) : 0, half = (int64_t)1 << 23;
+  if (RARELY(RESULT(table[0]) > 127)) {  // a row with one large element
+    FOR_EACH_SATURATED(i, n, to[i], RESULT(below[-from[i]]));
+    return;
+  }
+  for (int64_t i = 0; i < first; ++i) to[i] = (int8_t)RESULT(below[-from[i]]);
+  if (kept) results_of(kept, pairs, (uint64_t)inverse, to + first);
+  from += first + kept, to += first + kept;
+  FOR_EACH(i, n - first - kept, int8_t, to[i], RESULT(below[-from[i]]));
+}
 #undef RESULT
+
+static APART void softmax_of_all_neighbours(struct walk* w, int64_t n, const int8_t* input, const int32_t* table,
+                                            int64_t numerator, int8_t* output) {
+  const int64_t rows = walk_inner(w), from_row = walk_step(w, 0), to_row = walk_step(w, 1);
+  do {
+    const int8_t* from = input + w->at[0];
+    int8_t* to = output + w->at[1];
+    for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row) {
+      if (n < SHORT)
+        softmax_row(n, from, 1, 0, 0, table, numerator, to, 1);
+      else
+        softmax_of_neighbours(n, from, table, numerator, to);
+    }
+  } while (walk_next_outer(w));
 }
 
 // `mask` may be null. Row: extent, strides of input, output and mask; then the numerator.
@@ -57,42 +142,182 @@ void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, co
   struct walk w;
   d = walk_begin(&w, d, 3);
   const int64_t n = d[0], from_step = d[1], to_step = d[2], mask_step = d[3], numerator = d[4];
+  if (!mask && from_step == 1 && to_step == 1) {
+    softmax_of_all_neighbours(&w, n, input, table, numerator, output);
+    return;
+  }
   do {
-    const int8_t* from = input + w.at[0];
-    int8_t* to = output + w.at[1];
-    if (!mask && from_step == 1 && to_step == 1)
-      softmax_row(n, from, 1, 0, 0, table, numerator, to, 1);
-    else
-      softmax_row(n, from, from_step, mask ? mask + w.at[2] : 0, mask_step, table, numerator, to, to_step);
+    softmax_row(n, input + w.at[0], from_step, mask ? mask + w.at[2] : 0, mask_step, table, numerator,
+                output + w.at[1], to_step);
   } while (walk_next(&w));
 }
 
-INLINE void sum_row(int64_t n, const int8_t* from, int64_t step, int64_t* sum, int64_t* squares) {
-  int64_t s = 0, q = 0;
-#pragma clang loop unroll_count(4)
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t x = from[i * step];
-    s += x;
-    q += x * x;
-  }
-  *sum += s;
-  *squares += q;
+// x * y + z, rounded once. Here and below `volatile` keeps the order of operations that hides their latencies.
+INLINE double product_sum(double x, double y, double z) {
+  double sum;
+  __asm__ volatile("fmadd.d %0, %1, %2, %3" : "=f"(sum) : "f"(x), "f"(y), "f"(z));
+  return sum;
 }
 
-// The elements of a row, normalised to 12 fraction bits by (x * factor + addend) / 2^8; `wide` if that may take more than
-// 20 bits and is limited to them.
-INLINE void normalise_row(int64_t n, int64_t factor, int64_t addend, int64_t shift, const int8_t* from,
-                          int64_t from_step, const int32_t* gain, int64_t gain_step, const int32_t* offset,
-                          int64_t offset_step, int8_t* to, int64_t to_step, int wide) {
-#define NORMAL(i) ((from[(i) * from_step] * factor + addend) >> 8)
-#define RESULT(i, t) (((((t) * gain[(i) * gain_step]) >> (shift - 7)) + offset[(i) * offset_step]) >> 7)
-  if (RARELY(wide)) {
-    for (int64_t i = 0; i < n; ++i) to[i * to_step] = saturated(RESULT(i, limited(NORMAL(i), 1 << 19)));
-    return;
+// Sum and sum of squares of a row. Host cores have a pipelined multiplier of floating-point numbers, and often none of
+// integers; sums of fewer than 2^53 are exact in it.
+INLINE void sum_row(int64_t n, const int8_t* from, int64_t step, int64_t* sum, int64_t* squares) {
+  enum { LANES = 8 };
+  int64_t total = 0, i = 0;
+  double sums[LANES / 2] = {0};
+  for (; i + LANES <= n; i += LANES) {
+    int32_t x[LANES];
+    double y[LANES];
+    for (int64_t k = 0; k < LANES; ++k) x[k] = from[(i + k) * step];
+    for (int64_t k = 0; k < LANES; ++k) y[k] = x[k];
+    for (int64_t k = 0; k < LANES; ++k) total += x[k];
+    for (int64_t k = 0; k < LANES; ++k) sums[k % (LANES / 2)] = product_sum(y[k], y[k], sums[k % (LANES / 2)]);
   }
-  FOR_EACH_SATURATED(i, n, to[i * to_step], RESULT(i, NORMAL(i)));
-#undef NORMAL
-#undef RESULT
+  for (; i < n; ++i) {
+    const int32_t x = from[i * step];
+    total += x;
+    sums[0] += (double)(x * x);
+  }
+  *sum += total;
+  *squares += (int64_t)((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// What the elements x of a row become: x * factor + addend, rounded down by 8 bits, are normalised elements with 12
+// fraction bits; `wide` if that may take more than 20 bits and is limited to them.
+enum { SIDE_BY_SIDE = 8 };
+struct normal {
+  int64_t factor, addend;
+  int wide;
+};
+
+INLINE struct normal normal_of(int64_t n, int64_t sum, int64_t squares, int64_t epsilon) {
+  const int64_t found = root_of((uint64_t)(n * squares - sum * sum + epsilon)), root = found ? found : 1;
+  const int64_t factor = least((n << 28) / root, (1 << 28) - 1);
+  const int64_t mean = least(((sum < 0 ? -sum : sum) << 28) / root, ((int64_t)1 << 36) - 1);
+  const int64_t addend = 128 - (sum < 0 ? -mean : mean), most = 1 << 27;
+  return (struct normal){factor, addend, 127 * factor + addend >= most || -128 * factor + addend < -most};
+}
+
+static double power_of_two(int64_t exponent) {
+  const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// x + y rounded down, and x - y: with y = 1.5 * 2^(52 + k) one after the other round x down to a multiple of 2^k.
+INLINE double sum_down(double x, double y) {
+  double sum;
+  __asm__ volatile("fadd.d %0, %1, %2, rdn" : "=f"(sum) : "f"(x), "f"(y));
+  return sum;
+}
+INLINE double difference(double x, double y) {
+  double rest;
+  __asm__ volatile("fsub.d %0, %1, %2" : "=f"(rest) : "f"(x), "f"(y));
+  return rest;
+}
+
+// x rounded down, limited to 32 bits.
+INLINE int32_t limited_down(double x) {
+  int32_t limited;
+  __asm__ volatile("fcvt.w.d %0, %1, rdn" : "=r"(limited) : "f"(x));
+  return limited;
+}
+
+// Elements x side by side to results y, either of as many rows (their factors and addends differ) or of as many columns
+// (gains and offsets do). Elements count in units of 2^(shift - 24) of normalised ones, so that a result is the upper byte of
+// 32 bits; all sums are exact.
+INLINE void normalise_elements(int64_t count, int by_rows, const int32_t* elements, const double* factors,
+                               const double* addends, double large, const double* gains, const double* offsets,
+                               int32_t* results) {
+  double x[SIDE_BY_SIDE];
+  for (int64_t k = 0; k < count; ++k) x[k] = elements[k];
+  for (int64_t k = 0; k < count; ++k) x[k] = product_sum(x[k], factors[by_rows ? k : 0], addends[by_rows ? k : 0]);
+  for (int64_t k = 0; k < count; ++k) x[k] = sum_down(x[k], large);
+  for (int64_t k = 0; k < count; ++k) x[k] = difference(x[k], large);
+  for (int64_t k = 0; k < count; ++k) x[k] = product_sum(x[k], gains[by_rows ? 0 : k], offsets[by_rows ? 0 : k]);
+  for (int64_t k = 0; k < count; ++k) results[k] = limited_down(x[k]);
+}
+
+INLINE double scaled_offset(int64_t offset) { return (double)(offset << 17); }
+
+// Rows of neighbours that share gains and offsets, from_row and to_row apart: these are fetched and converted once.
+static APART void normalise_side_by_side(int64_t n, const struct normal* normals, int64_t shift, const int8_t* input,
+                                         int64_t from_row, const int32_t* gain, const int32_t* offset, int8_t* output,
+                                         int64_t to_row) {
+  enum { ROWS = SIDE_BY_SIDE, COLUMNS = 4 };
+  const int8_t* from[ROWS];
+  int8_t* to[ROWS];
+  double factors[ROWS], addends[ROWS];
+  const double unit = power_of_two(16 - shift), large = 1.5 * power_of_two(76 - shift);
+  for (int64_t k = 0; k < ROWS; ++k) {
+    factors[k] = (double)normals[k].factor * unit, addends[k] = (double)normals[k].addend * unit;
+    from[k] = input + k * from_row, to[k] = output + k * to_row;
+  }
+#define COLUMN(i)                                                                                    \
+  do {                                                                                               \
+    const double g = gain[i], o = scaled_offset(offset[i]);                                          \
+    int32_t x[ROWS];                                                                                 \
+    for (int64_t k = 0; k < ROWS; ++k) x[k] = from[k][i];                                            \
+    normalise_elements(ROWS, 1, x, factors, addends, large, &g, &o, x);                              \
+    for (int64_t k = 0; k < ROWS; ++k) to[k][i] = (int8_t)(x[k] >> 24);                              \
+  } while (0)
+  for (; n >= COLUMNS; n -= COLUMNS) {
+    COLUMN(0);
+    COLUMN(1);
+    COLUMN(2);
+    COLUMN(3);
+    for (int64_t k = 0; k < ROWS; ++k) from[k] += COLUMNS, to[k] += COLUMNS;
+    gain += COLUMNS, offset += COLUMNS;
+  }
+  for (int64_t i = 0; i < n; ++i) COLUMN(i);
+#undef COLUMN
+}
+
+// A row by itself.
+INLINE void normalise_row(int64_t n, struct normal normal, int64_t shift, const int8_t* from, int64_t from_step,
+                          const int32_t* gain, int64_t gain_step, const int32_t* offset, int64_t offset_step, int8_t* to,
+                          int64_t to_step) {
+  enum { COLUMNS = SIDE_BY_SIDE };
+  const double unit = power_of_two(16 - shift), large = 1.5 * power_of_two(76 - shift);
+  const double factor = (double)normal.factor * unit, addend = (double)normal.addend * unit;
+#define COLUMNS_OF(count)                                                                            \
+  do {                                                                                               \
+    int32_t x[COLUMNS];                                                                              \
+    double g[COLUMNS], o[COLUMNS];                                                                   \
+    for (int64_t k = 0; k < (count); ++k) x[k] = from[k * from_step];                                \
+    for (int64_t k = 0; k < (count); ++k) g[k] = gain[k * gain_step];                                \
+    for (int64_t k = 0; k < (count); ++k) o[k] = scaled_offset(offset[k * offset_step]);             \
+    normalise_elements(count, 0, x, &factor, &addend, large, g, o, x);                               \
+    for (int64_t k = 0; k < (count); ++k) to[k * to_step] = (int8_t)(x[k] >> 24);                    \
+    from += (count) * from_step, to += (count) * to_step;                                            \
+    gain += (count) * gain_step, offset += (count) * offset_step;                                    \
+  } while (0)
+  for (; n >= COLUMNS; n -= COLUMNS) COLUMNS_OF(COLUMNS);
+  for (; n > 0; --n) COLUMNS_OF(1);
+#undef COLUMNS_OF
+}
+
+// The same of a row in integers, with normalised elements limited.
+static void normalise_wide(int64_t n, struct normal normal, int64_t shift, const int8_t* from, int64_t from_step,
+                           const int32_t* gain, int64_t gain_step, const int32_t* offset, int64_t offset_step,
+                           int8_t* to, int64_t to_step) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t t = limited((from[i * from_step] * normal.factor + normal.addend) >> 8, 1 << 19);
+    to[i * to_step] = saturated((((t * gain[i * gain_step]) >> (shift - 7)) + offset[i * offset_step]) >> 7);
+  }
+}
+
+// Rows of neighbours that share gains and offsets, as many as go together, from_row and to_row apart.
+INLINE void normalise_together(int64_t n, const struct normal* normals, int64_t shift, const int8_t* from,
+                               int64_t from_row, const int32_t* gain, const int32_t* offset, int8_t* to, int64_t to_row) {
+  int wide = 0;
+  for (int64_t k = 0; k < SIDE_BY_SIDE; ++k) wide |= normals[k].wide;
+  if (!wide)
+    normalise_side_by_side(n, normals, shift, from, from_row, gain, offset, to, to_row);
+  else
+    for (int64_t k = 0; k < SIDE_BY_SIDE; ++k)
+      normalise_wide(n, normals[k], shift, from + k * from_row, 1, gain, 1, offset, 1, to + k * to_row, 1);
 }
 
 // Walk over the rows and then one within a row, each over input, gain, offset and output; extent of the innermost
@@ -104,6 +329,22 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
   const int64_t* step = walk_begin(&row, within, 4);
   const int64_t extent = step[0], n = step[5], centre = step[6], epsilon = step[7], shift = step[8];
   const int dense = step[1] == 1 && step[2] == 1 && step[3] == 1 && step[4] == 1;
+  if (dense && row.rank == 0 && rows.rank == 1 && rows.strides[1] == 0 && rows.strides[2] == 0) {
+    const int64_t from_row = rows.strides[0], to_row = rows.strides[3];
+    int64_t left = rows.shape[0];
+    for (; left >= SIDE_BY_SIDE; left -= SIDE_BY_SIDE) {
+      struct normal normals[SIDE_BY_SIDE];
+      for (int64_t k = 0; k < SIDE_BY_SIDE; ++k) {
+        int64_t sum = 0, squares = 0;
+        sum_row(n, input + k * from_row, 1, &sum, &squares);
+        normals[k] = normal_of(n, centre ? sum : 0, squares, epsilon);
+      }
+      normalise_together(n, normals, shift, input, from_row, gain, offset, output, to_row);
+      input += SIDE_BY_SIDE * from_row, output += SIDE_BY_SIDE * to_row;
+    }
+    if (left == 0) return;
+    rows.shape = &left;
+  }
   do {
     int64_t sum = 0, squares = 0;
     do {
@@ -113,23 +354,46 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
       else
         sum_row(extent, from, step[1], &sum, &squares);
     } while (walk_next(&row));
-    if (!centre) sum = 0;
-    const int64_t found = root_of((uint64_t)(n * squares - sum * sum + epsilon)), root = found ? found : 1;
-    const int64_t factor = least((n << 28) / root, (1 << 28) - 1);
-    const int64_t mean = least(((sum < 0 ? -sum : sum) << 28) / root, ((int64_t)1 << 36) - 1);
-    const int64_t addend = 128 - (sum < 0 ? -mean : mean), most = 1 << 27;
-    const int wide = 127 * factor + addend >= most || -128 * factor + addend < -most;
+    const struct normal normal = normal_of(n, centre ? sum : 0, squares, epsilon);
     do {
       const int8_t* from = input + rows.at[0] + row.at[0];
       const int32_t* gains = gain + rows.at[1] + row.at[1];
       const int32_t* offsets = offset + rows.at[2] + row.at[2];
       int8_t* to = output + rows.at[3] + row.at[3];
-      if (dense)
-        normalise_row(extent, factor, addend, shift, from, 1, gains, 1, offsets, 1, to, 1, wide);
+      if (RARELY(normal.wide))
+        normalise_wide(extent, normal, shift, from, step[1], gains, step[2], offsets, step[3], to, step[4]);
+      else if (dense)
+        normalise_row(extent, normal, shift, from, 1, gains, 1, offsets, 1, to, 1);
       else
-        normalise_row(extent, factor, addend, shift, from, step[1], gains, step[2], offsets, step[3], to, step[4], wide);
+        normalise_row(extent, normal, shift, from, step[1], gains, step[2], offsets, step[3], to, step[4]);
     } while (walk_next(&row));
   } while (walk_next(&rows));
+}
+
+// Rows whose sums and sums of squares are known: how many, their elements, from row to row of input, output, sums and sums
+// of squares; whether to centre, epsilon, shift. Offsets as above.
+void net_normalise_by(const int64_t* d, const int8_t* input, const int32_t* sums, const int32_t* squares,
+                      const int32_t* gain, const int32_t* offset, int8_t* output) {
+  const int64_t rows = d[0], n = d[1], from_row = d[2], to_row = d[3];
+  const int64_t centre = d[6], epsilon = d[7], shift = d[8];
+  struct normal normals[SIDE_BY_SIDE];
+  for (int64_t left = rows; left > 0; left -= SIDE_BY_SIDE) {
+    const int64_t together = least(left, SIDE_BY_SIDE);
+    for (int64_t k = 0; k < together; ++k, sums += d[4], squares += d[5])
+      normals[k] = normal_of(n, centre ? *sums : 0, *squares, epsilon);
+    if (together == SIDE_BY_SIDE)
+      normalise_together(n, normals, shift, input, from_row, gain, offset, output, to_row);
+    else
+      for (int64_t k = 0; k < together; ++k) {
+        const int8_t* from = input + k * from_row;
+        int8_t* to = output + k * to_row;
+        if (RARELY(normals[k].wide))
+          normalise_wide(n, normals[k], shift, from, 1, gain, 1, offset, 1, to, 1);
+        else
+          normalise_row(n, normals[k], shift, from, 1, gain, 1, offset, 1, to, 1);
+      }
+    input += SIDE_BY_SIDE * from_row, output += SIDE_BY_SIDE * to_row;
+  }
 }
 
 enum { TOTALS = 64, WORDS = TOTALS / 8 };  // a cache line of neighbouring results

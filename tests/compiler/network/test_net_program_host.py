@@ -312,7 +312,7 @@ def test_long_rows() -> None:
     """Rows beyond what is kept of a softmax, and of every remainder; normalised ones with an element far from the rest."""
     s = Sketch(np.random.default_rng(12))
     exponentials = np.rint(65535 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
-    for length in (1, 3, 4, 7, 255, 256, 257, 258, 260, 700):
+    for length in (1, 3, 4, 7, 255, 256, 257, 258, 260, 1023, 1024, 1033, 1100):
         for numerator in (2**24 * 127, 2**28 * 127):  # the second one beyond 127
             s.add(
                 Softmax, s.either((3, length), "output"), input=s.either((3, length)),
@@ -333,4 +333,50 @@ def test_long_rows() -> None:
             offset=s.value((1,), "constant", np.array([-77], np.int32)).expanded((1, length)),
             axes=1, centre=alone != 5, epsilon=epsilon, shift=14,
         )  # fmt: skip
+    check(s)
+
+
+def test_softmaxes_of_neighbours_from_any_byte_on() -> None:
+    """Eight elements at a time: every offset within eight bytes, rising, falling and equal elements, both signs."""
+    s = Sketch(np.random.default_rng(13))
+    table = s.value((256,), "constant", np.rint(65535 * np.exp(-0.1 * np.arange(256))).astype(np.int32))
+    for number, length in enumerate((1, 7, 8, 15, 23, 24, 25, 40, 63, 64, 129)):
+        width = length + 3
+        rows = [
+            s.random.integers(low, high, (9, width)) for low, high in ((-128, 128), (-128, -60), (0, 128))
+        ]
+        rows += [np.sort(rows[0]), -1 - np.sort(rows[0]), np.full((9, width), (-128, 127, -1, 0)[number % 4])]
+        for elements in rows:
+            wide = s.value((9, width), "input", elements.astype(np.int8))
+            target = s.value((9, length), "output")
+            part = View(wide.value, (9, length), (width, 1), number % 3)
+            numerator = int(s.random.choice([2**24 * 127, 2**27 * 127]))
+            s.add(Softmax, target, input=part, table=table, numerator=numerator, mask=None)
+    check(s)
+
+
+def test_normalisations_of_rows_side_by_side() -> None:
+    """More and fewer rows than go together, parts of wider rows, extremes; one row whose elements have to be limited."""
+    s = Sketch(np.random.default_rng(14))
+    for rows, length in ((1, 5), (7, 64), (8, 3), (9, 66), (16, 1), (17, 31), (24, 130)):
+        shape, width = (rows, length), length + 5
+        elements = s.random.integers(-128, 128, (rows, width))
+        spread = s.random.integers(-3, 4, (rows, width))
+        equal = np.full((rows, width), -128)
+        equal[rows // 2] = 127
+        alone = spread.copy()
+        alone[rows // 2] = 5
+        alone[rows // 2, length // 2] = 6
+        for data, epsilon in ((elements, 900), (spread, 1), (equal, length**2), (alone, 0), (elements, 0)):
+            for centre in (True, False):
+                wide = s.value((rows, width), "input", data.astype(np.int8))
+                gain, offset = (
+                    s.value((length,), "constant", s.random.integers(-(2**15), 2**15, length, np.int32))
+                    for _ in range(2)
+                )
+                s.add(
+                    Normalisation, s.value(shape, "output"), input=View(wide.value, shape, (width, 1), 2),
+                    gain=gain.expanded(shape), offset=offset.expanded(shape), axes=1, centre=centre,
+                    epsilon=epsilon, shift=int(s.random.integers(7, 32)),
+                )  # fmt: skip
     check(s)
