@@ -136,19 +136,22 @@ class _Ways:
         parts = waves, early, late, steps
         rough = self._cycles(np.maximum, *parts)
         rough_pj = pj + at.idle_pj * rough
-        found = known.copy()
-        for n, weighing in enumerate(weighings.tolist()):
-            slope, one = (1.0, 0.0) if math.isinf(weighing) else (weighing, 1.0)
-            values = slope * rough_pj + one * rough
-            # exactly of the most promising, then of all that may be less than that
-            for chosen in (values.argmin()[None], None):
-                if chosen is None:
-                    chosen = np.flatnonzero(values < found[n])
-                if len(chosen):
-                    cycles = self._cycles(self._joined, *(part[chosen] for part in parts))
-                    exact = slope * (pj[chosen] + at.idle_pj * cycles) + one * cycles
-                    found[n] = min(found[n], exact.min())
-        return found
+        alone = np.isinf(weighings)
+        slopes, ones = np.where(alone, 1.0, weighings), np.where(alone, 0.0, 1.0)
+
+        def exact(chosen: NDArray[np.intp], slopes: Floats, ones: Floats) -> Floats:
+            cycles = self._cycles(self._joined, *(part[chosen] for part in parts))
+            return np.asarray(slopes * (pj[chosen] + at.idle_pj * cycles) + ones * cycles)
+
+        values = slopes[:, None] * rough_pj + ones[:, None] * rough
+        # exactly of the most promising of each weighing, then of all that may be less than that
+        found = np.minimum(known, exact(values.argmin(1), slopes, ones))
+        wanted = values < found[:, None]
+        chosen = np.flatnonzero(wanted.any(0))
+        if len(chosen):
+            others = exact(chosen, slopes[:, None], ones[:, None])
+            found = np.minimum(found, np.where(wanted[:, chosen], others, np.inf).min(1))
+        return np.asarray(found)
 
     def _cycles(
         self, join: Callable[[Floats, Any], Floats], waves: Floats, early: Floats, late: Floats, steps: Floats

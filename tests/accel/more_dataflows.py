@@ -182,7 +182,7 @@ def check_bounds() -> None:
     """All bounds on a network lie below the best of all mappings on all accelerators, the certificate on it."""
     for flow in NEW:
         space = dataclasses.replace(small_space(), dim=(4,), accumulator_kib=(1,), dataflows=(flow,))
-        tasks = (small_tasks()[0], Task("net", Problem(R=3, P=4, Q=5, K=4), 2.0))
+        tasks = (small_tasks()[0], Task("net", Problem(R=3, P=4, Q=3, K=4), 2.0))
         truth = brute_edp(tasks, space)
         energy, bandwidth = space.base.energy, space.base.dram_bytes_per_cycle
         assert compulsory_bound(tasks, energy, bandwidth, space.dataflows) <= truth
