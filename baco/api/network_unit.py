@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from baco.accel.config import Accelerator
-    from baco.compiler.codegen.library import CLibrary
+    from baco.compiler.codegen.c_library import CLibrary
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
     from baco.compiler.network.diagonal import Diagonals
@@ -251,14 +251,7 @@ class NetworkUnit:
         from baco.compiler.network.program import network_library
 
         only_with("a program of its own", {"--check-layers": self.request.check_layers})
-        options = self._options()
-        return network_library(
-            self.network,
-            self.request.accelerator,
-            name,
-            schedule=options["schedule"],
-            groups=options["groups"],
-        )
+        return network_library(self.code(), self.request.accelerator, name)
 
     @property
     def _fuses(self) -> bool:

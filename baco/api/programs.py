@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from baco.accel.config import Accelerator
-    from baco.compiler.codegen.library import CLibrary
+    from baco.compiler.codegen.c_library import CLibrary
     from baco.compiler.codegen.program import Program
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
@@ -267,7 +267,7 @@ class Run:
 def library_file(path: str | Path, suffix: str) -> str:
     """Name of the library in FOLDER/NAME.SUFFIX. Raises InputError where there is none, StorageError where it cannot be written."""
     from baco.common.files import check_output
-    from baco.compiler.codegen.library import check_name
+    from baco.compiler.codegen.c_library import check_name
 
     if Path(path).suffix != suffix:
         raise InputError(

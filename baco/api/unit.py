@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from baco.accel.config import Accelerator
-    from baco.compiler.codegen.library import CLibrary
+    from baco.compiler.codegen.c_library import CLibrary
     from baco.compiler.codegen.program import Program
     from baco.compiler.ir.text import Level
     from baco.compiler.language.jit import BoundLaunch
@@ -165,7 +165,7 @@ def unit_library(
     """The unit as a function of a C program; its module is lowered in place. Raises InputError for text of the level llvm, whose
     loops are branches, and where nothing describes its arguments."""
     from baco.compiler.codegen.block_program import with_workspace
-    from baco.compiler.codegen.library import build_library
+    from baco.compiler.codegen.c_library import build_library
 
     if unit.level == "llvm":
         raise InputError(

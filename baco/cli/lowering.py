@@ -13,7 +13,7 @@ from baco.api.unit import Observer, Unit, to_instgem
 from baco.cli.ir_input import show_after
 from baco.common.errors import InputError
 from baco.common.text import one_line
-from baco.compiler.codegen.library import library_name
+from baco.compiler.codegen.c_library import library_name
 from baco.compiler.codegen.pipeline import FRONT_END
 from baco.compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
 from baco.compiler.ir.text import LEVELS, Level, check_level, write_ir

@@ -34,7 +34,7 @@ from baco.compiler.styles.fused.row_unit import table_rows
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from baco.compiler.codegen.library import CLibrary
+    from baco.compiler.codegen.c_library import CLibrary
 
 
 Array = np.ndarray[Any, Any]
@@ -253,25 +253,17 @@ def compile_network(
     return NetworkProgram(program, network, code.lowered, code.memory, code.placement, code.waits)
 
 
-def network_library(
-    network: QuantisedNetwork,
-    accelerator: Accelerator,
-    name: str,
-    *,
-    schedule: Scheduler | None = None,
-    groups: GroupScheduler | None = None,
-) -> CLibrary:
-    """A network as a function of a C program, whose arrays are the inputs and outputs as they are stored.
+def network_library(code: NetworkCode, accelerator: Accelerator, name: str) -> CLibrary:
+    """A network's code as a function of a C program, whose arrays are the inputs and outputs as they are stored.
 
     Args:
         name: of the library, a C identifier.
-        schedule, groups: as of `compile_network`.
 
-    Raises as `compile_network`, and InputError for what has no form in C.
+    Raises InputError for what has no form in C.
     """
-    from baco.compiler.codegen.library import build_library
+    from baco.compiler.codegen.c_library import build_library
 
-    code = network_code(network, accelerator, schedule=schedule, groups=groups)
+    network = code.lowered.network
     stored = {code.placement.names[one]: network.values[one] for one in code.placement.names}
     return build_library(
         code.module,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from baco.compiler.codegen.buffer import Buffer
-from baco.compiler.codegen.library import CLibrary
+from baco.compiler.codegen.c_library import CLibrary
 from baco.sim.elf import symbol_range
 from baco.sim.engines.base import run_job
 from baco.sim.job import Job, Simulation

@@ -17,12 +17,13 @@ from elftools.elf.sections import SymbolTableSection
 import baco
 from baco.accel.config import Accelerator
 from baco.accel.isa import COMMANDS, encode, float32_bits
+from baco.api.network_unit import NetworkUnit
 from baco.api.unit import launch_unit, layer_unit, unit_library
 from baco.common.errors import InputError
 from baco.compiler.choice.choose import choose
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.c_commands import MACROS, command_statement, commands_header
-from baco.compiler.codegen.library import CLibrary, build_library, library_name
+from baco.compiler.codegen.c_library import CLibrary, build_library, check_name, library_name
 from baco.compiler.dialects.context import all_dialects
 from baco.compiler.ir.text import read_ir
 from baco.compiler.layers.layer import Layer
@@ -62,10 +63,11 @@ def random_runs(network: QuantisedNetwork, count: int, seed: int = 3) -> list[di
 def check_network(name: str, machine: Accelerator, count: int, folder: Path, **options: Any) -> None:
     """All outputs of all calls equal numpy's integers, and calls differ from one another."""
     network = quantised(name)
-    placement = network_code(network, machine).placement
+    code = network_code(network, machine)
+    placement = code.placement
     runs = random_runs(network, count)
     calls = [{placement.names[value]: array for value, array in run.items()} for run in runs]
-    library = network_library(network, machine, "net")
+    library = network_library(code, machine, "net")
     found, _ = call_library(library, placement.buffers, calls, folder, **options)
     wanted = reference_runs(network, runs)
     outputs = [one.name for one in network.values.values() if one.role == "output"]
@@ -144,6 +146,24 @@ def test_a_linux_program_with_a_c_library_calls_an_object(tmp_path: Path) -> Non
     assert [int(word) for word in counted.console.split()] == layer_result(layer, tensors).tolist()
 
 
+def test_a_call_gives_the_commands_of_the_program(tmp_path: Path) -> None:
+    """As many of each as the ELF file of the same options, and one that flushes translations."""
+    program = baco.compile("mobilenet_v2:image=32", "gemmini-default", timing="gemmini")
+    unit = program._unit
+    assert isinstance(unit, NetworkUnit)
+    code = unit.code()
+    calls = [{code.placement.names[value]: array for value, array in unit.data.items()}]
+    library = network_library(code, program.accelerator, "net")
+    found, counted = call_library(library, code.placement.buffers, calls, tmp_path)
+    alone = program.run()
+    assert alone.right
+    assert counted.commands == alone.simulation.commands | {"FLUSH": 1}
+    assert unit.reference is not None
+    for value, buffer in code.placement.names.items():
+        if buffer in found[0]:
+            np.testing.assert_array_equal(found[0][buffer], unit.reference[value])
+
+
 @pytest.mark.parametrize("name", quick(["convolutions", "normalised"]))
 def test_c_is_what_the_users_compiler_compiles(name: str, tmp_path: Path) -> None:
     check_network(name, DIM4, 4, tmp_path, form="c")
@@ -198,7 +218,7 @@ def symbols(path: Path) -> dict[str, str]:
 
 
 def test_nothing_but_the_function_is_seen_and_nothing_is_missing(tmp_path: Path) -> None:
-    library = network_library(quantised("pointwise"), DIM4, "first")
+    library = network_library(network_code(quantised("pointwise"), DIM4), DIM4, "first")
     path, header = library.save_object(tmp_path)
     assert (path.name, header.name) == ("first.o", "first.h")
     own = {"first_run": "global", "first_constants": "global"}
@@ -208,10 +228,11 @@ def test_nothing_but_the_function_is_seen_and_nothing_is_missing(tmp_path: Path)
 def test_two_libraries_in_one_program(tmp_path: Path) -> None:
     """The second is linked as a user's own code that the first knows nothing of, both with the same functions of the host."""
     network = quantised("pointwise")
-    other = network_library(network, DIM4, "other").save_object(tmp_path)[0]
+    other = network_library(network_code(network, DIM4), DIM4, "other").save_object(tmp_path)[0]
     (tmp_path / "other.o").rename(tmp_path / "kept.o")
-    library = network_library(network, DIM4, "net")
-    placement = network_code(network, DIM4).placement
+    code = network_code(network, DIM4)
+    placement = code.placement
+    library = network_library(code, DIM4, "net")
     runs = random_runs(network, 2)
     calls = [{placement.names[value]: array for value, array in run.items()} for run in runs]
     found, _ = call_library(
@@ -227,7 +248,7 @@ def test_two_libraries_in_one_program(tmp_path: Path) -> None:
 
 def test_no_instruction_is_a_machines_own(tmp_path: Path) -> None:
     """A program of an operating system may execute all of it: of the control registers, only that of rounding."""
-    path = network_library(quantised("normalised"), DIM4, "net").save_object(tmp_path)[0]
+    path = network_library(network_code(quantised("normalised"), DIM4), DIM4, "net").save_object(tmp_path)[0]
     elf = ELFFile(io.BytesIO(path.read_bytes()))
     registers = set()
     for section in elf.iter_sections():
@@ -264,7 +285,7 @@ def test_wrong_arguments_have_codes_and_the_callers_rounding_stays(tmp_path: Pat
 
 
 def test_headers_are_those_of_cpp_too(tmp_path: Path) -> None:
-    network_library(quantised("moved"), DIM4, "net").save_c(tmp_path)
+    network_library(network_code(quantised("moved"), DIM4), DIM4, "net").save_c(tmp_path)
     (tmp_path / "user.cpp").write_text(
         '#include "net.h"\n#include "baco_gemmini.h"\n'
         "void flush() { gemmini_flush(0); gemmini_fence(); }\n"
@@ -307,10 +328,20 @@ def test_macros_pack_as_the_instruction_set_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name"), [("resnet50", "resnet50"), ("my-net v2", "my_net_v2"), ("2b", "net_2b"), ("a.b", "a_b")]
+    ("text", "name"),
+    [
+        *(("resnet50", "resnet50"), ("my-net v2", "my_net_v2"), ("2b", "net_2b"), ("a.b", "a_b")),
+        *(("stdint", "net_stdint"), ("int", "int")),
+    ],
 )
 def test_networks_give_their_names(text: str, name: str) -> None:
-    assert library_name(text) == name
+    assert library_name(text) == check_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "2b", "a-b", "ä", "a" * 61, "stdint", "baco_gemmini"])
+def test_names_that_no_library_has(name: str) -> None:
+    with pytest.raises(InputError):
+        check_name(name)
 
 
 def test_names_that_c_takes_for_one_are_refused() -> None:

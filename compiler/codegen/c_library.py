@@ -23,9 +23,9 @@ from baco.common.scratch import scratch_folder
 from baco.common.text import one_line
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.c_commands import COMMANDS_HEADER, commands_header
+from baco.compiler.codegen.c_library_header import ALIGN, library_header, status_names
 from baco.compiler.codegen.c_text import C_WORDS, HELPERS, c_functions
 from baco.compiler.codegen.data_object import DataSection, data_object
-from baco.compiler.codegen.library_header import ALIGN, library_header, status_names
 from baco.compiler.codegen.pipeline import run_passes
 from baco.compiler.codegen.toolchain import C_SEMANTICS, compile_source, join_objects, memory_source
 from baco.compiler.main_memory import check_memory
@@ -38,6 +38,14 @@ _PASSES = ("instgem-hoist-config", "instgem-elide-config")
 _FUNCTION = re.compile(r"^void (\w+)\(([^)]*)\)", re.M)
 #: Characters of a library's name.
 _LONGEST_NAME = 60
+#: Names whose header would stand in for one that programs include.
+_HEADERS = frozenset(
+    (
+        f"{Path(COMMANDS_HEADER).stem} gemmini gemmini_params xcustom rocc assert complex ctype errno fenv float inttypes limits "
+        "locale math setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads "
+        "time uchar wchar wctype"
+    ).split()
+)
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,7 @@ def library_name(text: str) -> str:
             f"no function in C is called after '{one_line(text[:60])}'",
             hint="a name has letters, digits and _, at most 60 of them",
         )
-    return name if name[0].isalpha() else f"net_{name}"
+    return name if name[0].isalpha() and name not in _HEADERS else f"net_{name}"
 
 
 def check_name(name: str) -> str:
@@ -131,6 +139,11 @@ def check_name(name: str) -> str:
         raise InputError(
             f"no function in C is called '{one_line(name[:60])}_run'",
             hint="a name begins with a letter, and has letters, digits and _, at most 60 of them",
+        )
+    if name in _HEADERS:
+        raise InputError(
+            f"the header {name}.h would stand in for another that programs include",
+            hint=f"call it net_{name}",
         )
     return name
 

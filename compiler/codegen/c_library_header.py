@@ -40,7 +40,7 @@ def library_header(
         buffers: the caller's arrays.
         members: what each is called in the structures.
         slack_bytes: that must be readable behind every array.
-        notes, scales: as of `baco.compiler.codegen.library.build_library`.
+        notes, scales: as of `baco.compiler.codegen.c_library.build_library`.
     """
     upper = name.upper()
     lines = [
