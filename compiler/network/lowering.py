@@ -15,7 +15,7 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
-from baco.compiler.network.diagonal import Diagonals, block_diagonal
+from baco.compiler.network.diagonal import Diagonals, block_diagonal, row_strips
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler
@@ -177,7 +177,10 @@ class Lowering(RideCaller):
             weight=self._constant(op.weight),
             bias=None if op.bias is None else self._constant(op.bias),
         )
-        op = self._on_diagonals(op)
+        for strip in self._on_diagonals(op):
+            self._single_convolution(strip)
+
+    def _single_convolution(self, op: Convolution) -> None:
         if op.pool is not None:
             try:
                 pooling_of(op.pool, op.output)
@@ -199,21 +202,22 @@ class Lowering(RideCaller):
         if op.output is not target:
             self._copy(op.output, target)
 
-    def _on_diagonals(self, op: Convolution) -> Convolution:
-        """The operator with several of its groups as one, if they are to be: the same sums, and products with zeros."""
+    def _on_diagonals(self, op: Convolution) -> list[Convolution]:
+        """The operator with several of its groups as one, in strips of rows, if it is to be: the same sums, and products with zeros."""
         if self._diagonals is None or op.groups == 1 or op.weight.value not in self._data:
-            return op
+            return [op]
         try:
             layer = convolution_layer(self._on_images(op))
         except ValueError:
-            return op
-        together = self._diagonals(replace(layer, scale=layer.scale and ANY_SCALE))
+            return [op]
+        together, rows = self._diagonals(replace(layer, scale=layer.scale and ANY_SCALE))
         own_scales = self._output is not None and self._output.by_column
         if together == 1 or (own_scales and together < op.groups):  # a scale is that of a column of the array
-            return op
+            return [op]
         elements = block_diagonal(self._elements(op.weight), op.groups, together)
         weight = self._add_constant(f"{op.weight.value}.diagonal{together}", elements)
-        return replace(op, weight=weight, groups=op.groups // together)
+        whole = replace(op, weight=weight, groups=op.groups // together)
+        return [whole] if rows == layer.problem.Q else row_strips(whole, rows)
 
     def _on_images(self, op: Convolution) -> Convolution:
         """The operator as it will be once what is no image has been copied; for choosing only."""
