@@ -51,12 +51,13 @@ def layer(
 CONFIGS = """@baco.autotune(configs=[baco.Config({"BM": 16, "BN": 32, "BK": 16}), baco.Config({"BM": 96, "BN": 16, "BK": 64})])
 @baco.jit
 """
+#: The best is the circuit of `tests.machines.SMALL`.
 SPACE = """
 name: small
 base: gemmini-default
 dim: [4]
-scratchpad_kib: [64]
-accumulator_kib: [32, 128]
+scratchpad_kib: [16]
+accumulator_kib: [8, 128]
 """
 SHAPE = "M=48,N=40,K=32"
 

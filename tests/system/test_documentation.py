@@ -213,7 +213,7 @@ def test_blocks_of_a_changed_product(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (step,) = (one for one in steps(page) if one.note == "changed")
     (diff,) = re.findall(r"^```diff\n(.*?)^```$", page, re.S | re.M)
     copy = tmp_path / "copy"
-    shutil.copytree(ROOT / "baco", copy / "baco", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "baco", copy / "baco", ignore=shutil.ignore_patterns("*.pyc.*"))
     file = copy / "baco" / "accel" / "dataflows.py"
     file.write_text(changed(file.read_text("utf-8"), diff), "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(copy))

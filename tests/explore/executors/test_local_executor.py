@@ -53,7 +53,7 @@ from baco.exploration.measure.store import MeasurementStore
 from tests.explore.executors.executor_tasks import MadeUp
 if __name__ == "__main__":
     with MeasurementStore(sys.argv[1]) as store, LocalExecutor(2) as two:
-        gather(two, [MadeUp(n, 0.4) for n in range(int(sys.argv[2]))], store, lambda n, total, one: print(one.task.key, flush=True))
+        gather(two, [MadeUp(n, 0.2) for n in range(int(sys.argv[2]))], store, lambda n, total, one: print(one.task.key, flush=True))
 """
 
 
@@ -100,7 +100,7 @@ def test_killed_runs_lose_nothing(tmp_path: Path, kills: int) -> None:
     known: dict[str, Measurement] = {}
     for kill in range(kills):
         run = start(tmp_path, _MADE_UP, file, _JOBS, start_new_session=True)
-        time.sleep(clock.uniform(0.5, 6.0))
+        time.sleep(clock.uniform(0.5, 3.0))
         if kill % 2:
             os.killpg(run.pid, signal.SIGKILL)
         else:

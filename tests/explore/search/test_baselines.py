@@ -44,7 +44,7 @@ def test_costs_and_least_hardware_of_designs(space: DesignSpace) -> None:
     evaluator = Evaluator(tasks, space)
     flows = [("WS", "OS").index(flow) for flow in space.dataflows]
     rng = np.random.default_rng(5)
-    size, n = 40, len(tasks)
+    size, n = 24, len(tasks)
     dims = rng.choice(np.array(space.dim), size)
     task = np.tile(np.arange(n), size)
     genomes = ExactMappings(evaluator.problems.bounds, flows).draw(task, np.repeat(dims, n), rng)
