@@ -15,13 +15,15 @@ import numpy as np
 from baco.accel.config import Accelerator
 from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.latency import Accuracy, accuracy
+from baco.bench.streaming import TABLE as STREAMED_TABLE
+from baco.bench.streaming import StreamedProduct, streamed_products
 from baco.common.errors import InputError, Location
 from baco.common.files import read_input
 from baco.common.numbers import whole_number
 from baco.common.scratch import scratch_folder
 from baco.common.table import read_rows, read_table_text
 from baco.compiler.latency import predict_layers
-from baco.compiler.layers.text import parse_layer
+from baco.compiler.layers.text import layer_text, parse_layer
 from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.executors.executor_choice import HERE, ExecutorChoice
 from baco.exploration.executors.tasks import Call, gather
@@ -31,6 +33,25 @@ from baco.sim.job import Job, SimulationError
 #: Of a measured set: a row a program, and the programs.
 TABLES, PROGRAMS = ("random.csv", "micro.csv"), "programs.tar.gz"
 _COLUMNS = ("file", "style", "layer", "mapping", "original_cycles")
+
+
+@dataclass(frozen=True)
+class ListedProgram:
+    """A program that was measured: the table that lists it, its row there, and the ELF file."""
+
+    table: str
+    row: dict[str, str]
+    program: bytes
+
+    @property
+    def file(self) -> str:
+        """Its name in the archive; of a streamed product its sizes."""
+        return self.row["file"]
+
+    @property
+    def measured(self) -> int:
+        """Cycles from reset to the end."""
+        return whole_number("original_cycles", self.row["original_cycles"])
 
 
 @dataclass(frozen=True)
@@ -120,27 +141,18 @@ def bench_timing(
 
     Args:
         folder: with random.csv, micro.csv and programs.tar.gz; the tables' columns `file`, `style`, `layer`, `mapping` and
-            `original_cycles` are read, and `schedule` if it is there, for predictions.
+            `original_cycles` are read, and `schedule` if it is there, for predictions. Where streaming.csv is there, its products
+            (`m`, `k`, `n`, `original_cycles`) are compiled as they were measured.
         accelerator: the machine that was measured.
         timing: whose cycles are counted, one of `baco.sim.job.TIMINGS`.
-        files: only these programs; all by default.
+        files: only these programs; all by default. A product of streaming.csv is called by its sizes, as in 8x512x768.
         engine: where the programs run.
 
     Raises InputError for a folder that lacks something, SimulationError for a program that had to be stopped.
     """
-    folder = Path(folder)
-    rows = [
-        (name, row) for name in TABLES for row in _rows(folder / name) if not files or row["file"] in files
-    ]
-    content = _unpack(folder / PROGRAMS, {row["file"] for _, row in rows})
     tasks = [
-        Call(
-            f"{table} {row['file']}",
-            _run,
-            (accelerator, timing, table, row, content[row["file"]]),
-            ("compiler",),
-        )
-        for table, row in rows
+        Call(f"{one.table} {one.file}", _run, (accelerator, timing, one), ("compiler",))
+        for one in measured_programs(folder, accelerator.replace(timing=timing), files)
     ]
     with engine.executor() as executor:
         programs: list[TimedProgram] = gather(
@@ -149,10 +161,30 @@ def bench_timing(
     return timing_accuracy(_predicted(programs, accelerator.replace(timing=timing)))
 
 
-def _run(
-    accelerator: Accelerator, timing: str, table: str, row: dict[str, str], content: bytes
-) -> TimedProgram:
+def measured_programs(
+    folder: str | Path, accelerator: Accelerator, files: Sequence[str] = ()
+) -> list[ListedProgram]:
+    """The programs of a measured set, those of its archive first, as `bench_timing` takes them. Raises InputError as that."""
+    folder = Path(folder)
+    rows = [
+        (name, row) for name in TABLES for row in _rows(folder / name) if not files or row["file"] in files
+    ]
+    content = _unpack(folder / PROGRAMS, {row["file"] for _, row in rows})
+    found = [ListedProgram(table, row, content[row["file"]]) for table, row in rows]
+    products = (one for one in streamed_products(folder) if not files or one.name in files)
+    return found + [
+        ListedProgram(STREAMED_TABLE, _streamed_row(one), one.program(accelerator)) for one in products
+    ]
+
+
+def _streamed_row(product: StreamedProduct) -> dict[str, str]:
+    said = {"file": product.name, "style": product.schedule.style, "layer": layer_text(product.layer)}
+    return said | {"mapping": "", "schedule": product.schedule.text, "original_cycles": str(product.measured)}
+
+
+def _run(accelerator: Accelerator, timing: str, one: ListedProgram) -> TimedProgram:
     """Run a program. Raises SimulationError where it had to be stopped, or says that it failed."""
+    table, row, content = one.table, one.row, one.program
     with scratch_folder() as scratch:
         program = scratch / row["file"]
         program.write_bytes(content)
@@ -172,7 +204,7 @@ def _run(
         row["style"],
         row["layer"],
         row["mapping"],
-        whole_number("original_cycles", row["original_cycles"]),
+        one.measured,
         result.cycles,
         row.get("schedule", ""),
         result.cycles - layer,

@@ -165,7 +165,8 @@ void write_dram(JsonWriter& json, const Dram& memory) {
 }
 
 std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log) {
-  if (options.timing == "gemmini" && options.engine == "rtl") return make_gemmini_engine(config, memory, log);
+  if (options.timing == "gemmini" && options.engine == "rtl")
+    return make_gemmini_engine(config, memory, log, options.gemmini);
   if (options.engine == "timed") return make_timed_engine(config, memory, log, options.rtl);
   if (options.engine == "functional") return std::make_unique<FunctionalEngine>(config, memory, log);
   return std::make_unique<RtlEngine>(config, memory, log, options.rtl);

@@ -9,13 +9,7 @@ constexpr uint64_t kPortCycles = 3;  // buffers between the port and the cache, 
 constexpr size_t kPortQueue = 4, kDeliveryQueue = 4;
 }  // namespace
 
-GemminiBus::GemminiBus(const GemminiBusOptions& options)
-    : options_(options), busy_(options.miss_registers - 2) {
-  const uint64_t lines = uint64_t{options.l2_kib} * 1024 / options.line_bytes;
-  sets_ = lines / options.l2_ways;
-  lines_.resize(lines);
-  set_free_.resize(sets_);
-}
+GemminiBus::GemminiBus(const GemminiBusOptions& options) : options_(options), l2_(options.l2) {}
 
 void GemminiBus::get(uint64_t address, unsigned bytes, unsigned source) {
   gets_.push_back({address, bytes, 0, source, false, true, true});
@@ -46,57 +40,9 @@ void GemminiBus::arbitrate() {
   line_.push_back({now_ + kPortCycles, request});
 }
 
-uint64_t GemminiBus::memory_transfer(uint64_t from) {
-  const uint64_t length = options_.line_bytes / options_.memory_bytes_per_cycle;
-  const uint64_t start = std::max(from, memory_free_);
-  memory_free_ = start + length;
-  statistics_.memory_busy_cycles += length;
-  return start + length;
-}
-
-uint64_t GemminiBus::touch(uint64_t from, uint64_t address, bool write, bool whole) {
-  const uint64_t tag = address / options_.line_bytes;
-  Line* const set = &lines_[(tag % sets_) * options_.l2_ways];
-  Line* victim = set;
-  ++touches_;
-  for (unsigned way = 0; way < options_.l2_ways; ++way) {
-    Line& line = set[way];
-    if (line.tag == tag) {
-      ++statistics_.l2_hits;
-      line.used = touches_;
-      line.dirty |= write;
-      return from;
-    }
-    if (line.used < victim->used) victim = &line;
-  }
-  ++statistics_.l2_misses;
-  if (victim->dirty) {  // its data leave first
-    ++statistics_.l2_writebacks;
-    memory_transfer(from);
-  }
-  const uint64_t done = (whole ? from : memory_transfer(from)) + options_.miss_cycles;
-  *victim = {tag, touches_, write};
-  return done;
-}
-
-void GemminiBus::serve(const Request& request) {
-  if (!request.first) return;  // the rest of a write's data follows its first beat
-  const uint64_t set = request.address / options_.line_bytes % sets_;
-  const uint64_t from = std::max(now_, set_free_[set]);
-  const bool whole = request.write && request.enabled == options_.line_bytes;
-  const uint64_t there = touch(from, request.address, request.write, whole);
-  if (there > from) *std::min_element(busy_.begin(), busy_.end()) = there;
-  set_free_[set] = there + options_.same_set_cycles;
-  const unsigned beats = std::max(1u, request.bytes / options_.beat_bytes);
-  answers_.push_back({there + options_.hit_cycles - 2 * kPortCycles, request.source, beats, request.write});
-  std::push_heap(answers_.begin(), answers_.end(), [](const Answer& a, const Answer& b) { return a.ready > b.ready; });
-  ++in_flight_;
-}
-
 uint64_t GemminiBus::host_access(uint64_t cycle, uint64_t address, bool write) {
-  const uint64_t start = std::max(cycle, now_) + kPortCycles;
-  const uint64_t there = touch(start, address, write, write);
-  return write ? 0 : there - cycle + options_.hit_cycles - kPortCycles;
+  const uint64_t there = l2_.host_access(std::max(cycle, now_) + kPortCycles, address, write);
+  return write ? 0 : there - cycle + options_.l2.hit_cycles + kPortCycles;
 }
 
 bool GemminiBus::beat(Beat& beat) const {
@@ -119,24 +65,25 @@ void GemminiBus::tick() {
     --in_flight_;
     deliveries_.pop_front();
   }
-  if (current_left_ == 0 && !answers_.empty() && answers_.front().ready <= now_) {
-    std::pop_heap(answers_.begin(), answers_.end(), [](const Answer& a, const Answer& b) { return a.ready > b.ready; });
-    current_ = answers_.back();
-    answers_.pop_back();
-    current_left_ = current_.beats + (current_.write && current_.beats > 1 ? options_.burst_write_cycles : 0);
+  l2_.tick();
+  if (current_left_ == 0 && l2_.answer(current_)) {
+    current_left_ = std::max(1u, current_.bytes / options_.beat_bytes);
+    if (current_.write && current_left_ > 1) current_left_ += options_.burst_write_cycles;
   }
   if (current_left_ > 0 && deliveries_.size() < kDeliveryQueue + kPortCycles) {
     --current_left_;
     if (!current_.write || current_left_ == 0)
       deliveries_.push_back({now_ + kPortCycles, current_.source, current_.write, current_left_ == 0});
   }
+  // of a write, the first beat is looked up; the rest of its data follows
   if (!line_.empty() && line_.front().cycle <= now_) {
-    // a miss needs a register; which it will be is known when it comes to its turn
-    const bool free = *std::min_element(busy_.begin(), busy_.end()) <= now_;
-    if (free || !line_.front().request.first) {
-      const Request request = line_.front().request;
+    const Request& request = line_.front().request;
+    if (!request.first || l2_.ready(request)) {
+      if (request.first) {
+        l2_.serve(request);
+        ++in_flight_;
+      }
       line_.pop_front();
-      serve(request);
     }
   }
   arbitrate();

@@ -44,18 +44,17 @@ bool primitive(const Command& command) {
   }
 }
 
-GemminiBusOptions bus_options(const Config& config) {
-  GemminiBusOptions options;
+GemminiBusOptions bus_options(const Config& config, GemminiBusOptions options) {
   options.beat_bytes = static_cast<unsigned>(config.dma_bits) / 8;
   return options;
 }
 
 class GemminiEngine final : public Engine {
  public:
-  GemminiEngine(const Config& config, Memory& memory, CommandLog& log)
+  GemminiEngine(const Config& config, Memory& memory, CommandLog& log, const GemminiBusOptions& bus)
       : values_(config, memory),
         log_(log),
-        bus_(bus_options(config)),
+        bus_(bus_options(config, bus)),
         banks_(config),
         station_(config, log),
         load_(config, bus_, banks_, station_),
@@ -140,6 +139,7 @@ class GemminiEngine final : public Engine {
   }
   void report(JsonWriter& json) const override {
     const GemminiBusStatistics& bus = bus_.statistics();
+    const GemminiL2Statistics& l2 = bus_.l2();
     json.field("cycles", cycle_);
     json.field("dram_read_bytes", values_.statistics().bytes_read);
     json.field("dram_write_bytes", values_.statistics().bytes_written);
@@ -164,10 +164,10 @@ class GemminiEngine final : public Engine {
     json.field("read_request_bytes", bus.read_request_bytes);
     json.field("write_beats", bus.write_beats);
     json.field("write_beat_bytes", bus.write_beat_bytes);
-    json.field("channel_busy_cycles", bus.memory_busy_cycles);
-    json.field("l2_hits", bus.l2_hits);
-    json.field("l2_misses", bus.l2_misses);
-    json.field("l2_writebacks", bus.l2_writebacks);
+    json.field("channel_busy_cycles", l2.memory_busy_cycles);
+    json.field("l2_hits", l2.hits);
+    json.field("l2_misses", l2.misses);
+    json.field("l2_writebacks", l2.writebacks);
     json.end_object();
   }
   void finish() override {}
@@ -256,8 +256,9 @@ class GemminiEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_gemmini_engine(const Config& config, Memory& memory, CommandLog& log) {
-  return std::make_unique<GemminiEngine>(config, memory, log);
+std::unique_ptr<Engine> make_gemmini_engine(const Config& config, Memory& memory, CommandLog& log,
+                                            const GemminiBusOptions& bus) {
+  return std::make_unique<GemminiEngine>(config, memory, log, bus);
 }
 
 }  // namespace baco

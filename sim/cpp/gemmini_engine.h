@@ -4,9 +4,11 @@
 #include <memory>
 
 #include "engine.h"
+#include "gemmini_bus.h"
 
 namespace baco {
 
-std::unique_ptr<Engine> make_gemmini_engine(const Config& config, Memory& memory, CommandLog& log);
+std::unique_ptr<Engine> make_gemmini_engine(const Config& config, Memory& memory, CommandLog& log,
+                                            const GemminiBusOptions& bus);
 
 }  // namespace baco

@@ -46,7 +46,10 @@ Options Options::parse(int count, char** arguments) {
       {"--memory-latency", &dram.latency},   {"--l2-latency", &dram.l2_latency},
       {"--console-bytes", &o.console_bytes}};
   const std::map<std::string, unsigned*> small = {
-      {"--memory-burst", &dram.burst_bytes}, {"--l2-kib", &dram.l2_kib}, {"--l2-ways", &dram.l2_ways}};
+      {"--memory-burst", &dram.burst_bytes}, {"--l2-kib", &dram.l2_kib}, {"--l2-ways", &dram.l2_ways},
+      {"--gemmini-hit-cycles", &o.gemmini.l2.hit_cycles}, {"--gemmini-memory-cycles", &o.gemmini.l2.memory_cycles},
+      {"--gemmini-fill-cycles", &o.gemmini.l2.fill_cycles}, {"--gemmini-release-cycles", &o.gemmini.l2.release_cycles},
+      {"--gemmini-burst-write-cycles", &o.gemmini.burst_write_cycles}};
   const std::map<std::string, double*> reals = {{"--memory-bandwidth", &dram.bytes_per_cycle},
                                                 {"--l2-bandwidth", &dram.l2_bytes_per_cycle},
                                                 {"--timeout", &o.timeout_seconds}};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "gemmini_bus.h"
 #include "rtl.h"
 
 namespace baco {
@@ -21,6 +22,7 @@ struct Options {
   std::string coverage;             // of all those streams together: lines of a count and a point, as Verilator names it
   uint64_t memory_base = 0x80000000, memory_bytes = uint64_t{512} << 20;
   RtlOptions rtl;
+  GemminiBusOptions gemmini;        // of the timing `gemmini`
   std::string log;                  // command log, empty = none
   // Memory at the end of a run: lines of address and byte count, and where the bytes go, one range after the other.
   std::string dump_ranges, dump_file;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from baco.common.errors import InfeasibleError, InputError
 from baco.sim.build import functional_simulator
@@ -25,14 +26,14 @@ class FunctionalEngine:
         return run_functional(job, "functional")
 
 
-def run_functional(job: Job, engine: str) -> Simulation:
-    """What `Engine.run` gives of one of the engines that are a way of the functional simulator."""
+def run_functional(job: Job, engine: str, more: Sequence[str] = ()) -> Simulation:
+    """What `Engine.run` gives of one of the engines that are a way of the functional simulator; `more`: arguments of that."""
     elf = load_program(job)
     tools = toolchain(job.tools)
     start = time.perf_counter()
     simulator = functional_simulator(tools, job.report)
     built = time.perf_counter() - start
-    return run_simulator(simulator, engine, job, elf, tools, build_seconds=built)
+    return run_simulator(simulator, engine, job, elf, tools, build_seconds=built, more=more)
 
 
 def check_functional(job: Job) -> None:

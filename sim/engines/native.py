@@ -61,9 +61,16 @@ def load_program(job: Job) -> ElfProgram | None:
 
 
 def run_simulator(
-    simulator: Path, engine: str, job: Job, elf: ElfProgram | None, tools: Toolchain, *, build_seconds: float
+    simulator: Path,
+    engine: str,
+    job: Job,
+    elf: ElfProgram | None,
+    tools: Toolchain,
+    *,
+    build_seconds: float,
+    more: Sequence[str] = (),
 ) -> Simulation:
-    """Run a job in a simulator that `baco.sim.build` made; `elf` is what `load_program` gave.
+    """Run a job in a simulator that `baco.sim.build` made; `elf` is what `load_program` gave, `more` further arguments of it.
 
     Raises as `baco.sim.engines.base.Engine.run`.
     """
@@ -78,6 +85,7 @@ def run_simulator(
             *_memory_arguments(job),
             *_limit_arguments(job),
             *recording_arguments,
+            *more,
         ]
         if elf is None:
             arguments += ["--stream", str(job.stream)]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError, InputError
 from baco.sim.engines.functional import check_functional, run_functional
@@ -9,6 +14,32 @@ from baco.sim.job import Job, MainMemory, Simulation
 
 #: What the original's ExecuteController demands of its queue, and lines of the inclusive cache.
 _VISIBLE_COMMANDS, _LINE_BYTES = 3, 64
+
+
+@dataclass(frozen=True)
+class MemoryConstants:
+    """What of the original's memory system was fitted (`python -m baco.bench.fit.original_memory`), in cycles.
+
+    Attributes:
+        hit_cycles: from a request's arrival at the second-level cache to the first beat of its answer.
+        memory_cycles: from the cache's request to memory to the first beat of its data.
+        fill_cycles: from the last of these to the first beat of the answer.
+        release_cycles: from the order to release a victim to where it is answered.
+        burst_write_cycles: of the cache's pipeline, beside the data of a write of several beats.
+    """
+
+    hit_cycles: int
+    memory_cycles: int
+    fill_cycles: int
+    release_cycles: int
+    burst_write_cycles: int
+
+
+@cache
+def memory_constants() -> MemoryConstants:
+    """Those of `original.json`."""
+    text = resources.files("baco.sim.engines").joinpath("original.json").read_text("utf-8")
+    return MemoryConstants(**json.loads(text))
 
 
 class OriginalEngine:
@@ -31,7 +62,13 @@ class OriginalEngine:
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`."""
-        return run_functional(job, "gemmini-model")
+        return run_original(job, memory_constants())
+
+
+def run_original(job: Job, constants: MemoryConstants) -> Simulation:
+    """As `Engine.run`, by some constants of the memory system."""
+    named = {f"--gemmini-{name.replace('_', '-')}": value for name, value in asdict(constants).items()}
+    return run_functional(job, "gemmini-model", [str(text) for pair in named.items() for text in pair])
 
 
 def check_original(accelerator: Accelerator) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from baco.accel.config import Accelerator
+from baco.bench.streaming import streamed_products
 from baco.bench.timing import bench_timing
 from baco.common.errors import InfeasibleError, InputError
 from baco.sim.cosim.run import random_stream
@@ -35,26 +36,27 @@ def run(stream: str, folder: Path, machine: Accelerator = DEFAULT, *, engine: st
 
 
 class BruteForceCache:
-    """Lines in the order of their last use, set by set."""
+    """Lines by way, set by set. What is replaced says a shift register of 16 bits, which each request shifts by one: free or
+    not, the way that its tenth to eighth bit count."""
 
     def __init__(self) -> None:
-        self.sets: list[list[int]] = [[] for _ in range(SETS)]
+        self.sets: list[list[int | None]] = [[None] * WAYS for _ in range(SETS)]
         self.dirty: set[int] = set()
+        self.bits = [1] + 15 * [0]  # the lowest first
         self.hits = self.misses = self.written_back = 0
 
     def touch(self, address: int, *, write: bool) -> None:
         line = address // LINE
         lines = self.sets[line % SETS]
+        way = 4 * self.bits[9] + 2 * self.bits[8] + self.bits[7]
+        self.bits = [sum(self.bits[at] for at in (15, 13, 12, 10)) % 2, *self.bits[:-1]]
         if line in lines:
             self.hits += 1
-            lines.remove(line)
         else:
             self.misses += 1
-            if len(lines) == WAYS:
-                gone = lines.pop(0)
-                self.written_back += gone in self.dirty
-                self.dirty.discard(gone)
-        lines.append(line)
+            gone, lines[way] = lines[way], line
+            self.written_back += gone in self.dirty
+            self.dirty -= {gone}
         if write:
             self.dirty.add(line)
 
@@ -103,6 +105,33 @@ def test_requests_hits_and_evictions_are_those_of_a_brute_force_cache(tmp_path: 
     assert counters["memory_l2_hits"] == cache.hits
     assert counters["memory_l2_misses"] == cache.misses
     assert counters["memory_l2_writebacks"] == cache.written_back > 0
+
+
+def test_victims_cost_a_stream_cycles_and_free_ways_none(tmp_path: Path) -> None:
+    """Half of the cache read line by line, then as much of what lies beyond, when it is full and when it is not."""
+
+    def stream(first: int, lines: int) -> str:
+        moves = (
+            command("MVIN", address=BASE + (first + at) * LINE, local=0, cols=LINE, rows=16)
+            for at in range(0, lines, 16)
+        )
+        return "".join(moves) + "fence\n"
+
+    setup = command("CONFIG_LD", state=0, stride=LINE, block_stride=16, scale=1.0)
+    lines = WAYS * SETS // 2
+
+    def cycles_of_the_last(before: int) -> int:
+        earlier = setup + (stream(0, before) if before else "")
+        whole, part = (run(text, tmp_path) for text in (earlier + stream(before, lines), earlier))
+        assert whole.cycles is not None
+        assert part.cycles is not None
+        misses = whole.counters["memory_l2_misses"] - part.counters["memory_l2_misses"]
+        assert misses == lines
+        return whole.cycles - part.cycles
+
+    empty, full = cycles_of_the_last(0), cycles_of_the_last(6 * lines)
+    # the memory bus takes eight cycles a line at least
+    assert 8 * lines <= empty < full
 
 
 def loads(cols: int, rows: int, stride: int, count: int) -> str:
@@ -228,3 +257,16 @@ def test_cycles_of_the_original_are_met() -> None:
     errors = [abs(one.error) for one in found.programs]
     assert sum(errors) / len(errors) < 0.06
     assert max(errors) < 0.2
+
+
+@pytest.mark.skipif(
+    not (MEASURED / "streaming.csv").exists(),
+    reason="cycles of streamed products on the original's RTL (../shared/data/original-rtl) are not here",
+)
+def test_cycles_of_streamed_weights_are_met() -> None:
+    files = [one.name for one in streamed_products(MEASURED)]
+    found = bench_timing(MEASURED, DEFAULT, files=files)
+    assert [one.file for one in found.programs] == files
+    errors = [abs(one.error) for one in found.programs]
+    assert sum(errors) / len(errors) < 0.03
+    assert max(errors) < 0.06
