@@ -238,13 +238,16 @@ def loaded(
     line = profile.line_bytes
     row, hot = pitch, a.larger(once.port, once.rows)
     lines = _lines(a, machine, rows, columns, pitch, 1.0)
-    fill = lines * profile.line_cycles
-    # tiles narrower than a line find it filled by their neighbours, unless rows are so far apart that few sets serve them
+    # Tiles that begin or end within a line find it filled by their neighbours, unless more than the cache holds came between, or rows
+    # are so far apart that few sets serve them.
     far = a.where(a.power(row) >= line, a.power(row / line), 1.0)
-    kept = rows * far * line <= profile.cache_bytes
-    share = a.where(row < line, 1.0, a.smaller(part / line, 1.0))
+    kept = rows * a.larger(far * line, part) <= profile.cache_bytes
+    inside = line - a.smaller(a.smaller(a.power(row), a.power(part)), line)
+    split = a.where((row < line) | (part >= columns), 0.0, inside)
+    share = part / (part + split)
     others = a.where(kept, 1.0 - share, 0.0 * share)
-    fill = fill * a.where(kept, 1.0, 1.0 / share)
+    apart = rows * columns / part * (part + inside) / line
+    fill = a.where(kept | (split < 0.5), lines, a.larger(apart, lines)) * profile.line_cycles
     # requests of narrow rows wait for the line that they share
     shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
     latency = profile.latency + profile.command_latency + profile.miss_cycles
