@@ -239,15 +239,15 @@ def loaded(
     row, hot = pitch, a.larger(once.port, once.rows)
     lines = _lines(a, machine, rows, columns, pitch, 1.0)
     # Tiles that begin or end within a line find it filled by their neighbours, unless more than the cache holds came between, or rows
-    # are so far apart that few sets serve them.
+    # are so far apart that few sets serve them. (Rows that begin anywhere share lines whatever their tiles.)
     far = a.where(a.power(row) >= line, a.power(row / line), 1.0)
     kept = rows * a.larger(far * line, part) <= profile.cache_bytes
-    inside = line - a.smaller(a.smaller(a.power(row), a.power(part)), line)
-    split = a.where((row < line) | (part >= columns), 0.0, inside)
-    share = part / (part + split)
-    others = a.where(kept, 1.0 - share, 0.0 * share)
-    apart = rows * columns / part * (part + inside) / line
-    fill = a.where(kept | (split < 0.5), lines, a.larger(apart, lines)) * profile.line_cycles
+    apart = (row >= line) & (part < columns) & ((part < line) | (a.power(row) >= line))
+    inside = a.where(apart, line - a.smaller(a.power(part), line), 0.0)
+    # of a line that two share, half on the mean is the second's, and it is there
+    others = a.where(kept, inside / a.larger(2.0 * part, line), 0.0 * part)
+    again_filled = rows * columns / part * (part + inside) / line
+    fill = a.where(kept | (inside < 0.5), lines, a.larger(again_filled, lines)) * profile.line_cycles
     # requests of narrow rows wait for the line that they share
     shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
     latency = profile.latency + profile.command_latency + profile.miss_cycles
