@@ -33,7 +33,7 @@ from baco.compiler.network.lowered import LoweredNetwork, Scheduler
 from baco.compiler.network.lowering import Lowering, lower_operators
 from baco.compiler.network.operator_code import COMMAND_CYCLES, START, OperatorCode, memory_latency
 from baco.compiler.network.steps import StepCost
-from baco.compiler.ops.elementwise import Addition, Map, Multiplication
+from baco.compiler.ops.elementwise import Addition, Gate, Map, Multiplication
 from baco.compiler.ops.operator import HostCall
 from baco.compiler.ops.products import Convolution
 from baco.compiler.ops.rows import Normalisation, Softmax
@@ -53,6 +53,9 @@ def lower_as_library(
 
 
 class _LibraryLowering(Lowering):
+    def _find_gates(self) -> dict[str, tuple[Map, Gate]]:
+        return {}
+
     def _host(self, call: HostCall) -> None:
         if call.function in _PLAIN:
             name = call.function.replace("net_", "library_", 1)

@@ -16,6 +16,7 @@ from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
 from baco.compiler.network.diagonal import Diagonals, block_diagonal, row_strips
+from baco.compiler.network.gates import gates_of
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler
@@ -44,7 +45,7 @@ from baco.compiler.network.row_code import (
 from baco.compiler.network.row_sums import sums_of_rows
 from baco.compiler.network.step_writer import turned_rows
 from baco.compiler.network.way_out import tables_behind, through
-from baco.compiler.ops.elementwise import Addition, BinaryTable, Map, Multiplication
+from baco.compiler.ops.elementwise import Addition, BinaryTable, Gate, Map, Multiplication
 from baco.compiler.ops.images import MaxPool
 from baco.compiler.ops.lookup import Embedding, Rotation
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
@@ -115,11 +116,29 @@ class Lowering(RideCaller):
         self._plan_groups(self._tables)
         if rides is not None and groups is None:
             self._done |= self._plan_rides(rides, self._tables)
+        #: Products that the host computes with the function of an operand in them, by name, and names of these functions.
+        self._gates = self._find_gates()
+        self._gated = {function.name: name for name, (function, _) in self._gates.items()}
+
+    def _find_gates(self) -> dict[str, tuple[Map, Gate]]:
+        elsewhere = {*self._inner, *self._groups, *(table.name for table in self._tables.values())}
+
+        def on_host(function: Map, product: Multiplication) -> bool:
+            codes = plan_table(function, self.accelerator), plan_product(product, self.accelerator)
+            return elsewhere.isdisjoint((function.name, product.name)) and all(
+                isinstance(code, str) for code in codes
+            )
+
+        return {name: pair for name, pair in gates_of(self.network).items() if on_host(*pair)}
 
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
         if op.name in self._done or op.name in self._inner:
             return
+        if op.name in self._gated:
+            self.result.reasons[op.name] = f"within {self._gated[op.name]}"
+            return
+        op = self._gates[op.name][1] if op.name in self._gates else op
         if op.name in self._groups:
             for one in self._call_group(op.name):
                 behind = self._tables.get(one.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -139,6 +139,50 @@ class Multiplication(IntegerOperator):
         """See `IntegerOperator`."""
         numbers = (self.rescale.multiplier, self.rescale.shift)
         return elementwise("net_multiply", (self.left, self.right, self.output), numbers)
+
+
+#: Cycles of a gate: of an element, of a row, and of the table that a call makes.
+_GATE = {"elements": 11.5, "rows": 250.0, "calls": 2500.0}
+
+
+@dataclass(frozen=True)
+class Gate(Multiplication):
+    """output = sat8((table[left + 128] * right) * rescale): a `Map` and the product that alone reads it, in one pass (int8 constant
+    [256]); what lowering makes of them, in no network."""
+
+    table: View
+
+    @classmethod
+    def of(cls, product: Multiplication, function: Map) -> Gate | None:
+        """The product with the function of one of its operands in it; None where the elements do not lie in the same order."""
+        for operand, other in ((product.left, product.right), (product.right, product.left)):
+            if operand.value != function.output.value or function.table is None:
+                continue
+            source = function.input.reshaped(operand.shape) if function.input.is_dense else None
+            if (
+                source is None
+                or not operand.is_dense
+                or not function.output.is_dense
+                or other.value == operand.value
+            ):
+                return None
+            return cls(
+                product.name, product.sources, product.output, source, other, product.rescale, function.table
+            )
+        return None
+
+    def compute(self, read: Read) -> Array:
+        """See the class."""
+        product = read(self.table)[read(self.left).astype(np.int16) + 128].astype(np.int64) * read(self.right)
+        return saturate8(self.rescale.apply(product))
+
+    def host_call(self, values: Values) -> HostCall:
+        """See `IntegerOperator`."""
+        numbers = (self.rescale.multiplier, self.rescale.shift)
+        operands = (self.left, self.right, self.table, self.output)
+        call = elementwise("net_gate", operands, numbers, table=2)
+        work = replace(call.work, cycles={name: _GATE.get(name, 0.0) for name in call.work.amounts})
+        return replace(call, work=work)
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,46 @@ void net_multiply(const int64_t* d, const int8_t* left, const int8_t* right, int
   } while (walk_next(&w));
 }
 
+INLINE void gate_row(int64_t n, const int8_t* left, int64_t left_step, const int8_t* right, int64_t right_step, int8_t* to,
+                     int64_t step, const double* scaled, const int8_t* table, int64_t multiplier, int64_t shift) {
+  int64_t first = 0;
+  for (; first + 8 <= n; first += 8) {
+    double x[8], y[8];
+    int64_t lane[8];
+    uint64_t range = 0;
+    EIGHT(k, lane[k] = right[(first + k) * right_step])
+    EIGHT(k, IN_ORDER("fcvt.d.w %0, %1", "=f"(y[k]), "r"(lane[k])))
+    EIGHT(k, lane[k] = left[(first + k) * left_step])
+    EIGHT(k, x[k] = scaled[lane[k]])
+    EIGHT(k, IN_ORDER("fmadd.d %0, %1, %2, %3", "=f"(x[k]), "f"(x[k]), "f"(y[k]), "f"(0.5)))
+    EIGHT(k, IN_ORDER("fcvt.l.d %0, %1, rdn", "=r"(lane[k]), "f"(x[k])))
+    EIGHT(k, range |= (uint64_t)(lane[k] + 128))
+    if (RARELY(range > 255)) EIGHT(k, lane[k] = saturated(lane[k]))
+    EIGHT(k, to[(first + k) * step] = (int8_t)lane[k])
+  }
+  for (int64_t i = first; i < n; ++i)
+    to[i * step] = saturated(rescaled((int64_t)table[left[i * left_step]] * right[i * right_step], multiplier, shift));
+}
+
+// output = sat8(table[left + 128] * right * multiplier / 2^shift); extra parameters as those of net_multiply.
+void net_gate(const int64_t* d, const int8_t* left, const int8_t* right, const int8_t* table, int8_t* output) {
+  struct walk w;
+  d = walk_begin(&w, d, 3);
+  const int64_t n = d[0], left_step = d[1], right_step = d[2], step = d[3], multiplier = d[4], shift = d[5];
+  const double factor = (double)multiplier / (double)((int64_t)1 << shift);
+  double scaled[256];
+  for (int64_t i = 0; i < 256; ++i) scaled[i] = table[i] * factor;
+  do {
+    const int8_t* a = left + w.at[0];
+    const int8_t* b = right + w.at[1];
+    int8_t* to = output + w.at[2];
+    if (left_step == 1 && right_step == 1 && step == 1)
+      gate_row(n, a, 1, b, 1, to, 1, scaled + 128, table + 128, multiplier, shift);
+    else
+      gate_row(n, a, left_step, b, right_step, to, step, scaled + 128, table + 128, multiplier, shift);
+  } while (walk_next(&w));
+}
+
 // output = table[left + 128][right + 128]
 void net_binary_table(const int64_t* d, const int8_t* left, const int8_t* right, const int8_t* table, int8_t* output) {
   struct walk w;

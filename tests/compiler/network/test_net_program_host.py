@@ -386,7 +386,7 @@ def test_normalisations_of_rows_side_by_side() -> None:
     ("multiplier", "shift"), [(1, 1), (2047, 21), (-2047, 20), (1, 15), (2**31 - 1, 44), (-(2**31) + 1, 46), (2**31 - 1, 62), (0, 1)]
 )  # fmt: skip
 def test_every_product_of_two_elements_is_rescaled_exactly(multiplier: int, shift: int) -> None:
-    s = Sketch(0)
+    s = Sketch(np.random.default_rng(0))
     left, right = np.meshgrid(np.arange(-128, 128, dtype=np.int8), np.arange(-128, 128, dtype=np.int8))
     operands = {
         "left": s.value(left.shape, "constant", left),
