@@ -13,7 +13,8 @@ from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, page_of, silent, table
 from baco.bench.kernels import PRODUCTS
-from baco.bench.tilings import kept_measurements, measuring
+from baco.bench.tilings import Measure, kept_measurements, measuring
+from baco.common.errors import InfeasibleError
 from baco.common.provenance import stable_hash
 from baco.compiler.choice.choose import choose
 from baco.compiler.choice.gemmini import gemmini_schedule
@@ -24,13 +25,20 @@ from baco.compiler.network.prediction import predict_steps
 from baco.compiler.network.program import NetworkProgram, compile_network
 from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference
-from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.measure.program_job import other_inputs
 from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from baco.workloads.problem import Problem
 
 _ENGINE = "gemmini-model"
+#: Bytes of a line of the second-level cache.
+_LINE = 64
+#: Products of TinyLlama with one row and with eight: rows, columns, depth.
+DECODING = tuple(
+    (rows, columns, depth)
+    for rows in (1, 8)
+    for columns, depth in ((2048, 2048), (256, 2048), (5632, 2048), (2048, 5632), (32000, 2048))
+)
 _SCALE = 2.0**-9
 
 
@@ -110,7 +118,7 @@ def run(
     before = files.before() or {}
     rows = {row["network"]: row for row in before.get("networks", ())}
     result: dict[str, Any] = {"accelerator": machine.name, "config_hash": machine.config_hash, "networks": []}
-    result["products"] = before.get("products", [])
+    result |= {name: before.get(name, []) for name in ("products", "decoding")}
     for spec in networks:
         rows[spec] = _network(known[spec], machine, rows.get(spec), whole=whole, say=say)
         result["networks"] = [rows[name] for name in known if name in rows]
@@ -118,32 +126,34 @@ def run(
     if products:
         with kept_measurements(None) as kept:
             measure = measuring(machine, kept, "rtl")
-            result["products"] = []
-            for rows_, columns, depth in PRODUCTS:
-                layer = Layer(Problem(P=rows_, K=columns, C=depth), scale=_SCALE)
-                found: dict[str, Any] = {"product": f"{rows_}x{columns}x{depth}", "macs": layer.problem.macs}
-                for name, schedule in (
-                    ("library", gemmini_schedule(layer, machine)),
-                    ("ours", choose(layer, machine)),
-                ):
-                    found[name] = _product(layer, schedule, machine, measure)
-                result["products"].append(found)
-                files.keep(result)
-                say(
-                    f"{found['product']}: library {found['library']['cycles']:,}, ours {found['ours']['cycles']:,}"
-                )
+            for name, shapes in (("products", PRODUCTS), ("decoding", DECODING)):
+                result[name] = []
+                for shape in shapes:
+                    result[name].append(_product(shape, machine, measure, say))
+                    files.keep(result)
     return result
 
 
-def _product(layer: Layer, schedule: Schedule, machine: Accelerator, measure: Any) -> dict[str, Any]:
-    """Cycles from reset to the end, and those from first command to last work as predicted and counted."""
-    measured = measure(layer, schedule)
-    return {
-        "schedule": str(schedule),
-        "cycles": measured.program_cycles,
-        "layer_cycles": measured.cycles,
-        "predicted": schedule_cycles(layer, schedule, machine),
-    }
+def _product(shape: tuple[int, int, int], machine: Accelerator, measure: Measure, say: Say) -> dict[str, Any]:
+    """The row of a product of rows, columns and depth."""
+    rows, columns, depth = shape
+    layer = Layer(Problem(P=rows, K=columns, C=depth), scale=_SCALE)
+    row: dict[str, Any] = {"product": "x".join(map(str, shape)), "macs": layer.problem.macs}
+    row["lines"] = depth * columns / _LINE
+    schedules = {"library": gemmini_schedule(layer, machine), "ours": choose(layer, machine)}
+    for name, schedule in schedules.items():
+        found = measure(layer, schedule)
+        if found is None:
+            raise InfeasibleError(f"{row['product']} by '{schedule}' cannot be carried out")
+        row[name] = {
+            "schedule": str(schedule),
+            "cycles": found.program_cycles,
+            "layer_cycles": found.cycles,
+            "predicted": schedule_cycles(layer, schedule, machine),
+            "filled": found.counters["memory_l2_misses"],
+        }
+    say(f"{row['product']}: library {row['library']['cycles']:,}, ours {row['ours']['cycles']:,}")
+    return row
 
 
 # -------------------------------------------------------------------- networks
@@ -244,6 +254,12 @@ def page(result: Mapping[str, Any]) -> str:
         "Products are rows × columns × depth; share: of the array's peak, from reset to the end."
         if result["products"]
         else "",
+        table(result["decoding"], _DECODING_COLUMNS) if result["decoding"] else "",
+        "Decoding: products of TinyLlama with one row and with eight. Weights are read once: lines of 64 bytes that the second-level cache"
+        " fills, of inputs, results and the program too, over those that the weights lie in, and cycles of the whole program for each of"
+        " these."
+        if result["decoding"]
+        else "",
     )
 
 
@@ -299,6 +315,16 @@ _PRODUCT_COLUMNS = {
     "ours": lambda row: f"**{row['ours']['cycles']:,}**",
     "share, ours": lambda row: _share(row, "ours"),
     "ours/library": lambda row: f"{row['ours']['cycles'] / row['library']['cycles']:.3f}",
+    "predicted/counted": lambda row: f"{row['ours']['predicted'] / row['ours']['layer_cycles']:.3f}",
+    "schedule": lambda row: row["ours"]["schedule"],
+}
+_DECODING_COLUMNS = {
+    "product": lambda row: row["product"],
+    "library": lambda row: f"{row['library']['cycles']:,}",
+    "ours": lambda row: f"**{row['ours']['cycles']:,}**",
+    "ours/library": lambda row: f"{row['ours']['cycles'] / row['library']['cycles']:.3f}",
+    "lines filled/of weights": lambda row: f"{row['ours']['filled'] / row['lines']:.3f}",
+    "cycles a line": lambda row: f"{row['ours']['cycles'] / row['lines']:.2f}",
     "predicted/counted": lambda row: f"{row['ours']['predicted'] / row['ours']['layer_cycles']:.3f}",
     "schedule": lambda row: row["ours"]["schedule"],
 }

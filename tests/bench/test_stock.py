@@ -16,6 +16,7 @@ def test_a_network_is_run_once_and_both_paths_are_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stock, "PRODUCTS", ((64, 64, 64),))
+    monkeypatch.setattr(stock, "DECODING", ((1, 128, 256),))
     model = write_model(tmp_path)
     arguments = ["bench", "stock", "-n", str(model), "--out", str(tmp_path)]
     assert run("baco", arguments) == 0
@@ -28,6 +29,9 @@ def test_a_network_is_run_once_and_both_paths_are_right(
     assert row["ours"]["cycles"] < row["library"]["cycles"]
     (product,) = result["products"]
     assert product["ours"]["cycles"] > 64**3 / 256
+    (streamed,) = result["decoding"]
+    assert streamed["lines"] == 128 * 256 / 64
+    assert streamed["ours"]["filled"] >= streamed["lines"]
     page = (tmp_path / "stock-gemmini.md").read_text(encoding="utf-8")
     assert f"{row['ours']['cycles'] / row['library']['cycles']:.3f} |" in page
     assert " right | " in page
@@ -57,12 +61,10 @@ def _row(*, told: bool) -> dict[str, object]:
 
 
 def test_the_page_says_what_is_told_and_what_is_wrong() -> None:
-    result = {
-        "accelerator": "gemmini-default",
-        "networks": [_row(told=True), _row(told=False)],
-        "products": [],
-    }
-    text = stock.page(result)
+    networks = [_row(told=True), _row(told=False)]
+    text = stock.page(
+        {"accelerator": "gemmini-default", "networks": networks, "products": [], "decoding": []}
+    )
     assert "| small * | 8.00 M | 25% | **2.00 M** | 25% | 0.250 | 1.100 | **wrong** | others 9.00 M |" in text
     assert "| small | 8.00 M | 25% | **2.00 M** | 25% | 0.250 | 1.100 | right | others 9.00 M |" in text
     assert "(small 12 blocks)" in text
