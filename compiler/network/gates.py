@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
+from baco.accel.config import Accelerator
 from baco.compiler.network.graph import QuantisedNetwork
+from baco.compiler.network.row_code import plan_product, plan_table
 from baco.compiler.ops.elementwise import Gate, Map, Multiplication
 
 
@@ -27,3 +30,17 @@ def gates_of(network: QuantisedNetwork) -> dict[str, tuple[Map, Gate]]:
                 found[op.name] = function, gate
                 break
     return found
+
+
+def gates_on_host(
+    network: QuantisedNetwork, accelerator: Accelerator, elsewhere: Collection[str]
+) -> dict[str, tuple[Map, Gate]]:
+    """Those of `gates_of` of which the accelerator computes neither part; `elsewhere` are operators that run as part of others."""
+    taken = set(elsewhere)
+    return {
+        name: (function, gate)
+        for name, (function, gate) in gates_of(network).items()
+        if taken.isdisjoint((function.name, name))
+        and isinstance(plan_table(function, accelerator), str)
+        and isinstance(plan_product(gate, accelerator), str)
+    }

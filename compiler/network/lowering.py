@@ -16,7 +16,7 @@ from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
 from baco.compiler.network.diagonal import Diagonals, block_diagonal, row_strips
-from baco.compiler.network.gates import gates_of
+from baco.compiler.network.gates import gates_on_host
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler
@@ -122,14 +122,7 @@ class Lowering(RideCaller):
 
     def _find_gates(self) -> dict[str, tuple[Map, Gate]]:
         elsewhere = {*self._inner, *self._groups, *(table.name for table in self._tables.values())}
-
-        def on_host(function: Map, product: Multiplication) -> bool:
-            codes = plan_table(function, self.accelerator), plan_product(product, self.accelerator)
-            return elsewhere.isdisjoint((function.name, product.name)) and all(
-                isinstance(code, str) for code in codes
-            )
-
-        return {name: pair for name, pair in gates_of(self.network).items() if on_host(*pair)}
+        return gates_on_host(self.network, self.accelerator, elsewhere)
 
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
@@ -138,7 +131,8 @@ class Lowering(RideCaller):
         if op.name in self._gated:
             self.result.reasons[op.name] = f"within {self._gated[op.name]}"
             return
-        op = self._gates[op.name][1] if op.name in self._gates else op
+        if op.name in self._gates:
+            _, op = self._gates[op.name]
         if op.name in self._groups:
             for one in self._call_group(op.name):
                 behind = self._tables.get(one.name)

@@ -142,7 +142,7 @@ class Multiplication(IntegerOperator):
 
 
 #: Cycles of a gate: of an element, of a row, and of the table that a call makes.
-_GATE = {"elements": 11.5, "rows": 250.0, "calls": 2500.0}
+_GATE = {"elements": 11.0, "rows": 350.0, "calls": 2500.0}
 
 
 @dataclass(frozen=True)

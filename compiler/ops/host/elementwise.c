@@ -88,24 +88,28 @@ void net_add(const int64_t* d, const int8_t* left, const int8_t* right, const in
 #define IN_ORDER(code, target, ...) __asm__ volatile(code : target : __VA_ARGS__)
 
 // Doubles multiply one a cycle where integers take several. Products are below 2^45 in units of 2^-shift: what is added to the half is
-// exact, but where it is so small that the floor is 0 either way.
+// exact, but where it is so small that the floor is 0 either way. With 24 fraction bits a result is the upper byte of 32 bits, to which
+// conversions limit.
+enum { FRACTION = 24 };
+#define HALF (double)(1 << (FRACTION - 1))
+static inline double fraction_factor(int64_t multiplier, int64_t shift) {
+  return (double)multiplier / (double)((int64_t)1 << shift) * (1 << FRACTION);
+}
+
 INLINE void multiply_row(int64_t n, const int8_t* left, int64_t left_step, const int8_t* right, int64_t right_step,
                          int8_t* to, int64_t step, double factor, int64_t multiplier, int64_t shift) {
   int64_t first = 0;
   for (; first + 8 <= n; first += 8) {
     double x[8], y[8];
-    int64_t lane[8];
-    uint64_t range = 0;
+    int32_t lane[8];
     EIGHT(k, lane[k] = left[(first + k) * left_step])
     EIGHT(k, IN_ORDER("fcvt.d.w %0, %1", "=f"(x[k]), "r"(lane[k])))
     EIGHT(k, lane[k] = right[(first + k) * right_step])
     EIGHT(k, IN_ORDER("fcvt.d.w %0, %1", "=f"(y[k]), "r"(lane[k])))
     EIGHT(k, IN_ORDER("fmul.d %0, %1, %2", "=f"(x[k]), "f"(x[k]), "f"(factor)))
-    EIGHT(k, IN_ORDER("fmadd.d %0, %1, %2, %3", "=f"(x[k]), "f"(x[k]), "f"(y[k]), "f"(0.5)))
-    EIGHT(k, IN_ORDER("fcvt.l.d %0, %1, rdn", "=r"(lane[k]), "f"(x[k])))
-    EIGHT(k, range |= (uint64_t)(lane[k] + 128))
-    if (RARELY(range > 255)) EIGHT(k, lane[k] = saturated(lane[k]))
-    EIGHT(k, to[(first + k) * step] = (int8_t)lane[k])
+    EIGHT(k, IN_ORDER("fmadd.d %0, %1, %2, %3", "=f"(x[k]), "f"(x[k]), "f"(y[k]), "f"(HALF)))
+    EIGHT(k, IN_ORDER("fcvt.w.d %0, %1, rdn", "=r"(lane[k]), "f"(x[k])))
+    EIGHT(k, to[(first + k) * step] = (int8_t)(lane[k] >> FRACTION))
   }
   for (int64_t i = first; i < n; ++i)
     to[i * step] = saturated(rescaled((int64_t)left[i * left_step] * right[i * right_step], multiplier, shift));
@@ -116,7 +120,7 @@ void net_multiply(const int64_t* d, const int8_t* left, const int8_t* right, int
   struct walk w;
   d = walk_begin(&w, d, 3);
   const int64_t n = d[0], left_step = d[1], right_step = d[2], step = d[3], multiplier = d[4], shift = d[5];
-  const double factor = (double)multiplier / (double)((int64_t)1 << shift);
+  const double factor = fraction_factor(multiplier, shift);
   do {
     const int8_t* a = left + w.at[0];
     const int8_t* b = right + w.at[1];
@@ -133,17 +137,14 @@ INLINE void gate_row(int64_t n, const int8_t* left, int64_t left_step, const int
   int64_t first = 0;
   for (; first + 8 <= n; first += 8) {
     double x[8], y[8];
-    int64_t lane[8];
-    uint64_t range = 0;
+    int32_t lane[8];
     EIGHT(k, lane[k] = right[(first + k) * right_step])
     EIGHT(k, IN_ORDER("fcvt.d.w %0, %1", "=f"(y[k]), "r"(lane[k])))
     EIGHT(k, lane[k] = left[(first + k) * left_step])
     EIGHT(k, x[k] = scaled[lane[k]])
-    EIGHT(k, IN_ORDER("fmadd.d %0, %1, %2, %3", "=f"(x[k]), "f"(x[k]), "f"(y[k]), "f"(0.5)))
-    EIGHT(k, IN_ORDER("fcvt.l.d %0, %1, rdn", "=r"(lane[k]), "f"(x[k])))
-    EIGHT(k, range |= (uint64_t)(lane[k] + 128))
-    if (RARELY(range > 255)) EIGHT(k, lane[k] = saturated(lane[k]))
-    EIGHT(k, to[(first + k) * step] = (int8_t)lane[k])
+    EIGHT(k, IN_ORDER("fmadd.d %0, %1, %2, %3", "=f"(x[k]), "f"(x[k]), "f"(y[k]), "f"(HALF)))
+    EIGHT(k, IN_ORDER("fcvt.w.d %0, %1, rdn", "=r"(lane[k]), "f"(x[k])))
+    EIGHT(k, to[(first + k) * step] = (int8_t)(lane[k] >> FRACTION))
   }
   for (int64_t i = first; i < n; ++i)
     to[i * step] = saturated(rescaled((int64_t)table[left[i * left_step]] * right[i * right_step], multiplier, shift));
@@ -154,7 +155,7 @@ void net_gate(const int64_t* d, const int8_t* left, const int8_t* right, const i
   struct walk w;
   d = walk_begin(&w, d, 3);
   const int64_t n = d[0], left_step = d[1], right_step = d[2], step = d[3], multiplier = d[4], shift = d[5];
-  const double factor = (double)multiplier / (double)((int64_t)1 << shift);
+  const double factor = fraction_factor(multiplier, shift);
   double scaled[256];
   for (int64_t i = 0; i < 256; ++i) scaled[i] = table[i] * factor;
   do {
