@@ -84,6 +84,9 @@ class Technology(BaseModel):
         logic_um2: of one of each of `baco.accel.structure_law.QUANTITIES`; empty: the published areas speak.
         memories: of banks.
         period: None: clocks are assumed.
+        largest_side: of the arrays among the netlists; laws are not checked beyond. None where there are none.
+        idle: constants of `baco.accel.energy.EnergyTable` that design spaces in it assume of silicon that does nothing; accelerators by
+            themselves have what the table says (the published one: none).
         energy: constants of `baco.accel.energy.EnergyTable` that are other than the published ones, leakage among them.
         switching: energies of what switches, fitted at gate level (`python -m baco.bench.fit.switching`); None: the energy table speaks.
         errors: of the laws against netlists, percent, by what was predicted.
@@ -97,6 +100,8 @@ class Technology(BaseModel):
     logic_um2: dict[str, float] = Field(default_factory=dict)
     memories: BankLaw | None = None
     period: PeriodLaw | None = None
+    largest_side: int | None = Field(None, ge=2, le=128)
+    idle: dict[str, float] = Field(default_factory=dict)
     energy: dict[str, float] = Field(default_factory=dict)
     switching: SwitchingFigures | None = None
     errors: dict[str, dict[str, float]] = Field(default_factory=dict)
@@ -140,10 +145,13 @@ class Technology(BaseModel):
     @property
     def evidence(self) -> dict[str, str]:
         """Where areas, clocks and energies come from, in words."""
-        off = self.errors.get("area, held out")
-        within = (
-            f", off by {off['mean_percent']:g}% in the mean of designs that they have not seen" if off else ""
-        )
+        within = {
+            name: f", off by {off['mean_percent']:g}% in the mean of designs that they have not seen"
+            if (off := self.errors.get(f"{name}, held out"))
+            else ""
+            for name in ("area", "period")
+        }
+        sides = "" if self.largest_side is None else f" of sides up to {self.largest_side}"
         leakage = ", leakage is the cells' own" if "leakage_mw_per_mm2" in self.energy else ""
         switching = self.switching
         energy = (
@@ -153,18 +161,27 @@ class Technology(BaseModel):
             " main memory and host core by published constants"
         )
         return {
-            "area": f"laws fitted to netlists before layout{within}"
+            "area": f"laws fitted to netlists{sides} before layout{within['area']}"
             if self.measured
             else "the law of published areas",
-            "clock": "assumed" if self.period is None else "what netlists close at before layout",
+            "clock": "assumed"
+            if self.period is None
+            else f"what netlists close at before layout{within['period']}",
             "energy": f"{energy}{leakage}",
         }
+
+    def beyond(self, dim: int) -> str:
+        """That its netlists have no such side, in words; empty where they have."""
+        if self.largest_side is None or dim <= self.largest_side:
+            return ""
+        return f"a side of {dim} continues laws of netlists with sides up to {self.largest_side}"
 
     def text(self) -> str:
         """Its figures and how far they are off, a line each."""
         lines = [f"{self.name}: {self.description}", f"source      {self.source}"]
         if not self.measured:
             lines.append("area        the law of published areas; clocks are assumed")
+        lines += [f"idle {name:18} {value:.5g} in spaces" for name, value in self.idle.items()]
         lines += [f"{name:18} {um2:.5g} µm² each" for name, um2 in self.logic_um2.items()]
         for law, unit in ((self.memories, "µm²"), (self.period, "ns")):
             for name, field in type(law).model_fields.items() if law is not None else ():

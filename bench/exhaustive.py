@@ -120,7 +120,7 @@ def enumerate_all(
                     torch.tensor(float(v), dtype=torch.float64)
                     for v in (dim, point.accumulator_kib, point.scratchpad_kib)
                 )
-                pj = total_energy(counts, side, acc_kib, sp_kib, space.base.energy).numpy()[fits]
+                pj = total_energy(counts, side, acc_kib, sp_kib, space.base.energy_law).numpy()[fits]
                 cycles = latency_terms(counts, side, space.base.dram_bytes_per_cycle).amax(0).numpy()[fits]
                 pj = pj + space.static_pj_of(cycles, dim, point.accumulator_kib, point.scratchpad_kib)
                 edp[i] = min(edp[i], float((pj * 1e-6 * cycles).min()))

@@ -15,6 +15,7 @@ from pydantic import PositiveInt
 
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, page_of, plain, silent, table
 from baco.bench.runs import RunKey, SearchRun, execute
+from baco.bench.sets.spaces import published_space
 from baco.common.files import output_folder
 from baco.common.text import markdown_text
 from baco.exploration.candidate import CostModelName
@@ -22,7 +23,6 @@ from baco.exploration.cost.choice import check_cost_model
 from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
-from baco.exploration.space import load_space
 
 #: Networks with at least 20 different layers.
 IMPORTANCE_NETWORKS = ("resnet50", "mobilenet_v2", "unet", "retinanet")
@@ -84,7 +84,7 @@ def run(
 
     Raises InputError for unknown networks and models.
     """
-    space = load_space(SPACE)
+    space = published_space(SPACE)
     chosen = [check_cost_model(model, space) for model in cost_models]
     files, kept = ResultFiles(out, "importance", page), output_folder(out, "runs")
     rows = []

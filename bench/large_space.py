@@ -24,6 +24,7 @@ from baco.bench.curves import figure
 from baco.bench.harness.experiment import ResultFiles, each, geometric_mean, page_of, table
 from baco.bench.large_space_peers import PEERS, HardwareSearch
 from baco.bench.runs import RunKey, RunShelf, SearchRun, load
+from baco.bench.sets.spaces import published_space
 from baco.common.files import atomic_write, output_folder
 from baco.exploration.cost.model import make_cost_model
 from baco.exploration.cost.program_rest import rest_by_settings, searched_tasks
@@ -32,7 +33,6 @@ from baco.exploration.samplers.descent import GradientSearch
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
 from baco.exploration.search.settings import SettingsSearch
-from baco.exploration.space import load_space
 from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
@@ -58,7 +58,7 @@ _SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 def setup_of(network: str, seed: int) -> SearchSetup:
     """A search of the least EDP of a network's whole program. Raises InputError for a network that is not there."""
-    workload, space = Workload.of([load_network(network)]), load_space(SPACE)
+    workload, space = Workload.of([load_network(network)]), published_space(SPACE)
     rest = rest_by_settings(workload, space)
     if not rest.units_may_pay(power_bounded=False):
         rest, space = rest.without_units(), space.without_units()

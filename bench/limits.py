@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from baco.bench.sets.spaces import published_space
 from baco.exploration.cost.fitting_limits import least_edp
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.objective import Objective
-from baco.exploration.space import load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.task_layers import layers_of_tasks
@@ -31,7 +31,7 @@ def measure(network: str, samples: int, seed: int) -> dict[str, float | str]:
     workload, objective = Workload.of([load_network(network)]), Objective.parse("edp")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "study")
-        run_exploration(workload, load_space("gemmini"), objective, samples=samples, seed=seed, out=out)
+        run_exploration(workload, published_space(), objective, samples=samples, seed=seed, out=out)
         with StudyRecord.open(out / FILE_NAME, read_only=True) as study:
             best, space, rest = study.best(), study.space(), study.rest
     assert best is not None

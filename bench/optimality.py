@@ -16,6 +16,7 @@ from pydantic import PositiveInt
 from baco.accel.presets import load_accelerator
 from baco.bench.exhaustive import enumerate_all
 from baco.bench.harness.experiment import Say, silent
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InfeasibleError
 from baco.common.files import atomic_write, output_folder
 from baco.common.table import csv_text
@@ -28,7 +29,7 @@ from baco.exploration.executors.tasks import Call, gather
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
-from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space import DesignSpace
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Task
 from baco.workloads.problem import Problem
@@ -84,7 +85,7 @@ def run(
         InputError: unknown network or space.
         InfeasibleError: a search found nothing within its budget.
     """
-    free = load_space(space).without_units()
+    free = published_space(space).without_units()
     limited = free.constrain("area of gemmini-default", area_mm2=load_accelerator("gemmini-default").area_mm2)
     loaded = [load_network(name) for name in networks]
     judged = [
@@ -245,7 +246,7 @@ def _exhaust(problem: Problem, seed: int) -> dict[str, Any]:
 def small_space() -> DesignSpace:
     """The smallest accelerators of the default space and below."""
     return dataclasses.replace(
-        load_space("gemmini").without_units(),
+        published_space().without_units(),
         name="small",
         dim=(2, 4),
         accumulator_kib=(1, 2),

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from baco.bench.code_hash import code_hash
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InputError, Location
 from baco.common.files import atomic_write, read_input_text
 from baco.common.locks import Claims
@@ -25,7 +26,6 @@ from baco.exploration.executors.tasks import Need, gather
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
-from baco.exploration.space import load_space
 from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
@@ -89,7 +89,7 @@ def setup_of(key: RunKey) -> SearchSetup:
     tasks = load_network(key.network).tasks
     if not tasks:
         raise InputError(f"the network '{key.network}' has no operator that the accelerator could run")
-    space = load_space(key.space).without_units()  # only programs have a use for them
+    space = published_space(key.space).without_units()  # only programs have a use for them
     model = None
     if key.model != "reference":
         layers = layers_of_tasks(tasks, Workload.of([load_network(key.network)]))

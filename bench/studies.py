@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from baco.accel.presets import load_accelerator
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import BacoError
 from baco.common.files import output_folder
 from baco.exploration.measure.measured_design import Design
 from baco.exploration.measure.session import ValidationOptions, ValidationProgress, validate_file
 from baco.exploration.objective import Objective
-from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space import DesignSpace
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
 from baco.exploration.studies.study import FILE_NAME
 from baco.workloads.inputs.load import load_network
@@ -52,8 +53,8 @@ def default_area() -> float:
 
 
 def within(area_mm2: float | None, option: str = "area") -> DesignSpace:
-    """The default space, accelerators of at most so many mm²."""
-    space = load_space("gemmini")
+    """The default space in the published technology, accelerators of at most so many mm²."""
+    space = published_space()
     return space if area_mm2 is None else space.constrain(option, area_mm2=area_mm2)
 
 

@@ -27,12 +27,17 @@ _SEARCH = """
 import json, pathlib, resource, sys
 from baco.exploration.objective import Objective
 from baco.exploration.space import load_space
+try:
+    from baco.exploration.space import in_technology
+except ImportError:  # of versions whose spaces are all in the published technology
+    in_technology = lambda space, name: space
 from baco.exploration.studies.engine import run_exploration
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
 network, seed, samples, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), pathlib.Path(sys.argv[4])
-found = run_exploration(Workload.of([load_network(network)]), load_space("gemmini"), Objective.parse("edp"), samples=samples, seed=seed, out=folder)
+space = in_technology(load_space("gemmini"), "published-45nm")
+found = run_exploration(Workload.of([load_network(network)]), space, Objective.parse("edp"), samples=samples, seed=seed, out=folder)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"objective": found.best.objective, "samples": found.evaluations, "processor_seconds": used.ru_utime + used.ru_stime}))
 """

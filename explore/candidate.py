@@ -53,8 +53,17 @@ class Cost:
 
     @property
     def edp(self) -> float:
-        """Energy-delay product in microjoule-cycles, the unit of published results (see `delay`)."""
+        """Energy-delay product in microjoule-cycles, the unit of published results (see `delay` and `edp_unit`)."""
         return self.energy_uj * self.delay
+
+    @property
+    def edp_unit(self) -> str:
+        """What `edp` is in."""
+        return "µJ·cycles" if self.clock_mhz is None else "µJ·ns"
+
+    def edp_js(self, clock_mhz: float) -> float:
+        """Energy-delay product in joule-seconds at the accelerator's clock: what designs of different clocks are compared by."""
+        return self.energy_pj * 1e-12 * self.latency_cycles / (clock_mhz * 1e6)
 
     @property
     def edap(self) -> float:
@@ -124,7 +133,7 @@ class Candidate:
         machine, cost = self.accelerator, self.cost
         return (
             f"<Candidate {machine.dim}x{machine.dim}, {machine.scratchpad_kib}+{machine.accumulator_kib} KiB, "
-            f"{machine.dataflow}{named_units(machine)}: {cost.latency_cycles:,.0f} cycles, {cost.energy_uj:.4g} µJ, EDP {cost.edp:.4g} µJ·cycles, "
+            f"{machine.dataflow}{named_units(machine)}: {cost.latency_cycles:,.0f} cycles, {cost.energy_uj:.4g} µJ, EDP {cost.edp:.4g} {cost.edp_unit}, "
             f"{cost.area_mm2:.3g} mm², {cost.source}>"
         )
 
@@ -139,7 +148,10 @@ class Candidate:
                 f"{si(cost.latency_cycles, 'cycles')}, {si(cost.latency_cycles / (machine.clock_mhz * 1e6), 's')}",
             ),
             ("energy", si(cost.energy_uj * 1e-6, "J")),
-            ("energy-delay product", f"{cost.edp:.4g} µJ·cycles"),
+            (
+                "energy-delay product",
+                f"{cost.edp:.4g} {cost.edp_unit}, {si(cost.edp_js(machine.clock_mhz), 'J·s')}",
+            ),
             ("area", f"{cost.area_mm2:.3g} mm²"),
             ("costs are", cost.source),
             ("found after", f"{self.samples:,} samples"),

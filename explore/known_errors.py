@@ -60,7 +60,8 @@ _AS_GEMMINI = KnownError(0.100, None, _ORIGINAL)
 def known_errors(
     model: CostModelName, *, whole: bool = False, timing: Timing = "baco", silicon: str = PUBLISHED
 ) -> dict[str, KnownError]:
-    """Of every metric of an objective (`baco.exploration.objective.metric`).
+    """Of every metric of an objective (`baco.exploration.objective.metric`), and of the `clock` where netlists say what designs
+    close at.
 
     Args:
         model: that predicts cycles and energy.
@@ -73,15 +74,17 @@ def known_errors(
         latency = _AS_GEMMINI if timing == "gemmini" else _WHOLE if whole else latency
     if known_figures(silicon) is not None:
         energy = _SWITCHED
-    edp, area = latency.times(energy), _area(silicon)
-    return {"latency": latency, "energy": energy, "area": area, "edp": edp, "edap": edp.times(area)}
+    edp, area = latency.times(energy), _held_out(silicon, "area") or _AREA
+    clock = _held_out(silicon, "period")
+    found = {"latency": latency, "energy": energy, "area": area, "edp": edp, "edap": edp.times(area)}
+    return found if clock is None else found | {"clock": clock}
 
 
-def _area(silicon: str) -> KnownError:
-    """Of areas in a technology."""
-    off = technology(silicon).errors.get("area, held out")
+def _held_out(silicon: str, law: str) -> KnownError | None:
+    """Of a law of a technology, on netlists that it has not seen; None where there are none."""
+    off = technology(silicon).errors.get(f"{law}, held out")
     if off is None:
-        return _AREA
+        return None
     return KnownError(
         off["mean_percent"] / 100, None, f"{technology(silicon).description}, each by laws without it"
     )

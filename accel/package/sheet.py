@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from baco.accel.config import PARAMETERS, Accelerator
 from baco.accel.package.hardware import MemoryBanks, memory_banks
+from baco.accel.technology import technology
 from baco.common.page import html_cards, html_table, page
 from baco.common.text import html_text
 from baco.common.units import si, significant
@@ -80,7 +81,7 @@ def _headline(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
     peak = a.dim * a.dim
     area = synthesis.area_mm2 if synthesis else a.area_mm2
     mhz = synthesis.clock_mhz if synthesis else a.clock_mhz
-    technology = synthesis.libraries if synthesis else "by the area law, 45 nm"
+    source = synthesis.libraries if synthesis else f"predicted in {a.technology}"
     return _cards(
         (
             "array",
@@ -89,7 +90,7 @@ def _headline(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
         ),
         ("peak", si(2e6 * peak * mhz, "op/s"), f"{peak:,} products a cycle at {mhz:,.4g} MHz"),
         ("memories", f"{a.scratchpad_kib} + {a.accumulator_kib} KiB", "scratchpad and accumulator"),
-        ("area", f"{significant(area)} mm²", technology),
+        ("area", f"{significant(area)} mm²", source),
         ("main memory", f"{significant(a.memory_gb_s)} GB/s", f"port of {a.dma_bits} bits"),
     )
 
@@ -106,8 +107,7 @@ def _area(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
             _shares(blocks.items()),
             numeric=(1, 2),
             total=("whole", significant(sum(blocks.values())), ""),
-            caption="Area by block, predicted by the law fitted to published areas of a 45 nm model. It charges logic far"
-            " less than synthesis finds: pass a library of cells for areas of the netlist",
+            caption=_predicted_area(accelerator),
         )
     by_module = [(f"{one.instances:,} x {one.name}", one.mm2) for one in synthesis.modules]
     return html_table(
@@ -119,6 +119,16 @@ def _area(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
     )
 
 
+def _predicted_area(accelerator: Accelerator) -> str:
+    silicon = technology(accelerator.technology)
+    if silicon.measured:
+        return f"Area by block, predicted in {silicon.name}: {silicon.evidence['area']}"
+    return (
+        "Area by block, predicted by the law fitted to published areas of a 45 nm model. It charges logic far"
+        " less than synthesis finds: pass a library of cells for areas of the netlist"
+    )
+
+
 def _shares(areas: Iterable[tuple[str, float]]) -> list[tuple[str, str, str]]:
     found = list(areas)
     whole = sum(area for _, area in found)
@@ -126,6 +136,9 @@ def _shares(areas: Iterable[tuple[str, float]]) -> list[tuple[str, str, str]]:
 
 
 def _clock(accelerator: Accelerator, synthesis: Synthesis | None) -> str:
+    silicon = technology(accelerator.technology)
+    if synthesis is None and silicon.period is not None:
+        return f"<p>{accelerator.clock_mhz:,.4g} MHz, predicted in {silicon.name}: {silicon.evidence['clock']}; this one was not timed.</p>"
     if synthesis is None:
         return (
             f"<p>{accelerator.clock_mhz:,.4g} MHz, <b>assumed</b>: the configuration says so, and no netlist was timed."

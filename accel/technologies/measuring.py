@@ -186,6 +186,7 @@ def fit_technology(
         source=", ".join(library.names),
         logic_um2=dict(zip(QUANTITIES, _rounded(prices), strict=True)),
         memories=law,
+        largest_side=max(machine.dim for machine in machines),
         period=PeriodLaw(**dict(zip(PeriodLaw.model_fields, _rounded([*vars(paths).values()]), strict=True))),
         energy={
             "leakage_mw_per_mm2": _rounded(

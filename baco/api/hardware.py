@@ -192,8 +192,9 @@ def hand_over(
     synthesis = None
     if liberty:
         synthesis = synthesise(machine, liberty=liberty, memories=memories, report=report)
+    predicted = "assumed" if machine.closes_at_mhz is None else f"predicted in {machine.technology}"
     mhz, source = (
-        (machine.clock_mhz, "assumed")
+        (machine.clock_mhz, predicted)
         if synthesis is None
         else (synthesis.clock_mhz, "netlist before layout")
     )

@@ -18,7 +18,7 @@ def call_of(made: PreparedSearch) -> str:
     kernel = made.kernel
     names = [_metric(one) for one in made.objective.metrics]
     given = {
-        "space": _written_space(made.space),
+        "space": written_space(made.space),
         "samples": made.samples,
         "time_limit": made.time_limit,
         "seed": made.seed,
@@ -41,10 +41,11 @@ def call_of(made: PreparedSearch) -> str:
     return f"baco.explore({_networks(made.workload) if kernel is None else kernel.call()}, {options})"
 
 
-def _written_space(space: DesignSpace) -> str | dict[str, Any]:
+def written_space(space: DesignSpace) -> str | dict[str, Any]:
     """A space as an argument: a name or a file, or what differs from `gemmini`."""
     from baco.common.yaml import parse_yaml
     from baco.exploration.space import load_space
+    from baco.exploration.space.in_technology import IDLE
 
     name = space.name if space.doc is None else space.doc.name
     for source in (space.name, name):
@@ -54,6 +55,14 @@ def _written_space(space: DesignSpace) -> str | dict[str, Any]:
         except (InputError, InfeasibleError):
             continue
     own, usual = (parse_yaml(one.to_yaml(), "space").data for one in (space, load_space("gemmini")))
+    if own["technology"] != usual["technology"]:
+        # what spaces in it would assume of idle silicon is said
+        fixed, idle = (
+            own.setdefault("fixed", {}),
+            {name: getattr(space.base.energy, name) for name in sorted(IDLE)},
+        )
+        fixed["energy"] = idle | fixed.get("energy", {})
+    own.setdefault("units", ["row_functions" if space.base.features.row_functions else "none"])
     return {key: value for key, value in own.items() if usual.get(key) != value and key != "name"}
 
 

@@ -7,6 +7,7 @@ from rich.table import Table
 from baco.accel.technology import PUBLISHED, technology
 from baco.api.result import Result
 from baco.common.text import one_line
+from baco.common.units import si
 from baco.display.console import amount, duration, stdout
 from baco.exploration.candidate import Candidate
 from baco.exploration.space.points import named_units
@@ -17,6 +18,8 @@ _HOW = {
     "converged": "search complete",
     "interrupted": "interrupted; continue with --resume",
 }
+#: Laws of a technology that figures come from.
+_LAWS = {"area": "area", "clock": "period"}
 _LEAST = {"edp": "EDP", "latency": "latency", "energy": "energy", "area": "area", "edap": "EDP × area"}
 
 
@@ -36,7 +39,10 @@ def print_result(result: Result) -> None:
             "",
             f"best: the least {_LEAST.get(metrics[0], metrics[0])}, the first objective, whatever {others}",
         )
-    table.add_row("EDP", f"{amount(cost.edp)} µJ·cycles ({cost.source})")
+    table.add_row(
+        "EDP",
+        f"{amount(cost.edp)} {cost.edp_unit}, {si(cost.edp_js(machine.clock_mhz), 'J·s')} ({cost.source})",
+    )
     if result.proven_edp is not None:
         above = max(0.0, cost.edp / result.proven_edp - 1)
         table.add_row("proven", f"at most {above:.2%} above the least EDP of the space (predicted)")
@@ -48,12 +54,7 @@ def print_result(result: Result) -> None:
     )
     table.add_row("energy", f"{amount(cost.energy_uj)} µJ ({cost.source})")
     table.add_row("area", f"{cost.area_mm2:.4g} mm² ({cost.source})")
-    if machine.technology != PUBLISHED:
-        told = technology(machine.technology).evidence
-        table.add_row(
-            "technology",
-            f"{machine.technology}: " + "; ".join(f"{name}: {text}" for name, text in told.items()),
-        )
+    table.add_row("technology", _silicon(result))
     for name, loss in result.data.accuracy.lines():
         table.add_row("accuracy", one_line(f"{name}: {loss}", 1000))
     table.add_row("Pareto front", f"{len(result.front)} designs in {', '.join(result.front_metrics)}")
@@ -70,6 +71,29 @@ def print_result(result: Result) -> None:
     console.print(table)
 
 
+def _silicon(result: Result) -> str:
+    """The technology, and how far what is predicted in it is off from what was measured."""
+    machine, known = result.best.accelerator, result.data.errors
+    silicon = technology(machine.technology)
+    if silicon.name == PUBLISHED:
+        return (
+            f"{PUBLISHED}: areas ± {known['area'].mean:.1%}, an assumed clock, published energies;"
+            " --technology ihp-sg13g2: measured in netlists"
+        )
+    figures = [
+        f"{name} ± {known[name].mean:.1%}"
+        for name in ("area", "clock")
+        if f"{_LAWS[name]}, held out" in silicon.errors
+    ]
+    figures.append(
+        f"energy {silicon.evidence['energy']}"
+        if silicon.switching is None
+        else f"energy ± {known['energy'].mean:.1%}"
+    )
+    beyond = silicon.beyond(machine.dim)
+    return f"{silicon.name}, before layout: {', '.join(figures)}{'; ' if beyond else ''}{beyond}"
+
+
 def _hardware(one: Candidate) -> str:
     machine = one.accelerator
     return (
@@ -81,6 +105,6 @@ def _hardware(one: Candidate) -> str:
 def _costs(one: Candidate) -> str:
     cost = one.cost
     return (
-        f"{amount(cost.latency_cycles)} cycles, {amount(cost.energy_uj)} µJ, EDP {amount(cost.edp)} µJ·cycles, "
+        f"{amount(cost.latency_cycles)} cycles, {amount(cost.energy_uj)} µJ, EDP {amount(cost.edp)} {cost.edp_unit}, "
         f"{cost.area_mm2:.4g} mm² ({cost.source})"
     )

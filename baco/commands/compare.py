@@ -22,7 +22,7 @@ def compare(
     """Compare the best designs of several studies.
 
     The last column is the objective over the least one, among studies of the same networks and objective whose costs
-    come from the same source (measured, or predicted by the same model).
+    come from the same source (measured, or predicted by the same model) and are in the same technology.
 
     Example: baco compare baco-out/resnet50-edp baco-out/resnet50-edp-2
 
@@ -49,17 +49,18 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 def _rendered(found: pd.DataFrame) -> Any:
     from baco.display.console import amount, table
 
-    left = ("study", "networks", "objective", "cost model", "costs are")
-    numbers = ("samples", "array", "KiB", "cycles", "µJ", "EDP, µJ·cycles", "mm²", "objective / least")
+    left = ("study", "networks", "objective", "cost model", "costs are", "technology")
+    numbers = ("samples", "array", "KiB", "cycles", "ms", "µJ", "EDP, J·s", "mm²", "objective / least")
     rows = (
         (
-            *(row.study, row.networks, row.objective, row.cost_model, row.source),
+            *(row.study, row.networks, row.objective, row.cost_model, row.source, row.technology),
             f"{row.samples:,.0f}",
             f"{row.dim}x{row.dim}",
             f"{row.scratchpad_kib}+{row.accumulator_kib}",
             amount(row.latency_cycles),
+            f"{row.latency_ms:.4g}",
             amount(row.energy_uj),
-            amount(row.edp_uj_cycles),
+            f"{row.edp_js:.4g}",
             f"{row.area_mm2:.4g}",
             f"{row.ratio:.3f}",
         )

@@ -26,6 +26,7 @@ from baco.bench.harness.experiment import Say, silent
 from baco.bench.importance import EvenSearch
 from baco.bench.paper.cache import Json, RecordCache
 from baco.bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import BacoError
 from baco.compiler.choice.choose import choose
 from baco.compiler.layers.layer import Layer
@@ -41,7 +42,7 @@ from baco.exploration.measure.store import MeasurementStore
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import SearchSetup
-from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space import DesignSpace
 from baco.exploration.space.reference_machine import reference_machine, reference_space
 from baco.exploration.studies.plan import SearchedSchedules
 from baco.exploration.task_layers import layers_of_tasks
@@ -86,7 +87,7 @@ def make_design(
 
     Raises BacoError where a layer cannot be compiled or predicted.
     """
-    space = load_space("gemmini")
+    space = published_space()
     if what in ("default", "gemmini-default"):
         judge = network.model(model, reference_space(space))
         return baseline_design(space, network.tasks, network.layers, judge)
@@ -238,7 +239,7 @@ def measured(
 def machine_name(design: Design) -> str:
     """The accelerator for tables: the preset's name, or side, scratchpad and accumulator KiB."""
     a = design.accelerator
-    preset = reference_machine(load_space("gemmini"))
+    preset = reference_machine(published_space())
     if (a.dim, a.scratchpad_kib, a.accumulator_kib) == (
         preset.dim,
         preset.scratchpad_kib,

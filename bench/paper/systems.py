@@ -27,6 +27,7 @@ from baco.accel.analytical import load_analytical
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.bench.paper.nest_search import best_of_random, search_nests, search_network
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InfeasibleError
 from baco.compiler.choice.gemmini import gemmini_schedule
 from baco.compiler.layers.layer import Layer
@@ -39,7 +40,7 @@ from baco.exploration.cost.schedules import schedule_costs
 from baco.exploration.objective import Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.searcher import Searcher, SearchSetup
-from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space import DesignSpace
 from baco.exploration.space.reference_machine import reference_space
 from baco.workloads.network import Task
 
@@ -92,7 +93,7 @@ class SystemCost:
 
 def equal_area() -> DesignSpace:
     """Everything buildable of at most gemmini-default's area."""
-    space = load_space("gemmini").without_units()  # layers alone have no use for them
+    space = published_space().without_units()  # layers alone have no use for them
     return space.constrain("equal area", area_mm2=load_accelerator(DEFAULT).area_mm2)
 
 
@@ -122,11 +123,11 @@ def evaluate_system(
         return _heuristic(tasks, layers or [Layer(task.problem) for task in tasks])
     runs: dict[str, Callable[[], SystemCost]] = {
         "gemmini-random": lambda: _random(tasks, samples, seed),
-        "gemmini-best": lambda: _optimal(tasks, reference_space(load_space("gemmini"))),
+        "gemmini-best": lambda: _optimal(tasks, reference_space(published_space())),
         "baco": lambda: _searched("gradient", tasks, equal_area(), samples, seed),
         "proof": lambda: _optimal(tasks, equal_area()),
-        "dosa-free": lambda: _searched("dosa", tasks, load_space("reference"), samples, seed),
-        "baco-free": lambda: _searched("gradient", tasks, load_space("reference"), samples, seed),
+        "dosa-free": lambda: _searched("dosa", tasks, published_space("reference"), samples, seed),
+        "baco-free": lambda: _searched("gradient", tasks, published_space("reference"), samples, seed),
     }
     return runs[name]()
 
@@ -191,7 +192,7 @@ def reference_cost(
 
 def _random(tasks: Sequence[Task], samples: int, seed: int) -> SystemCost:
     """Every layer by the best of so many random mappings of its own, on the default machine."""
-    space = reference_space(load_space("gemmini"))
+    space = reference_space(published_space())
     energy = latency = 0.0
     for task in tasks:
         found = _searched("random", [dataclasses.replace(task, count=1.0)], space, samples, seed)

@@ -35,7 +35,7 @@
       total("Area", "mm²" + within("area"), (c) => c.area, (v) => sig(v)),
       total("Latency", "cycles" + within("latency"), (c) => c.latency, (v) => si(v)),
       total("Energy", within("energy").trim(), (c) => c.energy, joules),
-      total("EDP", "µJ·cycles" + within("edp"), (c) => c.edp, edpText),
+      total("EDP", D.edpUnit + within("edp"), (c) => c.edp, edpText),
       total("Power", "", (c) => c.power, (v) => si(v, "W")),
     ];
     const cells = (line, k) => {

@@ -32,6 +32,7 @@ def cost_block(cost: Cost, clock_mhz: float) -> dict[str, Any]:
         "latency_ms": milliseconds(cost.latency_cycles, clock_mhz),
         "energy_uj": cost.energy_uj,
         "edp_uj_cycles": cost.edp,
+        "edp_js": cost.edp_js(clock_mhz),
         "area_mm2": cost.area_mm2,
         "edap_uj_cycles_mm2": cost.edap,
         "power_w": watts(cost.energy_pj, cost.latency_cycles, clock_mhz),

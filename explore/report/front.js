@@ -20,7 +20,7 @@
       "scratchpad " + c.spad + " KiB, accumulator " + c.acc + " KiB",
       "latency " + si(c.latency, "cycles") + " (" + si(c.latency / (c.clock * 1e6), "s") + ")",
       "energy " + joules(c.energy),
-      "EDP " + edpText(c.edp) + " µJ·cycles",
+      "EDP " + edpText(c.edp) + " " + D.edpUnit,
       "area " + sig(c.area) + " mm², power " + si(c.power, "W"),
     ].join("<br>");
   }
@@ -131,7 +131,7 @@
       ["DRAM", sig(c.dram), "bytes/cycle"],
       ["Latency", si(ms, "s"), si(c.latency, "cycles") + error("latency")],
       ["Energy", joules(c.energy), error("energy")],
-      ["EDP", edpText(c.edp), "µJ·cycles" + error("edp")],
+      ["EDP", edpText(c.edp), D.edpUnit + error("edp")],
       ["Area", sig(c.area), "mm²" + within("area")],
       ["Power", si(c.power, "W"), "average"],
     ];
@@ -185,7 +185,7 @@
       column("Accumulator", "KiB", "acc", grouped),
       column("Latency", "cycles", "latency", (v) => si(v), true, within("latency")),
       column("Energy", "", "energy", joules, true, within("energy")),
-      column("EDP", "µJ·cycles", "edp", edpText, true, within("edp")),
+      column("EDP", D.edpUnit, "edp", edpText, true, within("edp")),
       column("Area", "mm²", "area", (v) => sig(v), true, within("area")),
       column("Found after", "evaluations", "samples", (v) => (v ? grouped(v) : "–")),
     ], order, { caption: "Designs found, best first by " + D.objective.words, pick: (id) => select(id), most: 10 });

@@ -36,7 +36,7 @@
     const line = (name, edp, remark, limit) => {
       const bar = h("div", { class: limit ? "bar limit" : "bar" });
       bar.style.width = (best.edp > 0 ? Math.min(100, (100 * edp) / best.edp) : 0) + "%";
-      return h("div", { class: "bound" }, h("div", { class: "line" }, h("span", {}, name), h("b", {}, edpText(edp) + " µJ·cycles")), bar, remark ? h("p", {}, remark) : null);
+      return h("div", { class: "bound" }, h("div", { class: "line" }, h("span", {}, name), h("b", {}, edpText(edp) + " " + D.edpUnit)), bar, remark ? h("p", {}, remark) : null);
     };
     const items = [line("best design, " + D.source, best.edp, null, false)];
     for (const bound of D.bounds) {
@@ -90,9 +90,9 @@
   }
 
   function showTexts() {
-    const { latency, energy, area } = D.errors.design;
+    const { latency, energy, area, clock } = D.errors.design;
     const known = (what, error) => what + " " + percent(error.mean) + " (" + error.subject + ")";
-    $("errors-hint").textContent = "± is how far what predicts a figure is off in the mean, where it was compared with what is measured: " + known("cycles", latency) + ", " + known("energy", energy) + ", " + known("area", area) + "." +
+    $("errors-hint").textContent = "± is how far what predicts a figure is off in the mean, where it was compared with what is measured: " + known("cycles", latency) + ", " + known("energy", energy) + ", " + known("area", area) + (clock ? ", " + known("clock", clock) : "") + "." +
       (D.candidates.some((c) => c.tie) ? " Designs marked as ties are within that of the best." : "");
     for (const { label, value, remark } of D.cards) {
       $("cards").append(h("li", {}, h("span", { class: "label" }, label), h("span", { class: "value" }, value), h("span", { class: "remark" }, remark)));

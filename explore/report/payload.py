@@ -64,6 +64,7 @@ def payload(data: ReportData) -> dict[str, Any]:
         "source": data.source,
         "limits": list(data.resources),
         "components": _components(data),
+        "edpUnit": best.cost.edp_unit,
         "objective": {"metrics": data.objective.metrics, "words": objective_words(data), "x": x, "y": y},
         "candidates": candidates,
         "best": data.best_index,
@@ -405,9 +406,13 @@ def _cards(data: ReportData) -> list[dict[str, str]]:
     def seconds(cycles: float) -> str:
         return si(milliseconds(cycles, machine.clock_mhz) * 1e-3, "s")
 
+    def evidence_of(name: str) -> str:
+        """The known error of what no run measures."""
+        return f" ± {share(data.errors[name].mean, 1)}"
+
     def evidence(name: str) -> str:
         """Of a predicted figure its known error."""
-        return "" if cost.source == "measured" else f" ± {share(data.errors[name].mean, 1)}"
+        return "" if cost.source == "measured" else evidence_of(name)
 
     if data.violations:
         card("Constraints", "not met", "these are the nearest designs")
@@ -418,10 +423,20 @@ def _cards(data: ReportData) -> list[dict[str, str]]:
     part = f"{share(host, whole)} of the whole, {program['host_source']}"
     card("Host", seconds(host), f"{si(host, 'cycles')}, {part}")
     subject = "whole program" if data.search.whole else "accelerator"
-    card("Energy-delay product", scientific(cost.edp), f"µJ·cycles{evidence('edp')}, of the {subject}")
+    real = si(cost.edp_js(machine.clock_mhz), "J·s")
+    card(
+        "Energy-delay product",
+        scientific(cost.edp),
+        f"{cost.edp_unit}{evidence('edp')}, of the {subject}; {real}",
+    )
     work = f"{si(macs, 'MAC')}s of work"
     card("Energy", si(cost.energy_uj * 1e-6, "J"), f"{cost.source}{evidence('energy')}, {work}")
-    card("Area", f"{significant(cost.area_mm2)} mm²", f"{side} × {side} array")
+    card(
+        "Area", f"{significant(cost.area_mm2)} mm²", f"predicted{evidence_of('area')}, {side} × {side} array"
+    )
+    if "clock" in data.errors:
+        clock = f"what its netlist closes at before layout{evidence_of('clock')}"
+        card("Clock", si(machine.clock_mhz * 1e6, "Hz"), clock)
     if cost.latency_cycles:
         card("Array in use", share(macs / peak, cost.latency_cycles), f"of {peak:,} MACs a cycle")
     if data.baseline is not None:
@@ -448,6 +463,7 @@ def _facts(data: ReportData) -> list[dict[str, str]]:
         ["Cycles", TIMING_WORDS[data.best.accelerator.timing]],
         ["Technology", silicon.name],
         *([f"{name.capitalize()} figures", text] for name, text in silicon.evidence.items()),
+        *([["Beyond netlists", beyond]] if (beyond := silicon.beyond(data.best.accelerator.dim)) else []),
         ["Seed", str(search.seed)],
         ["Evaluations", f"{data.evaluations:,} (problem-mapping pairs; one with gradient counts as 3)"],
         ["Search time", f"{significant(data.seconds)} s in {len(data.summaries):,} batches"],

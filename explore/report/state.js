@@ -21,11 +21,11 @@
   };
   const BLOCKS = { array: "array", accumulator: "accumulator", scratchpad: "scratchpad", tables: "tables of functions", logic: "further logic", memory_interface: "memory interface" };
   const METRICS = {
-    edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
+    edp: { label: "energy-delay product", unit: D.edpUnit, scale: 1, format: "" },
     latency: { label: "latency", unit: "cycles", scale: 1, prefixed: true },
     energy: { label: "energy", unit: "J", scale: 1e-12, prefixed: true },
     area: { label: "area", unit: "mm²", scale: 1, format: "~g" },
-    edap: { label: "energy-delay-area product", unit: "µJ·cycles·mm²", scale: 1, format: "" },
+    edap: { label: "energy-delay-area product", unit: D.edpUnit + "·mm²", scale: 1, format: "" },
     power: { label: "power", unit: "W", scale: 1, prefixed: true },
     dim: { label: "array side", unit: "PEs", scale: 1, format: "~g" },
     spad: { label: "scratchpad", unit: "KiB", scale: 1, format: "~g" },

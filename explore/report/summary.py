@@ -154,7 +154,7 @@ def summary_text(data: ReportData) -> str:
         f" {accelerator.accumulator_kib:,} KiB of accumulator, {significant(cost.area_mm2)} mm² in all.",
         f"It is {cost.source} to need {si(cost.latency_cycles, 'cycles')}"
         f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {significant(clock * 1e-3)} GHz) and"
-        f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {scientific(cost.edp)} µJ·cycles.",
+        f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {scientific(cost.edp)} {cost.edp_unit} ({si(cost.edp_js(clock), 'J·s')}).",
     ]
     if data.violations:
         broken = ", ".join(
@@ -168,10 +168,11 @@ def summary_text(data: ReportData) -> str:
     if accelerator.timing != "baco":
         sentences.append(f"Cycles are {TIMING_WORDS[accelerator.timing]} (--timing {accelerator.timing}).")
     if accelerator.technology != PUBLISHED:
-        told = technology(accelerator.technology).evidence
+        silicon = technology(accelerator.technology)
+        told, beyond = silicon.evidence, silicon.beyond(accelerator.dim)
         sentences.append(
             f"In the technology {accelerator.technology}, areas are {told['area']}, the clock is {told['clock']}, and energies are"
-            f" {told['energy']}."
+            f" {told['energy']}{'; ' if beyond else ''}{beyond}."
         )
     sentences += _error_sentences(data)
     sentences += data.accuracy.sentences()
@@ -180,7 +181,7 @@ def summary_text(data: ReportData) -> str:
         bound = data.bounds[-1]
         if bound.edp > 0:
             sentences.append(
-                f"No design can be {cost.source} below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this"
+                f"No design can be {cost.source} below {scientific(bound.edp)} {cost.edp_unit} ({bound.name} bound), so this"
                 f" one is within a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
     sentences += _time_sentences(data)

@@ -349,14 +349,14 @@ class DesignSpace(Shown):
 
     def to_yaml(self) -> str:
         """A file that `load_space` reads back as an equal space."""
-        preset = load_accelerator("gemmini-default").model_dump(mode="json")
         lines = [
             "# baco design space",
             f"name: {json.dumps(self.name)}",
             f"rules: {self.rules}",
             "base: gemmini-default",
+            f"technology: {self.base.technology}",
         ]
-        fixed = _difference(self.base.model_dump(mode="json", exclude={"name", *SEARCHED}), preset)
+        fixed = self._said_of_base()
         if fixed:
             lines.append(f"fixed: {json.dumps(fixed)}")
         for name in SIZES:
@@ -375,6 +375,24 @@ class DesignSpace(Shown):
             mix = [network.model_dump(mode="json") for network in self.networks]
             lines.append(f"networks: {json.dumps(mix)}")
         return "\n".join(lines) + "\n"
+
+    def _said_of_base(self) -> dict[str, Any]:
+        """What a file must fix to a reader who knows the preset and what the technology decides by itself."""
+        preset, decided = load_accelerator("gemmini-default"), ("clock_mhz", "dram_bytes_per_cycle", "energy")
+        usual = self.base.replace(**{name: getattr(preset, name) for name in decided})
+        usual = preset.replace(
+            **{name: getattr(usual.in_technology((), max(self.dim)), name) for name in decided}
+        )
+        unsaid = {"name", "technology", *SEARCHED}
+        # what a table of energies lacks is said here, too
+        own, other = (
+            one.model_dump(mode="json", exclude=unsaid) | {"energy": dict(one.energy)}
+            for one in (self.base, usual)
+        )
+        fixed = _difference(own, other)
+        if "clock_mhz" in fixed:
+            fixed["dram_bytes_per_cycle"] = own["dram_bytes_per_cycle"]
+        return fixed
 
     @cached_property
     def _choices(self) -> tuple[Ints, Ints, Ints]:

@@ -14,7 +14,7 @@ import numpy as np
 from baco.accel.config import SETTINGS, Accelerator
 from baco.accel.dataflows import Dataflow
 from baco.accel.presets import load_accelerator
-from baco.accel.technology import technology
+from baco.accel.technology import PUBLISHED, technology
 from baco.common.errors import InfeasibleError, InputError, Location, did_you_mean
 from baco.common.portable import Bools, Ints
 from baco.common.yaml import YamlDoc, load_yaml, parse_model, parse_yaml
@@ -59,8 +59,8 @@ def space_of(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -
     """
     if like is None:
         like = load_yaml(SPACES_FOLDER / "gemmini.yaml").data | {"name": "custom"}
-    # the space is read in the other's technology, and then goes to its own, which decides what it was not asked for
-    data = {**like, **{key: value for key, value in values.items() if key != "technology"}}
+    name = _technology_of(values)
+    data = {**like, **values} if name is None else _values_in(name, values, like)
     try:
         text = json.dumps(data, default=_plain)
     except (TypeError, ValueError) as error:
@@ -68,31 +68,63 @@ def space_of(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -
             f"a space is made of numbers, texts, lists and dicts: {error}", location=Location("space")
         ) from None
     try:
-        found = dataclasses.replace(read_space(parse_yaml(text, "space")), doc=None)
-        name = values.get("technology")
-        return found if name is None else _moved(found, str(name), values, like)
+        return dataclasses.replace(read_space(parse_yaml(text, "space")), doc=None)
     except (InputError, InfeasibleError) as error:
         if error.location is not None and error.location.file == "space":
             error.location = Location("space", node=error.location.node)  # there are no lines
         raise
 
 
-def _moved(space: DesignSpace, name: str, values: Mapping[str, Any], like: Mapping[str, Any]) -> DesignSpace:
-    """The space in a technology; what `values` say and `like` does not is meant for it."""
+def _technology_of(values: Mapping[str, Any]) -> str | None:
+    """The technology that values name: by themselves, among what is fixed, or with their base."""
+    fixed = values.get("fixed")
+    named = values.get("technology") or (fixed.get("technology") if isinstance(fixed, Mapping) else None)
+    if named is None and isinstance(values.get("base"), (str, Path)):
+        try:
+            own = load_accelerator(values["base"]).technology
+        except InputError:
+            return None  # who reads the space says so
+        named = own if own != PUBLISHED else None
+    return None if named is None else str(named)
 
-    def said(part: str) -> dict[str, Any]:
-        own, other = values.get(part) or {}, like.get(part) or {}
-        return {key: value for key, value in own.items() if other.get(key) != value}
 
+def _values_in(name: str, values: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a space in a technology: what is said of them and not of the other space is meant for it, what the other says goes to
+    it. Raises InputError for an unknown technology."""
+    other = read_space(parse_yaml(json.dumps(like, default=_plain), "space"))
     try:
-        found = in_technology(space, name, said("fixed"))
+        moved = parse_yaml(in_technology(other, name).to_yaml(), "space").data
     except InputError as error:
         raise InputError(
             error.message, location=Location("space", node="technology"), hint=error.hint
         ) from None
-    if "area_mm2" not in said("constraints"):
-        return found
-    return dataclasses.replace(found, constraints=space.constraints)
+    parts = ("fixed", "constraints", "settings")
+    merged = {
+        part: _merged(values.get(part, like.get(part)), like.get(part), moved.get(part)) for part in parts
+    }
+    return {
+        **like,
+        **values,
+        **{part: one for part, one in merged.items() if one is not None},
+        "technology": name,
+    }
+
+
+def _merged(own: Any, old: Any, new: Any) -> Any:
+    """Of values by name, those that differ from the old ones, and the new ones of all others; what no names tell apart as it is."""
+    if not isinstance(own, Mapping) and own is not None:
+        return own
+    own, old, new = own or {}, old or {}, new or {}
+    found = {key: value for key, value in new.items() if key not in old}
+    for key, value in own.items():
+        if key in old and value == old[key]:
+            if key in new:
+                found[key] = new[key]
+        elif isinstance(value, Mapping):
+            found[key] = _merged(value, old.get(key), new.get(key))
+        else:
+            found[key] = value
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -106,9 +138,10 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is none of these")
 
 
-def _in_its_technology(base: Accelerator, file: SpaceFile, doc: YamlDoc) -> Accelerator:
+def _in_its_technology(base: Accelerator, memory_gb_s: float, file: SpaceFile, doc: YamlDoc) -> Accelerator:
     """The base with the clock and energies of the technology that the space names, or, where its base's file does, at a clock that
-    the largest side closes at. Raises InputError for a clock that the space fixes and that it does not close at."""
+    the largest side closes at; at a clock that the space fixes in a measured technology, main memory has as many GB/s as the base by
+    itself, unless the space says. Raises InputError for a clock that the space fixes and that it does not close at."""
     side = max(_values(file.dim))
     named = [
         place
@@ -119,8 +152,16 @@ def _in_its_technology(base: Accelerator, file: SpaceFile, doc: YamlDoc) -> Acce
         return base.closing(side)
     if file.technology is not None:
         base = base.replace(technology=file.technology)
+    chosen = {*file.fixed} | ({"energy"} if named[0][-1] == "clock_mhz" else set())
+    if {*file.fixed} & {"clock_mhz", "dram_bytes_per_cycle"} == {"clock_mhz"} and (
+        technology(base.technology).period is not None
+    ):
+        base = base.replace(dram_bytes_per_cycle=memory_gb_s * 1e3 / base.clock_mhz)
+    own, decided = file.fixed.get("energy"), technology(base.technology).energy
+    if isinstance(own, dict):  # of its constants those that are not fixed
+        unsaid = {name: value for name, value in decided.items() if name not in own}
+        base = base.replace(energy=base.energy.model_dump() | unsaid)
     try:
-        chosen = {*file.fixed} | ({"energy"} if named[0][-1] == "clock_mhz" else set())
         return base.in_technology(chosen, side)
     except InputError as error:
         raise InputError(error.message, location=doc.location(named[0]), hint=error.hint) from None
@@ -152,9 +193,10 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
             location=doc.location(("fixed", "features", "row_functions"), key=True),
             hint="give the one value as 'units: [none]' or 'units: [row_functions]'",
         )
+    memory_gb_s = base.memory_gb_s
     if file.fixed:
         base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
-    base = _in_its_technology(base, file, doc)
+    base = _in_its_technology(base, memory_gb_s, file, doc)
     if base.features.normalizations and (file.rules == "reference" or base.timing == "gemmini"):
         reason = "no programs run" if file.rules == "reference" else "there is no model of their cycles"
         given = isinstance(features, dict) and "normalizations" in features

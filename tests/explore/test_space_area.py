@@ -12,6 +12,7 @@ import torch
 from baco.accel.area import area_mm2
 from baco.accel.config import Accelerator, Features
 from baco.accel.dataflows import Dataflow
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InfeasibleError
 from baco.exploration.cost.certificate import _Grid
 from baco.exploration.search.hardware_choice import HardwareChoice
@@ -40,8 +41,8 @@ SMALLER = [
 
 
 def gemmini(**changes: Any) -> DesignSpace:
-    """The space `gemmini` without its bounds, around another base."""
-    free = dataclasses.replace(load_space("gemmini").without_units(), constraints=Constraints())
+    """The space `gemmini` in the published technology without its bounds, around another base."""
+    free = dataclasses.replace(published_space().without_units(), constraints=Constraints())
     return dataclasses.replace(free, base=free.base.replace(**changes))
 
 
@@ -67,7 +68,7 @@ def test_points_have_the_area_of_their_accelerators(changes: dict[str, Any]) -> 
         assert (area > area_mm2(*point)) == (changes in LARGER)
 
 
-def test_the_default_base_has_the_fitted_law() -> None:
+def test_the_published_base_has_the_fitted_law() -> None:
     for space in (gemmini(), dataclasses.replace(gemmini(), dataflows=("WS", "OS"))):
         points = space.rule_points()
         sizes = (points.dim, points.accumulator_kib, points.scratchpad_kib)

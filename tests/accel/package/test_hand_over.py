@@ -12,6 +12,7 @@ import pytest
 import baco
 from baco.accel.config import Accelerator
 from baco.accel.package.hardware import memory_banks
+from baco.accel.package.sheet import data_sheet
 from baco.accel.package.testbench import Stimulus, simulation_files
 from baco.accel.verilog.generate import verilog, verilog_files
 from baco.accel.verilog.lint import preprocess
@@ -146,6 +147,14 @@ def test_the_data_sheet_has_the_figures_of_the_models(tmp_path: Path) -> None:
     assert "mean error" in page
     assert all(f'<td class="wrap">{name}</td>' in page for name in ("dim", "dma_bits", "features.max_pool"))
     assert "create_clock -name clock -period 1.0000" in (tmp_path / "constraints.sdc").read_text()
+
+
+def test_the_data_sheet_says_which_netlists_predicted_it() -> None:
+    silicon = SMALL.replace(technology="ihp-sg13g2").in_technology(())
+    page = data_sheet(silicon, networks=[], sources={})
+    assert f"{silicon.clock_mhz:,.4g} MHz, predicted in ihp-sg13g2" in page
+    assert "Area by block, predicted in ihp-sg13g2: laws fitted to netlists" in page
+    assert "<b>assumed</b>" not in page
 
 
 def test_a_machine_without_rtl_is_refused_before_anything_is_written(tmp_path: Path) -> None:

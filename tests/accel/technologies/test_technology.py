@@ -27,8 +27,10 @@ from baco.accel.technology import (
     technology,
     technology_names,
 )
+from baco.api.search_call import written_space
 from baco.common.errors import InputError
 from baco.common.yaml import parse_yaml
+from baco.exploration.known_errors import known_errors
 from baco.exploration.space.in_technology import in_technology
 from baco.exploration.space.reading import space_of
 from baco.main import run
@@ -159,24 +161,93 @@ def test_spaces_take_a_technology_and_the_clock_of_their_largest_side() -> None:
 
 
 def test_a_space_goes_to_a_technology_with_all_that_it_decides() -> None:
-    usual = baco.Space.load("gemmini")
+    usual = baco.Space.load("gemmini").replace(technology=PUBLISHED)
     moved = usual.replace(technology="mine")
     most = 1e3 / (5 + 0.5 * 7 + np.log2(28))  # of side 128
     assert most * 0.999 < moved.base.clock_mhz <= most
     assert moved.base.memory_gb_s == pytest.approx(usual.base.memory_gb_s)
-    # of what the default space assumes of idle silicon nothing is left
+    # of what published spaces assume of idle silicon nothing is left
     assert (moved.base.energy.leakage_mw_per_mm2, moved.base.energy.clock_pj_per_mm2) == (1.5, 0.0)
     ratio = by_hand(baco.accelerator(technology="mine")) / baco.accelerator().area_mm2
     assert moved.constraints["area_mm2"] == pytest.approx(5.0 * ratio, rel=1e-3)
     assert space_of({}, like=dict(_document(moved.to_yaml()))) == dataclasses.replace(moved.design, doc=None)
     asked = usual.replace(technology="mine", constraints={"area_mm2": 7.0}, fixed={"clock_mhz": 20.0})
     assert (asked.constraints["area_mm2"], asked.base.clock_mhz) == (7.0, 20.0)
-    assert baco.Space(technology="mine").design.space_hash == moved.design.space_hash
+    assert asked.base.memory_gb_s == pytest.approx(usual.base.memory_gb_s)
     back = moved.replace(technology=PUBLISHED)
-    assert back.base.clock_mhz == 1000.0
-    assert back.base.dram_bytes_per_cycle == pytest.approx(usual.base.dram_bytes_per_cycle)
+    assert back.base == usual.base
     assert back.constraints["area_mm2"] == pytest.approx(5.0, rel=1e-3)
     assert in_technology(moved.design, "mine") is moved.design
+
+
+def test_the_default_space_goes_to_measured_figures_and_back() -> None:
+    usual = baco.Space.load("gemmini")
+    # what published comparisons are made in: its energies of idle silicon, clock, bandwidth and bound (docs/models.md)
+    energy = usual.base.energy
+    assert (energy.leakage_mw_per_mm2, energy.clock_pj_per_mm2) == (18.0, 40.0)
+    assert (usual.base.clock_mhz, usual.base.dram_bytes_per_cycle) == (1000.0, 8.0)
+    # as studies before had it that go on
+    assert usual.design.space_hash == "27f8e878edd4c00d"
+    measured = usual.replace(technology="ihp-sg13g2")
+    silicon = technology(measured.base.technology)
+    closes = silicon.closes_at_mhz(measured.base, max(measured.dim))
+    assert closes is not None
+    assert closes * 0.999 < measured.base.clock_mhz <= closes
+    assert measured.base.memory_gb_s == pytest.approx(8.0)
+    back = in_technology(measured.design, PUBLISHED)
+    assert back.base == usual.base
+    assert back.constraints.area_mm2 == pytest.approx(5.0, rel=1e-3)
+
+
+def test_what_is_said_of_a_space_is_meant_for_its_technology() -> None:
+    ours, like = technology("ihp-sg13g2"), baco.Space.load("gemmini").replace(technology="ihp-sg13g2")
+    own = _document(like.to_yaml())
+    for values in ({"technology": PUBLISHED}, {"fixed": {"technology": PUBLISHED}}):
+        fixed = {"clock_mhz": 500.0, "energy": {"dram_pj": 50.0}, **values.get("fixed", {})}  # type: ignore[dict-item]
+        asked = space_of({**values, "fixed": fixed, "constraints": {"area_mm2": 2.0}}, like=own)
+        assert (asked.base.clock_mhz, asked.constraints.area_mm2) == (500.0, 2.0)
+        energy = asked.base.energy
+        assert (energy.dram_pj, energy.leakage_mw_per_mm2, energy.clock_pj_per_mm2) == (50.0, 18.0, 40.0)
+    searched = space_of({"technology": PUBLISHED, "settings": {"clock_mhz": [500, 1000]}}, like=own)
+    assert dict(searched.settings) == {"clock_mhz": (500, 1000)}
+    cheap = like.replace(fixed={"energy": {"dram_pj": 50.0}}).base.energy
+    assert (cheap.dram_pj, cheap.leakage_mw_per_mm2) == (50.0, ours.energy["leakage_mw_per_mm2"])
+    slow = like.replace(fixed={"clock_mhz": 50.0}).base
+    assert (slow.clock_mhz, slow.memory_gb_s) == (50.0, pytest.approx(8.0))
+    assert baco.Space(base="gemmini-default,technology=mine").base.technology == "mine"
+    assert like.replace(dim=[8]).base.clock_mhz > like.base.clock_mhz  # a smaller side closes at more
+    with pytest.raises(InputError, match="closes at"):
+        like.replace(fixed={"clock_mhz": 500.0})
+
+
+def test_reports_say_what_no_netlist_has() -> None:
+    ours = technology("ihp-sg13g2")
+    assert ours.beyond(32) == ""
+    assert ours.beyond(64) == "a side of 64 continues laws of netlists with sides up to 32"
+    assert "off by 2.21%" in ours.evidence["clock"]
+    assert known_errors("instruction", silicon=ours.name)["clock"].mean == pytest.approx(0.0221)
+    assert "clock" not in known_errors("instruction")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"technology": PUBLISHED},
+        {"technology": "asap7", "dim": [8]},
+        {"technology": PUBLISHED, "fixed": {"clock_mhz": 500.0}},
+        {"technology": "ihp-sg13g2", "fixed": {"clock_mhz": 50.0}},
+        {"technology": "ihp-sg13g2", "fixed": {"dram_bytes_per_cycle": 8.0}},
+        {"technology": "ihp-sg13g2", "fixed": {"energy": {"dram_pj": 50.0, "leakage_mw_per_mm2": 0.0}}},
+        {"technology": "ihp-sg13g2", "base": "gemmini-lean"},
+        {"base": "gemmini-lean", "units": ["none"]},
+    ],
+    ids=str,
+)
+def test_spaces_are_written_and_called_as_they_are(values: dict[str, Any]) -> None:
+    made = baco.Space(**values).design
+    assert space_of({}, like=_document(made.to_yaml())).space_hash == made.space_hash
+    call = baco.Space(**written_space(made)).design  # type: ignore[arg-type]
+    assert call.space_hash == made.space_hash
 
 
 def _document(text: str) -> dict[str, Any]:

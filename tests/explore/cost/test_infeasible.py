@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InfeasibleError
 from baco.exploration.cost import infeasible
 from baco.exploration.cost.choice import default_cost_model
@@ -33,7 +34,7 @@ from tests.explore.study_helpers import small_workload
 
 EDP = Objective.parse("edp")
 GEMMINI = dataclasses.replace(
-    load_space("gemmini"), dim=(4, 8, 16), scratchpad_kib=(8, 16, 32, 64), accumulator_kib=(2, 4, 8, 16)
+    published_space(), dim=(4, 8, 16), scratchpad_kib=(8, 16, 32, 64), accumulator_kib=(2, 4, 8, 16)
 )
 REFERENCE = load_space("reference")
 SMALL = small_workload(32)
@@ -231,7 +232,7 @@ def test_impossible_wishes_about_networks(
     tmp_path: Path, base: str, networks: list[str], wish: dict[str, object]
 ) -> None:
     workload = Workload.of([load_network(name) for name in networks], [1.0] * len(networks))
-    space = dataclasses.replace(load_space(base), constraints=Constraints.model_validate(wish))
+    space = dataclasses.replace(published_space(base), constraints=Constraints.model_validate(wish))
     with pytest.raises(InfeasibleError) as caught:
         explore(tmp_path / "wish", space, workload, samples=None)
     explore(tmp_path / "granted", granted(space, caught.value.hint or ""), workload)

@@ -201,6 +201,7 @@ def test_summary_follows_its_schema(options: dict[str, Any]) -> None:
         best["cost"]["energy_uj"] * best["cost"]["latency_cycles"]
     )
     # at 1 GHz a cycle is a nanosecond, and pJ/ns are mW
+    assert best["cost"]["edp_js"] == pytest.approx(best["cost"]["edp_uj_cycles"] * 1e-15)
     assert best["cost"]["latency_ms"] == pytest.approx(best["cost"]["latency_cycles"] * 1e-6)
     power = best["cost"]["energy_uj"] * 1e6 / best["cost"]["latency_cycles"] * 1e-3
     assert best["cost"]["power_w"] == pytest.approx(power)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InputError
 from baco.common.portable import Floats
 from baco.common.yaml import parse_yaml
@@ -141,7 +142,7 @@ def test_laws_of_clock_and_memory_are_those_that_are_stated() -> None:
         assert table.leakage_mw_per_mm2 == pytest.approx(18.0 * supply / full)
         assert (table.dram_pj, table.memory_mw_per_gb_s) == (100.0, 2.5)
         assert one.dram_bytes_per_cycle == pytest.approx(gb_s * 1000 / clock)
-        plain = load_space("gemmini").accelerator(16, 64, 256)
+        plain = published_space().accelerator(16, 64, 256)
         own = plain.area_mm2
         assert one.area_mm2 == pytest.approx(own + 0.065 * gb_s, rel=0.02)  # two banks instead of four
         # leakage and interface are powers: in a microsecond they take what they take, however many cycles that is
@@ -179,7 +180,7 @@ def test_published_spaces_have_no_settings() -> None:
     text = "rules: reference\ndim: [16]\nscratchpad_kib: [256]\naccumulator_kib: [64]\nsettings: {dma_bits: [64]}\n"
     with pytest.raises(InputError, match="rules: reference"):
         read_space(parse_yaml(text, "space.yaml"))
-    assert load_space("gemmini").space_hash == "27f8e878edd4c00d"  # as before there were any
+    assert published_space().space_hash == "27f8e878edd4c00d"  # as before there were any
 
 
 def test_programs_beside_layers_cost_what_they_do_on_the_accelerator() -> None:

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import baco.exploration.cost.program_rest as rest_module
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import InputError
 from baco.compiler.network.steps import StepCost
 from baco.exploration.candidate import BatchSummary, Candidate, Cost
@@ -28,7 +29,7 @@ from baco.exploration.search.archive import Archive
 from baco.exploration.search.focus import focuses
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.search.selector import Selector
-from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space import DesignSpace
 from baco.exploration.space.constraints import Constraints
 from baco.exploration.space.points import units_of
 from baco.exploration.studies.engine import SearchOutcome, run_exploration
@@ -44,7 +45,7 @@ from tests.seeds import seeds
 Floats = NDArray[np.float64]
 
 #: Of the default space: its energy table has leakage and clock.
-BASE = load_space("gemmini").base
+BASE = published_space().base
 SPACE = DesignSpace(
     name="tiny",
     rules="gemmini",
