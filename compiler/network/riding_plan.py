@@ -151,4 +151,5 @@ class RidingPlan:
         )
         stays = ride.depth * (ride.columns if self.weights_stay else ride.rows) / self.dim
         alone = self.pieces / self.parts * max(added, rows * _STORED, 2 * rows)
-        return self.pieces * piece + self.parts * _WAIT + alone + stays
+        first = _LINE * lines + stays / self.inner
+        return first + self.pieces * piece + self.parts * _WAIT + alone

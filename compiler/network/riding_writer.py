@@ -74,20 +74,15 @@ class RidingWriter:
             self._add(piece, piece.outer, turn)
 
     def _begin(self) -> None:
-        """What stays, and what the first piece needs."""
+        """What the first piece needs."""
         e, plan = self.e, self.plan
         self._configure_rows()
         self._configure_weights()
-        with e.loop(1 if plan.weights_stay else plan.chunks) as chunk:
-            self._load_rows(chunk)
-        with (
-            e.loop(plan.groups if plan.weights_stay else 1) as group,
-            e.loop(plan.blocks) as block,
-        ):
-            self._load_weights(group, block)
-        self._configure_added()
-        for block in range(plan.wide):
-            self._load_bias(0, block, 0)
+        self._load_rows(0)
+        with e.loop(plan.blocks) as block:
+            self._load_weights(0, block)
+        for n in range(plan.wide):
+            self._load_bias(0, n, 0)
 
     # ---------------------------------------------------------------- pieces
 
@@ -122,6 +117,8 @@ class RidingWriter:
                 )  # fmt: skip
             if block == 0:
                 self._fetch(outer, inner, more)
+                if before is None:
+                    self._keep(outer, inner)
             self._load_bias(following, block, e.add(turn, 1))
         e.command(
             "config_st",
@@ -157,6 +154,17 @@ class RidingWriter:
             self._configure_weights()
             for n in range(plan.together):
                 self._load_weights(after, e.add(first, n))
+
+    def _keep(self, outer: Number, inner: Number) -> None:
+        """Of what stays, what the next piece of the first iteration of the outer loop needs."""
+        e, plan = self.e, self.plan
+        some = e.both(e.compare("eq", outer, 0), e.compare("slt", inner, plan.inner - 1))
+        with e.when(some, rarely=True):
+            if not plan.weights_stay:
+                self._load_rows(e.add(inner, 1))
+                return
+            for block in range(plan.blocks):
+                self._load_weights(e.add(inner, 1), block)
 
     def _add(self, piece: _Piece, beside: Number, turn: Number) -> None:
         """The addition to a piece whose operands have been asked for."""
