@@ -148,7 +148,7 @@ def test_a_linux_program_with_a_c_library_calls_an_object(tmp_path: Path) -> Non
 
 def test_a_call_gives_the_commands_of_the_program(tmp_path: Path) -> None:
     """As many of each as the ELF file of the same options, and one that flushes translations."""
-    program = baco.compile("mobilenet_v2:image=32", "gemmini-default", timing="gemmini")
+    program = baco.compile(small.convolutions(), DIM4, timing="gemmini")
     unit = program._unit
     assert isinstance(unit, NetworkUnit)
     code = unit.code()
@@ -217,12 +217,19 @@ def symbols(path: Path) -> dict[str, str]:
     }
 
 
-def test_nothing_but_the_function_is_seen_and_nothing_is_missing(tmp_path: Path) -> None:
-    library = network_library(network_code(quantised("pointwise"), DIM4), DIM4, "first")
-    path, header = library.save_object(tmp_path)
-    assert (path.name, header.name) == ("first.o", "first.h")
-    own = {"first_run": "global", "first_constants": "global"}
-    assert symbols(path) == own | dict.fromkeys(("memcmp", "memcpy", "memmove", "memset"), "weak")
+@pytest.fixture(scope="module")
+def saved_object(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("object")
+    code = network_code(quantised("normalised"), DIM4)
+    path, header = network_library(code, DIM4, "net").save_object(folder)
+    assert (path.name, header.name) == ("net.o", "net.h")
+    return path
+
+
+def test_nothing_but_the_function_is_seen_and_nothing_is_missing(saved_object: Path) -> None:
+    own = {"net_run": "global", "net_constants": "global"}
+    weak = dict.fromkeys(("memcmp", "memcpy", "memmove", "memset"), "weak")
+    assert symbols(saved_object) == own | weak
 
 
 def test_two_libraries_in_one_program(tmp_path: Path) -> None:
@@ -246,10 +253,9 @@ def test_two_libraries_in_one_program(tmp_path: Path) -> None:
         )
 
 
-def test_no_instruction_is_a_machines_own(tmp_path: Path) -> None:
+def test_no_instruction_is_a_machines_own(saved_object: Path) -> None:
     """A program of an operating system may execute all of it: of the control registers, only that of rounding."""
-    path = network_library(network_code(quantised("normalised"), DIM4), DIM4, "net").save_object(tmp_path)[0]
-    elf = ELFFile(io.BytesIO(path.read_bytes()))
+    elf = ELFFile(io.BytesIO(saved_object.read_bytes()))
     registers = set()
     for section in elf.iter_sections():
         if not section["sh_flags"] & 4:
