@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, cf, llvm
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
+from xdsl.utils.exceptions import VerifyException
 
 from baco.common.errors import InputError
 from baco.compiler.dialects.baco_types import (
@@ -47,7 +48,7 @@ def check_ir(module: ModuleOp) -> None:
             )
     for op in module.walk():
         try:
-            op.verify(verify_nested_ops=False)
+            _verify(op)
         except Exception as error:  # verifiers raise more than VerifyException
             raise InputError(f"{op.name}: {reason_of(error)}", location=location_of(op)) from None
         if op.has_trait(IsTerminator, value_if_unregistered=False) and op.next_op is not None:
@@ -61,6 +62,25 @@ def check_ir(module: ModuleOp) -> None:
         _check_numbers(op)
     for region in module.regions:
         _check_definitions(region, set())
+
+
+def _verify(op: Operation) -> None:
+    """What xDSL asks of an operation by itself. It counts the blocks of a region for the last operation of each of them, so that of
+    many blocks that is asked here. Raises VerifyException, and what verifiers raise."""
+    block = op.parent
+    region = None if block is None else block.parent
+    if block is None or region is None or block.last_op is not op or region.first_block is region.last_block:
+        op.verify(verify_nested_ops=False)
+        return
+    if any(isinstance(operand, ErasedSSAValue) for operand in op.operands):
+        raise VerifyException("Erased SSA value is used by the operation")
+    if any(successor.parent is not region for successor in op.successors):
+        raise VerifyException(f"Operation {op.name} is branching to a block of a different region")
+    if not op.has_trait(IsTerminator):
+        raise VerifyException(
+            f"Operation {op.name} terminates block in multi-block region but is not a terminator"
+        )
+    op.verify_()
 
 
 def reason_of(error: BaseException) -> str:
