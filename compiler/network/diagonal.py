@@ -21,6 +21,7 @@ from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.lowered import Scheduler
 from baco.compiler.ops.products import Convolution
+from baco.compiler.schedules.schedule import DepthwiseSchedule
 from baco.compiler.styles.packed import packed_layer
 
 #: Of the cache, what the images of a strip take.
@@ -111,12 +112,20 @@ class DiagonalChoice:
         together = max((n for n in range(2, room + 1) if problem.groups % n == 0), default=1)
         if together == 1:
             return 1, problem.Q
-        ways = [(self._cycles(layer), (1, problem.Q))]
+        ways = [(self._own_cycles(layer), (1, problem.Q))]
         wide = diagonal_layer(layer, together)
         for rows in {problem.Q, strip_rows(wide, self._accelerator)}:
             strip = wide if rows == problem.Q else _inner_strip(wide, rows)
             ways.append((problem.Q / rows * self._cycles(strip), (together, rows)))
         return min(ways)[1]
+
+    def _own_cycles(self, layer: Layer) -> float:
+        """Of a layer as it is; without end where the host core would put its groups on diagonals: the same code takes fewer without."""
+        try:
+            schedule, _ = self._schedule(layer)
+        except InfeasibleError:
+            return math.inf
+        return math.inf if isinstance(schedule, DepthwiseSchedule) else self._cycles(layer)
 
     def _cycles(self, layer: Layer) -> float:
         """Predicted; without end for what the accelerator cannot compute."""
