@@ -401,7 +401,7 @@ def _cpp_folder() -> Path:
 def _sources() -> dict[str, str]:
     """All C++ by file name: of this folder, and what is written from the instruction set's rules."""
     paths = sorted(path for path in _cpp_folder().iterdir() if path.suffix in (".h", ".cpp"))
-    return {path.name: path.read_text(encoding="utf-8") for path in paths} | cpp_sources()
+    return {**{path.name: path.read_text(encoding="utf-8") for path in paths}, **cpp_sources()}
 
 
 def _common(sources: Iterable[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from string import Template
 
 from baco.accel.config import Features
@@ -134,7 +135,8 @@ $definitions
 """)
 
 
-def cpp_sources() -> dict[str, str]:
+@cache
+def cpp_sources() -> Mapping[str, str]:
     """The C++ files by name: `legality.h` and `legality.cpp`."""
     header = _HEADER.substitute(
         codes=_lines(f"  k{_camel(error.name)} = {error.code},  // {error.meaning}" for error in ERRORS),

@@ -6,6 +6,7 @@ conditional blocks are resolved here, and modules that nothing instantiates any 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -115,8 +116,18 @@ def verilog(accelerator: Accelerator, sources: Path | None = None, bus: Bus = "r
     The same configuration gives the same text. Raises InfeasibleError as `check_rtl`.
     """
     check_rtl(accelerator)
+    return _own_text(accelerator, bus) if sources is None else _text(accelerator, sources, bus)
+
+
+def _text(accelerator: Accelerator, sources: Path | None, bus: Bus) -> str:
     modules = _modules(accelerator, sources, bus)
     return "\n".join([*_head(accelerator, modules), "", *modules.values()])
+
+
+@lru_cache(maxsize=16)
+def _own_text(accelerator: Accelerator, bus: Bus) -> str:
+    """Of this package's modules, which every run of a simulator asks for."""
+    return _text(accelerator, None, bus)
 
 
 def verilog_origins(accelerator: Accelerator, sources: Path | None = None) -> list[tuple[str, int]]:
