@@ -15,9 +15,13 @@ _ROOT = Path(str(resources.files("baco"))).parent
 
 
 @functools.cache
-def code_hash(*modules: str) -> str:
+def code_hash(*modules: str, without: tuple[str, ...] = ()) -> str:
     """Hash of the source of modules and of all of ours that they import, inside functions and by name too, with the data
-    files beside them. Raises ModuleNotFoundError for a name that none of our packages has."""
+    files beside them. Raises ModuleNotFoundError for a name that none of our packages has.
+
+    Args:
+        without: modules, and data files by such a name, that the result does not depend on, though something imports them.
+    """
     for name in modules:
         if _path(name) is None:
             raise ModuleNotFoundError(name)
@@ -29,7 +33,8 @@ def code_hash(*modules: str) -> str:
         for file in folder.iterdir()
         if file.is_file() and file.suffix not in (".py", ".pyc", ".md")
     ]
-    files = sorted({*paths, *data})
+    left_out = {_ROOT.joinpath(*name.split(".")) for name in without}
+    files = sorted(path for path in {*paths, *data} if path.with_suffix("") not in left_out)
     return stable_hash({str(path.relative_to(_ROOT)): path.read_bytes().hex() for path in files})
 
 

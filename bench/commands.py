@@ -29,6 +29,7 @@ _EXPERIMENTS = {
     "guided": "learned.guided",
     "measurements": "sets.collect",
     "timing": "fit.original",
+    "choice": "choice_gaps",
     "latency": "latency",
     "loop": "loop",
     "quantised": "quantised_models",

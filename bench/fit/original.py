@@ -25,6 +25,7 @@ from baco.accel.presets import load_accelerator
 from baco.bench.fit.explicit import ExplicitRows, fit
 from baco.bench.fit.fitting import write_entry
 from baco.bench.fit.macro import MacroSample, fit_macro, macro_sample
+from baco.bench.fit.pipeline import PipelineSample, fit_pipeline
 from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
 from baco.compiler import latency
@@ -37,6 +38,7 @@ from baco.compiler.layers.text import parse_layer
 from baco.compiler.mapping.batch import MappingBatch
 from baco.compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from baco.compiler.styles.macros.cycles import MacroConstants
+from baco.compiler.styles.macros.pipeline import PIPELINES, PipelineConstants
 from baco.compiler.styles.macros.runs import CONSTANTS
 from baco.compiler.styles.registry import parse_schedule
 from baco.exploration.executors.executor_choice import HERE, LOCAL, ExecutorChoice
@@ -61,10 +63,11 @@ _TIMING_START = {
 
 @dataclass(frozen=True)
 class ProfileConstants:
-    """What was fitted: of the macros, and of explicit code."""
+    """What was fitted: of the macros' mean runs, of explicit code, and of the macros' runs one by one."""
 
     macro: MacroConstants
     explicit: Constants
+    pipelines: dict[str, PipelineConstants]
 
 
 def fit_profile(programs: Sequence[TimedProgram], accelerator: Accelerator) -> ProfileConstants:
@@ -75,7 +78,16 @@ def fit_profile(programs: Sequence[TimedProgram], accelerator: Accelerator) -> P
     macro = min(fits, key=lambda one: sum(float(np.abs(sample.errors(one)).mean()) for sample in samples))
     start = Constants(constants("baco").host, _TIMING_START)
     rows = _of(programs, ExplicitSchedule)
-    return ProfileConstants(macro, fit([_explicit_rows(rows, accelerator)], start=start, pull=_HOST_PULL))
+    runs = [
+        _pipeline_sample(of_kind, accelerator)
+        for of_kind in (_of(programs, kind) for kind in kinds)
+        if of_kind
+    ]
+    return ProfileConstants(
+        macro,
+        fit([_explicit_rows(rows, accelerator)], start=start, pull=_HOST_PULL),
+        PIPELINES | {sample.macro: fit_pipeline(sample) for sample in runs},
+    )
 
 
 def predict(
@@ -95,8 +107,10 @@ def predict(
                 + sample.before
             )
         else:
-            macros = _macro_sample(rows, accelerator)
-            said = (macros.errors(found.macro) + 1) * macros.cycles
+            macros, runs = _macro_sample(rows, accelerator), _pipeline_sample(rows, accelerator)
+            mean = (macros.errors(found.macro) + 1) * macros.cycles
+            one_by_one = runs.predicted(found.pipelines[runs.macro]) + macros.before
+            said = np.where(np.isnan(one_by_one), mean, one_by_one)
         cycles |= {(one.table, one.file): float(number) for one, number in zip(rows, said, strict=True)}
     return [replace(one, predicted=cycles.get((one.table, one.file))) for one in programs]
 
@@ -209,6 +223,17 @@ def _macro_sample(rows: Sequence[TimedProgram], accelerator: Accelerator) -> Mac
     )
 
 
+def _pipeline_sample(rows: Sequence[TimedProgram], accelerator: Accelerator) -> PipelineSample:
+    schedules = [parse_schedule(row.schedule) for row in rows]
+    return PipelineSample(
+        schedules[0].style,
+        [parse_layer(row.layer) for row in rows],
+        [schedule for schedule in schedules if isinstance(schedule, LoopWsSchedule | LoopConvSchedule)],
+        accelerator,
+        np.array([float(row.measured - row.beside) for row in rows]),
+    )
+
+
 def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> ExplicitRows:
     schedules = [parse_schedule(row.schedule) for row in rows]
     tiling = make_tiling(
@@ -226,7 +251,7 @@ def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> Ex
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit on all rows, print how well these are met, and write the entries `gemmini` of both files of constants."""
+    """Fit on all rows, print how well these are met, and write the entries `gemmini` of both files of constants, and those of the macros' runs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path, help="of `baco bench timing`")
     parser.add_argument("--accelerator", default="gemmini-default")
@@ -237,6 +262,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(timing_accuracy(predict(programs, accelerator, found)).text())
     macros = Path(baco.compiler.styles.macros.__file__).with_name("constants.json")
     write_entry(macros, "gemmini", asdict(found.macro))
+    for macro, constants_of_runs in found.pipelines.items():
+        write_entry(macros.with_name("pipeline.json"), macro, asdict(constants_of_runs))
     explicit = {"rows": len(_of(programs, ExplicitSchedule)), **asdict(found.explicit)}
     write_entry(Path(latency.__file__).with_name("constants.json"), "gemmini", explicit)
 

@@ -37,6 +37,8 @@ class TimingProfile:
             with the last pass before it; 0 for as many as the reservation station has.
         store_pace: cycles of a row of the accumulator on its way out.
         write_cycles: of the port, beside the data of a write of several beats.
+        runs_wait: whether runs of the loop macros wait for each other so much that unequal ones have to be gone through one by one
+            (`baco.compiler.styles.macros.pipeline`).
     """
 
     latency: float = MEMORY_LATENCY
@@ -51,6 +53,7 @@ class TimingProfile:
     passes_inside: float = 0.0
     store_pace: float = 1.0
     write_cycles: float = 0.0
+    runs_wait: bool = False
 
     @property
     def cached(self) -> bool:
@@ -77,5 +80,6 @@ PROFILES = {
         passes_inside=6.0,
         store_pace=1.6,
         write_cycles=1.0,
+        runs_wait=True,
     ),
 }

@@ -224,9 +224,10 @@ def loaded(
     pitch: Values,
     part: Values,
     fresh: Values = 1.0,
+    groups: Values = 1.0,
 ) -> Moved:
     """A matrix of bytes loaded some times, in tiles of `part` columns; `once` is what that takes from a cache, if there is
-    one, and `fresh` the share of its rows that are not loaded twice in that.
+    one, and `fresh` the share of its rows that are not loaded twice in that. Of several groups, it is that of one.
 
     Lines come from main memory the first time, and again if the cache has lost them: in one of least recently used lines,
     which a matrix goes through in order, all or none of its lines are still there.
@@ -237,7 +238,7 @@ def loaded(
         return repeated
     line = profile.line_bytes
     row, hot = pitch, a.larger(once.port, once.rows)
-    lines = _lines(a, machine, rows, columns, pitch, 1.0)
+    lines = cache_lines(a, machine, rows, columns, pitch, 1.0, groups)
     # Tiles that begin or end within a line find it filled by their neighbours, unless more than the cache holds came between, or rows
     # are so far apart that few sets serve them. (Rows that begin anywhere share lines whatever their tiles.)
     far = a.where(a.power(row) >= line, a.power(row / line), 1.0)
@@ -260,13 +261,22 @@ def loaded(
     return Moved(cold + again * (times - 1.0), once.rows * times, once.bytes * times, once.commands * times)
 
 
-def _lines(
-    a: Arrays, machine: MachineRates, rows: Values, columns: Values, pitch: Values, element: Values
+def cache_lines(
+    a: Arrays,
+    machine: MachineRates,
+    rows: Values,
+    columns: Values,
+    pitch: Values,
+    element: Values,
+    groups: Values = 1.0,
 ) -> Values:
-    """Lines of the cache that a matrix lies in."""
-    line = machine.profile.line_bytes
+    """Lines of the cache that a matrix lies in; of matrices of several groups beside each other in the rows, those that are not
+    there yet since they are of another group's, too."""
+    line, cache = machine.profile.line_bytes, machine.profile.cache_bytes
     step = a.smaller(a.power(pitch) * element, line)
-    return rows * a.smaller(pitch * element, columns * element + line - step) / line
+    lines = rows * a.smaller(pitch * element, columns * element + line - step) / line
+    beside = (groups > 1.5) & (pitch > groups * columns - 0.5) & (rows * pitch * element <= cache)
+    return a.where(beside, a.smaller(lines, rows * pitch * element / line / groups), lines)
 
 
 def stored(
@@ -279,15 +289,19 @@ def stored(
     *,
     piece: Values,
     element: Values,
+    groups: Values = 1.0,
+    shift: Values = None,
 ) -> Values:
-    """Cycles of the stores of a matrix in pieces of `piece` elements, which take the store unit `busy` cycles: lines of a
-    second-level cache that are written in parts are read first, those that it cannot hold leave it again."""
+    """Cycles of the stores of a matrix, that of one of some groups, in pieces of `piece` elements, which take the store unit `busy`
+    cycles: lines of a second-level cache that are written in parts are read first, those that it cannot hold leave it again.
+    Neighbouring tiles begin `shift` elements apart, rows if that is not given."""
     profile = machine.profile
     if not profile.cached:
         return busy
     line = profile.line_bytes
-    lines = _lines(a, machine, rows, columns, pitch, element)
-    share = a.smaller(a.smaller(piece, columns) * element, a.power(pitch) * element) / line
+    lines = cache_lines(a, machine, rows, columns, pitch, element, groups)
+    step = a.power(pitch) if shift is None else a.smaller(a.power(pitch), a.power(shift))
+    share = a.smaller(a.smaller(piece, columns) * element, step * element) / line
     beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
     read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
     fill = lines * profile.line_cycles * (read + beyond)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from baco.accel.config import Accelerator
 from baco.common.errors import InfeasibleError
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.choice.equal_parts import equal_parts
 from baco.compiler.choice.explicit import explicit_mappings
 from baco.compiler.choice.gemmini import gemmini_paths
@@ -45,9 +46,13 @@ _MOST_TILINGS = 200_000
 _MOST_COLUMNS = 1 << 16
 #: Share by which estimates of tilings have to differ to mean something, and share of bytes that is worth further runs of a macro.
 _ALIKE, _WORTH = 0.01, 0.2
+#: Tilings of a macro whose runs are looked at one by one.
+_CLOSER = 48
 #: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
 #: tenth, those of macros to a hundredth.
 DOUBT = 1.1
+#: The same by a timing whose macros' runs wait: of 90 layers by the model of the original, 1.2 loses least.
+_DOUBT_WHERE_RUNS_WAIT = 1.2
 #: The smallest tile of a convolution: if not even that can be done, none can.
 _ONE_RESULT = LoopConvSchedule(1, 1, 1, 1, 1, 1, 1)
 #: By so much another schedule has to be predicted to be faster than Gemmini's default tiling: cycles, and a share of them, single
@@ -113,29 +118,30 @@ def choices(
         candidates += _explicit(layer, accelerator, best, blocks)
         if blocks is None:
             candidates += _packed(layer, accelerator, best)
-    candidates = sorted([*candidates, *defaults], key=_doubted)
+    doubt = _DOUBT_WHERE_RUNS_WAIT if PROFILES[accelerator.timing].runs_wait else DOUBT
+    candidates = sorted([*candidates, *defaults], key=lambda one: _doubted(one, doubt))
     default = min(defaults, key=lambda one: one.cycles, default=None)
-    if default is not None and not _ahead(candidates[0], default):
+    if default is not None and not _ahead(candidates[0], default, doubt):
         candidates.remove(default)
         candidates.insert(0, default)
     return candidates
 
 
-def _ahead(one: ScheduleChoice, default: ScheduleChoice) -> bool:
+def _ahead(one: ScheduleChoice, default: ScheduleChoice, doubt: float) -> bool:
     """Whether a schedule is predicted to be faster than the default tiling by as much as predictions can tell, or as fast with
     clearly fewer bytes."""
     if one.bytes is not None and default.bytes is not None and one.bytes * (1.0 + _WORTH) < default.bytes:
         return one.cycles <= default.cycles
     share = _AHEAD_EXPLICIT if _is_explicit(one) else _AHEAD
-    return _doubted(one) * (1.0 + share) + _AHEAD_CYCLES < default.cycles
+    return _doubted(one, doubt) * (1.0 + share) + _AHEAD_CYCLES < default.cycles
 
 
 def _is_explicit(one: ScheduleChoice) -> bool:
     return not one.schedule.by_macros
 
 
-def _doubted(one: ScheduleChoice) -> float:
-    return one.cycles * (DOUBT if _is_explicit(one) else 1.0)
+def _doubted(one: ScheduleChoice, doubt: float) -> float:
+    return one.cycles * (doubt if _is_explicit(one) else 1.0)
 
 
 def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
@@ -243,9 +249,26 @@ def _products(
         keep_a, keep_b = (bool(keep[n]) for keep in kept[which])
         schedule = LoopWsSchedule(int(i[n]), int(j[n]), int(k[n]), orders[which], keep_a, keep_b)
         found.append(_estimated(schedule, costs[which], n))
-        if len(found) == best:
+        if len(found) == _looked_at(accelerator, best):
             break
-    return found
+    return _closer(layer, accelerator, found)[:best]
+
+
+def _looked_at(accelerator: Accelerator, best: int) -> int:
+    """How many of the fastest tilings by the quick estimate are looked at, where the best so many are wanted."""
+    return max(best, _CLOSER) if PROFILES[accelerator.timing].runs_wait else best
+
+
+def _closer(layer: Layer, accelerator: Accelerator, found: list[ScheduleChoice]) -> list[ScheduleChoice]:
+    """The same tilings, their runs looked at one by one if the timing makes that worth while, the fastest first."""
+    if not PROFILES[accelerator.timing].runs_wait:
+        return found
+    closer = []
+    for choice in found:
+        assert isinstance(choice.schedule, LoopWsSchedule | LoopConvSchedule)
+        cost = macro_choice_cycles(layer, choice.schedule, accelerator)
+        closer.append(ScheduleChoice(choice.schedule, float(cost.total), choice.bytes))
+    return sorted(closer, key=lambda choice: choice.cycles)
 
 
 def _estimated(schedule: Schedule, cost: MacroCycles, n: int) -> ScheduleChoice:
@@ -339,9 +362,9 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Sch
         except InfeasibleError:
             continue
         found.append(_estimated(schedule, costs[which], n))
-        if len(found) == best:
+        if len(found) == _looked_at(accelerator, best):
             break
-    return found
+    return _closer(layer, accelerator, found)[:best]
 
 
 def _that_fit(

@@ -31,7 +31,7 @@ def cache_cycles(
     once = Moved(held(c.weight_loads, weights) / times, zero, zero, c.weight_loads / times)
     width = torch.minimum(t.block["K"], t.weight_width)
     weight_cycles = loaded(
-        a, machine, once, times, rows, t.bounds["K"], layer.weight_pitch + zero, width
+        a, machine, once, times, rows, t.bounds["K"], layer.weight_pitch + zero, width, groups=groups
     ).port
 
     times = t.repeats(RELEVANT["I"])
@@ -42,12 +42,14 @@ def cache_cycles(
     width = torch.minimum(t.block["C"], t.input_width)
     pitch = layer.input_pitch * t.column.step
     fresh = (pixels * groups / rows).clamp_max(1.0)
-    input_cycles = loaded(a, machine, once, times, rows, t.bounds["C"], pitch, width, fresh).port
+    input_cycles = loaded(a, machine, once, times, rows, t.bounds["C"], pitch, width, fresh, groups).port
 
     opening_cycles = held(c.bias_loads + c.residual_loads + c.sum_loads, opening)
     size = 1.0 + 3.0 * layer.raw
     pixels = t.bounds["P"] * t.bounds["Q"] * t.bounds["N"] * groups
     piece = torch.minimum(t.tile["K"], t.hardware.dim)
     pitch = layer.output_pitch + zero
-    store_cycles = stored(a, machine, stores, pixels, t.bounds["K"], pitch, piece=piece, element=size)
+    store_cycles = stored(
+        a, machine, stores, pixels, t.bounds["K"], pitch, piece=piece, element=size, groups=groups
+    )
     return weight_cycles, input_cycles, opening_cycles, store_cycles

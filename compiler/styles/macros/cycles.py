@@ -129,9 +129,9 @@ def conv_macro(
         return a.up(size / dim)
 
     trips_n = a.up(layer.images / tile.images)
-    rows, trips_q = _unpooled(a, layer, layer.rows, tile.rows, layer.results_down, lambda x: x)
-    columns, trips_p = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, lambda x: x)
-    chunks, _ = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, in_blocks)
+    rows, trips_q = unpooled(a, layer, layer.rows, tile.rows, layer.results_down, lambda x: x)
+    columns, trips_p = unpooled(a, layer, layer.columns, tile.columns, layer.results_across, lambda x: x)
+    chunks, _ = unpooled(a, layer, layer.columns, tile.columns, layer.results_across, in_blocks)
     blocks_k, trips_k = parts(a, layer.channels, tile.channels, in_blocks)
     blocks_c, trips_c = parts(a, layer.depth, tile.depth, in_blocks)
     steps_r, trips_r = parts(a, layer.kernel_columns, tile.kernel_columns, lambda x: a.up(x / tile.pixels))
@@ -149,21 +149,22 @@ def conv_macro(
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
     down = (rows, trips_q, trips_s)
-    inputs = _conv_inputs(a, machine, layer, tile, down, (columns, trips_p, trips_r), blocks_c)
+    inputs = conv_inputs(a, machine, layer, tile, down, (columns, trips_p, trips_r), blocks_c)
     weight_rows = layer.kernel_rows * layer.kernel_columns * layer.depth
     weights = tiles_loaded(
         a, machine, weight_rows, layer.channels, tile.channels, layer.weight_pitch,
         command_rows=a.smaller(dim, tile.depth),
     )  # fmt: skip
     weights = loaded(
-        a, machine, weights, tile.weight_loads, weight_rows, layer.channels, layer.weight_pitch, tile.channels
-    )
+        a, machine, weights, tile.weight_loads, weight_rows, layer.channels, layer.weight_pitch, tile.channels,
+        groups=layer.groups,
+    )  # fmt: skip
     # the accumulator is filled with the bias or zeros first, a row a cycle and a row of memory every line
     bias_bytes = layer.bias * passes * layer.channels / trips_k * 4.0
     bias_loads = layer.bias * passes * a.up(tile.channels / a.larger(machine.request / 4.0, dim))
     addends = bias_loaded(a, machine, bias_loads, results * blocks_k / trips_k, bias_bytes)
 
-    written, store_rows = _conv_stores(a, machine, layer, tile, blocks_k)
+    written, store_rows = conv_stores(a, machine, layer, tile, blocks_k)
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
     tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks
@@ -193,7 +194,7 @@ def conv_macro(
     )
 
 
-def _conv_inputs(
+def conv_inputs(
     a: Arrays,
     machine: MachineRates,
     layer: ConvLayer,
@@ -255,10 +256,11 @@ def _conv_inputs(
         layer.input_pitch * fewer,
         tile.depth,
         fresh,
+        layer.groups,
     )
 
 
-def _conv_stores(
+def conv_stores(
     a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, blocks_k: Values
 ) -> tuple[Values, Values]:
     """Cycles of the channel and of the store unit."""
@@ -272,12 +274,13 @@ def _conv_stores(
     store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
     store_rows = stored(
         a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,
-        piece=a.smaller(dim, tile.channels), element=1.0,
+        piece=a.smaller(dim, tile.channels), element=1.0, groups=layer.groups,
+        shift=tile.channels,
     )  # fmt: skip
     return written, store_rows
 
 
-def _unpooled(
+def unpooled(
     a: Arrays,
     layer: ConvLayer,
     whole: Values,

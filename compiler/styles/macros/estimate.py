@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from baco.compiler.styles.macros.conv_pipeline import conv_pipeline
 from baco.compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
@@ -26,6 +28,7 @@ from baco.compiler.styles.macros.cycles import (
 from baco.compiler.styles.macros.first_run import with_first_run
 from baco.compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
 from baco.compiler.styles.macros.loop_ws import Product, check_loop_ws
+from baco.compiler.styles.macros.product_pipeline import product_pipeline
 
 Numbers = NDArray[np.float64]
 #: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element, cache
@@ -42,7 +45,8 @@ def macro_cycles(
     """What the resources need for a macro schedule; on another machine than the accelerator's if one is given. Raises
     InfeasibleError if it cannot be carried out."""
     machine = MachineRates.of(accelerator) if machine is None else machine
-    return macro_runs(NUMPY, machine, *macro_numbers(layer, schedule, accelerator))
+    numbers, tile = macro_numbers(layer, schedule, accelerator)
+    return _one_by_one(machine, schedule, numbers, tile) or macro_runs(NUMPY, machine, numbers, tile)
 
 
 def macro_choice_cycles(
@@ -51,11 +55,34 @@ def macro_choice_cycles(
     """Cycles and bytes of a macro schedule as the choice among tilings counts them. Raises InfeasibleError if it cannot be carried out."""
     machine = MachineRates.of(accelerator)
     numbers, tile = macro_numbers(layer, schedule, accelerator)
+    found = _one_by_one(machine, schedule, numbers, tile)
+    if found is not None:
+        return found
     found = macro_runs(NUMPY, machine, numbers, tile)
     if isinstance(numbers, ProductLayer):
         return found
     assert isinstance(tile, ConvTile)
     return with_first_run(machine, numbers, tile, found)
+
+
+def _one_by_one(
+    machine: MachineRates,
+    schedule: LoopWsSchedule | LoopConvSchedule,
+    numbers: ProductLayer | ConvLayer,
+    tile: ProductTile | ConvTile,
+) -> MacroCycles | None:
+    """Cycles of runs one after the other; None where the timing's runs are all like the mean of them, or too many."""
+    if not machine.profile.runs_wait:
+        return None
+    if isinstance(numbers, ProductLayer):
+        assert isinstance(tile, ProductTile)
+        total = product_pipeline(machine, numbers, tile)
+    else:
+        assert isinstance(tile, ConvTile)
+        total = conv_pipeline(machine, numbers, tile, schedule.order)
+    if total is None:
+        return None
+    return replace(macro_runs(NUMPY, machine, numbers, tile), total=np.float64(total))
 
 
 def macro_numbers(

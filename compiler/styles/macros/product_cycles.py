@@ -80,7 +80,7 @@ def product_macro(
     j_outside = tile.columns_outside > 0.5
     one = layer.rows * 0.0 + 1.0
     times_a, times_b = _times_loaded(a, tile, trips_i, trips_j, trips_k)
-    load_a, load_b = _product_loads(a, machine, layer, tile, times_a, times_b)
+    load_a, load_b = operands_loaded(a, machine, layer, tile, times_a, times_b)
 
     # a loop over the depth with others inside leaves sums in main memory, and brings them back
     inside = a.where(j_outside, trips_i, trips_j)
@@ -92,14 +92,14 @@ def product_macro(
     sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.columns)
     bias_bytes = layer.bias * blocks_i * layer.columns * 4.0
     addends = Moved(bias_bytes / machine.bandwidth, layer.bias * layer.rows * blocks_j, bias_bytes)
-    addends = addends + (
-        tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch) * layer.residual
-    )
+    residual = tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
+    residual = loaded(a, machine, residual, one, layer.rows, layer.columns, layer.output_pitch, tile.columns)
+    addends = addends + residual * layer.residual
     addends = addends + (
         tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
     )
 
-    written, store_rows = _product_stores(a, machine, layer, tile, sums_pitch, blocks_j, again)
+    written, store_rows = stores_of_product(a, machine, layer, tile, sums_pitch, blocks_j, again)
 
     runs = trips_i * trips_j * trips_k
     outer = trips_i * trips_j * (1.0 + again)
@@ -148,7 +148,7 @@ def _times_loaded(
     return times_a, a.where((tile.keep_b > 0.5) & (between_b < 2.5), one, trips_i)
 
 
-def _product_loads(
+def operands_loaded(
     a: Arrays, machine: MachineRates, layer: ProductLayer, tile: ProductTile, times_a: Values, times_b: Values
 ) -> tuple[Moved, Moved]:
     """Loads of both operands, each so often."""
@@ -163,7 +163,7 @@ def _product_loads(
     return load_a, load_b
 
 
-def _product_stores(
+def stores_of_product(
     a: Arrays,
     machine: MachineRates,
     layer: ProductLayer,
@@ -192,6 +192,6 @@ def _product_stores(
     )
     store_rows = stored(
         a, machine, store_rows, layer.rows, layer.columns, layer.output_pitch,
-        piece=a.smaller(piece, tile.columns), element=size,
+        piece=a.smaller(piece, tile.columns), element=size, shift=tile.columns,
     )  # fmt: skip
     return written, store_rows

@@ -12,10 +12,11 @@ from baco.bench.fit import original
 from baco.bench.fit.original import ProfileConstants, cross_validation_text, fit_profile, predict
 from baco.bench.timing import TimedProgram, timing_accuracy
 from baco.compiler.latency.model import constants
+from baco.compiler.styles.macros.pipeline import PIPELINES
 from baco.compiler.styles.macros.runs import CONSTANTS
 
 ORIGINAL = load_accelerator("gemmini-default").replace(timing="gemmini")
-COMMITTED = ProfileConstants(CONSTANTS["gemmini"], constants("gemmini"))
+COMMITTED = ProfileConstants(CONSTANTS["gemmini"], constants("gemmini"), PIPELINES)
 LAYERS = ("P64 C64 K64", "P128 C64 K32", "P32 C128 K64", "P96 C32 K96", "P256 C16 K64")
 
 
@@ -45,7 +46,11 @@ def test_finds_what_made_the_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         original, "_MACRO_STARTS", original._MACRO_STARTS[:1]
     )  # one fit is quicker than three
-    made = ProfileConstants(replace(COMMITTED.macro, start=700.0, host_ws=150.0), COMMITTED.explicit)
+    made = replace(
+        COMMITTED,
+        macro=replace(COMMITTED.macro, start=700.0, host_ws=150.0),
+        pipelines=PIPELINES | {"loop_ws": replace(PIPELINES["loop_ws"], start=900.0, host=150.0)},
+    )
     programs = predict(_programs(), ORIGINAL, made)
     measured = [
         replace(one, measured=round(one.predicted), predicted=None) for one in programs if one.predicted

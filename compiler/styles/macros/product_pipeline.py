@@ -1,0 +1,265 @@
+"""LOOP_WS on the original, run by run (`baco.compiler.styles.macros.pipeline`)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from baco.compiler.analysis.arrays import NUMPY, Values
+from baco.compiler.analysis.traffic import MachineRates, cache_lines, loaded, stored
+from baco.compiler.styles.macros.pipeline import (
+    MOST_RUNS,
+    NEVER,
+    PIPELINES,
+    PipelineConstants,
+    cycles_of,
+    groups_simulated,
+    of_all_groups,
+    shortest,
+    whole,
+)
+from baco.compiler.styles.macros.product_cycles import (
+    ProductLayer,
+    ProductTile,
+    operands_loaded,
+    stores_of_product,
+)
+from baco.compiler.styles.macros.runs import tiles_loaded
+
+#: Blocks of the array's side that a load or a store moves side by side.
+_WIDE = 4
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What the operands of the whole product take: loaded the first time, of that the memory bus, and again; brought onto the
+    sums; stored, and of that the port's and the memory bus's part."""
+
+    a: float
+    a_filled: float
+    a_again: float
+    b: float
+    b_filled: float
+    b_again: float
+    residual: float
+    store: float
+    written: float
+    filled: float
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Cycles of a run's phases by themselves.
+
+    Attributes:
+        operands, addends: of loads; `fetched` cycles of the memory bus for operands; `needed` of the operands before the first pass, `late` of them behind what the last passes
+            wait for; `commands` that load operands.
+        compute: of passes, `passes` of them, over `steps` parts of the depth that are loaded together.
+        banks: rows that loads may write to the banks that passes read.
+        store, written, filled: of stores, of these the port's and the bus's part; `stores` commands. 0 for a run that only adds.
+        storing: from the first store to the last pass, at most.
+        behind: share of the addends that come after the last store which makes room for them.
+        last: whether results leave.
+    """
+
+    operands: float
+    fetched: float
+    needed: float
+    late: float
+    commands: float
+    addends: float
+    compute: float
+    passes: float
+    steps: float
+    banks: float
+    store: float
+    written: float
+    filled: float
+    stores: float
+    storing: float
+    behind: float
+    last: bool
+
+
+def product_pipeline(
+    machine: MachineRates,
+    layer: ProductLayer,
+    tile: ProductTile,
+    constants: PipelineConstants | None = None,
+) -> float | None:
+    """Cycles from the first command to the end of the last store; None for sums that wait in main memory, and for very many
+    runs, whose mean says enough. Layer and tile are numbers."""
+    constants = constants or PIPELINES["loop_ws"]
+    order = _order(tile)
+    sizes = {"i": float(layer.rows), "j": float(layer.columns), "k": float(layer.depth)}
+    parts = {"i": float(tile.rows), "j": float(tile.columns), "k": float(tile.depth)}
+    trips = {axis: whole(sizes[axis] / parts[axis]) for axis in "ijk"}
+    behind_k = order[order.index("k") + 1 :]
+    if trips["k"] > 1 and any(trips[axis] > 1 for axis in behind_k):
+        return None
+    if trips["i"] * trips["j"] * trips["k"] > MOST_RUNS:
+        return None
+    runs = list(_runs(machine, layer, tile, constants, (order, sizes, parts, trips)))
+    return _through(runs, float(layer.groups), machine, constants)
+
+
+def _order(tile: ProductTile) -> str:
+    rows_and_columns = "ji" if float(tile.columns_outside) > 0.5 else "ij"
+    place = 2 - round(float(tile.depth_outside))
+    return rows_and_columns[:place] + "k" + rows_and_columns[place:]
+
+
+def _totals(machine: MachineRates, layer: ProductLayer, tile: ProductTile) -> _Whole:
+    once, twice = (operands_loaded(NUMPY, machine, layer, tile, n, n) for n in (1.0, 2.0))
+    again = [max(float(two.port - one.port), float(one.rows)) for one, two in zip(once, twice, strict=True)]
+    residual = tiles_loaded(NUMPY, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
+    residual = loaded(
+        NUMPY, machine, residual, 1.0, layer.rows, layer.columns, layer.output_pitch, tile.columns
+    )
+    written, rows = stores_of_product(
+        NUMPY, machine, layer, tile, layer.output_pitch, NUMPY.up(layer.columns / machine.dim), 0.0
+    )
+    raw = layer.raw > 0.5
+    piece: Values = NUMPY.where(raw, machine.dim, NUMPY.larger(machine.request, machine.dim))
+    filled = stored(
+        NUMPY, machine, 0.0 * layer.rows, layer.rows, layer.columns, layer.output_pitch,
+        piece=NUMPY.smaller(piece, tile.columns), element=1.0 + 3.0 * layer.raw, shift=tile.columns,
+    )  # fmt: skip
+    port = float(written) / float(machine.bandwidth)
+    weights = (layer.depth, layer.columns)
+    if float(layer.transposed) > 0.5:
+        weights = weights[::-1]
+    lines = (
+        float(cache_lines(NUMPY, machine, rows, columns, pitch, 1.0))
+        for rows, columns, pitch in (
+            (layer.rows, layer.depth, layer.input_pitch),
+            (*weights, layer.weight_pitch),
+        )
+    )
+    a_filled, b_filled = (machine.profile.line_cycles * count for count in lines)
+    return _Whole(
+        a=cycles_of(once[0]), a_filled=a_filled, a_again=again[0],
+        b=cycles_of(once[1]), b_filled=b_filled, b_again=again[1],
+        residual=cycles_of(residual) * float(layer.residual), store=max(float(rows), port), written=port,
+        filled=float(filled),
+    )  # fmt: skip
+
+
+def _runs(
+    machine: MachineRates,
+    layer: ProductLayer,
+    tile: ProductTile,
+    constants: PipelineConstants,
+    loops: tuple[str, dict[str, float], dict[str, float], dict[str, int]],
+) -> Iterator[_Run]:
+    """Those of one group, in their order."""
+    order, sizes, parts, trips = loops
+    dim, short, totals = float(machine.dim), shortest(machine, constants), _totals(machine, layer, tile)
+    keeps = {"a": _stays(order, trips, "j", tile.keep_a), "b": _stays(order, trips, "i", tile.keep_b)}
+    for place in itertools.product(*(range(trips[axis]) for axis in order)):
+        at = dict(zip(order, place, strict=True))
+        rows, columns, depth = (min(parts[axis], sizes[axis] - at[axis] * parts[axis]) for axis in "ijk")
+        i, j, k = (whole(size / dim) for size in (rows, columns, depth))
+        share = {
+            "a": rows * depth / (sizes["i"] * sizes["k"]),
+            "b": columns * depth / (sizes["j"] * sizes["k"]),
+            "c": rows * columns / (sizes["i"] * sizes["j"]),
+        }
+        load_a = share["a"] * (totals.a if at["j"] == 0 else 0.0 if keeps["a"] else totals.a_again)
+        load_b = share["b"] * (totals.b if at["i"] == 0 else 0.0 if keeps["b"] else totals.b_again)
+        steps, together = whole(k / _WIDE), min(_WIDE, k)
+        last = at["k"] == trips["k"] - 1
+        addends = (
+            0.0 if at["k"] else float(layer.bias) * i * j * constants.addend + totals.residual * share["c"]
+        )
+        wide = 1 if float(layer.raw) > 0.5 else _WIDE
+        stores = float(i * whole(j / wide))
+        compute = j * k * ((i - 1) * max(min(rows, dim), short) + dim + constants.exchange)
+        compute /= float(machine.array_speed)
+        yield _Run(
+            operands=load_a + load_b,
+            fetched=share["a"] * totals.a_filled * (at["j"] == 0)
+            + share["b"] * totals.b_filled * (at["i"] == 0),
+            needed=(load_a + load_b / together) / steps,
+            late=load_b * (1.0 - 1.0 / together) / steps,
+            commands=(i * steps if load_a else 0) + (k * whole(j / _WIDE) if load_b else 0),
+            addends=addends,
+            compute=compute,
+            passes=i * j * k,
+            steps=steps,
+            banks=(i * k * dim if load_a else 0.0) + (k * j * dim / i if load_b else 0.0),
+            store=constants.store * totals.store * share["c"] * last,
+            written=totals.written * share["c"] * last,
+            filled=totals.filled * share["c"] * last,
+            stores=stores,
+            storing=compute / k * (1.0 - 1.0 / max(1.0, j / wide)),
+            # stores go column by column of blocks, and so do loads of what takes their place
+            behind=1.0 / stores if float(layer.residual) else ((min(wide, j) - 1) * i + 1) / (i * j),
+            last=last,
+        )
+
+
+def _stays(order: str, trips: dict[str, int], other: str, kept: Values) -> bool:
+    """Whether an operand that the axis `other` does not choose stays in the scratchpad (`baco.compiler.styles.macros.reuse`)."""
+    inside = order[order.index(other) + 1 :]
+    between = 1
+    for axis in inside:
+        between *= trips[axis]
+    return float(kept) > 0.5 and between <= 2 and trips[other] > 1
+
+
+def _through(runs: list[_Run], groups: float, machine: MachineRates, k: PipelineConstants) -> float:
+    """All runs one after the other through loads, array and stores."""
+    ends: list[float] = []
+    loads = array = 0.0
+    stores, sent, sent_before = NEVER, NEVER, NEVER
+    # of the two halves of the accumulator: when stored, and how much of the next addends comes after that
+    free, behind = [NEVER, NEVER], [1.0, 1.0]
+    half, early = 0, None
+    every = runs * groups_simulated(groups)
+    for number, run in enumerate(every):
+        host = k.host / float(machine.host_speed)
+        enter = max(sent_before + k.enter, number * host)
+        addends = early
+        if addends is None and run.addends:
+            room = free[half] + k.addend_wait + run.addends * behind[half]
+            addends = max(max(loads, enter) + run.addends, room)
+        begin = max(loads, enter, addends or 0.0)
+        end, early = begin + run.operands, None
+        each = run.operands / max(1.0, run.commands)
+        ahead = min(run.commands, k.loads_ahead) * each
+        following = every[number + 1] if number + 1 < len(every) else None
+        if following is not None and following.addends:
+            # the next run's addends go before operands that are not sent yet, and wait for their place
+            other = 1 - half if run.last else half
+            allowed = max(sent + k.enter, (number + 1) * host)
+            if allowed < end - ahead:
+                room = free[other] + k.addend_wait + following.addends * behind[other]
+                early = max(max(allowed, begin) + following.addends, room)
+                if allowed <= max(enter, begin - ahead):
+                    begin, end = early, early + run.operands
+                else:
+                    end += max(0.0, early - max(allowed, begin))
+        if run.operands or addends is not None:
+            first = max(begin, addends or 0.0) + run.needed + k.load_latency
+        else:
+            first = enter
+        passes = max(array, first)
+        done = passes + run.compute
+        if run.operands:
+            # loads write banks that passes read
+            done += run.banks * min(1.0, max(0.0, (end - passes) / run.operands))
+            done = max(done, end + k.load_latency - run.late + run.compute / run.steps)
+        over = max(done - k.passes_ahead * run.compute / run.passes, end - ahead)
+        if run.last:
+            begin = max(stores, done - run.storing, passes)
+            stores = max(begin + run.store, done + k.store_latency + run.store / run.stores)
+            free[half], behind[half], half = stores, run.behind, 1 - half
+            over = max(over, stores - k.stores_ahead * run.store / run.stores)
+        on_the_bus = max(0.0, run.fetched + k.fills * run.filled - run.operands)
+        loads = end + min(k.writes * run.written + on_the_bus, run.operands)
+        array, sent_before, sent = done, sent, max(sent, over)
+        if (number + 1) % len(runs) == 0:
+            ends.append(max(stores, array))
+    return of_all_groups(ends, groups) + k.start
