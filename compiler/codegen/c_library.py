@@ -23,8 +23,9 @@ from baco.common.scratch import scratch_folder
 from baco.common.text import one_line
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.c_commands import COMMANDS_HEADER, commands_header
+from baco.compiler.codegen.c_expressions import C_WORDS, HELPERS
 from baco.compiler.codegen.c_library_header import ALIGN, library_header, status_names
-from baco.compiler.codegen.c_text import C_WORDS, HELPERS, c_functions
+from baco.compiler.codegen.c_text import c_functions
 from baco.compiler.codegen.data_object import DataSection, data_object
 from baco.compiler.codegen.pipeline import run_passes
 from baco.compiler.codegen.toolchain import C_SEMANTICS, compile_source, join_objects, memory_source

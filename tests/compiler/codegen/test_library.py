@@ -377,3 +377,54 @@ def test_python_writes_them_again_and_again(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(InputError, match=r"the file is called NAME\.c, not 'layer\.o'"):
         program.save_c("layer.o")
     assert [path.name for path in program.save_c("layer.c")] == ["layer.c", "layer.h", "baco_gemmini.h"]
+
+
+_FLOATS = """
+func.func @f(%in: i64, %out: i64) {
+  %four = arith.constant 4 : i64
+  %eight = arith.constant 8 : i64
+  %next = arith.addi %in, %four : i64
+  %p0 = "llvm.inttoptr"(%in) : (i64) -> !llvm.ptr
+  %p1 = "llvm.inttoptr"(%next) : (i64) -> !llvm.ptr
+  %x = "llvm.load"(%p0) <{ordering = 0 : i64}> : (!llvm.ptr) -> f32
+  %y = "llvm.load"(%p1) <{ordering = 0 : i64}> : (!llvm.ptr) -> f32
+  %a = math.absf %x : f32
+  %root = math.sqrt %a : f32
+  %high = arith.maxnumf %root, %y : f32
+  %low = arith.minnumf %high, %x : f32
+  %whole = math.roundeven %low : f32
+  %less = arith.cmpf olt, %whole, %y : f32
+  %chosen = arith.select %less, %whole, %root : f32
+  %n = arith.fptosi %chosen : f32 to i32
+  %q0 = "llvm.inttoptr"(%out) : (i64) -> !llvm.ptr
+  "llvm.store"(%n, %q0) <{ordering = 0 : i64}> : (i32, !llvm.ptr) -> ()
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("form", ["object", "c"])
+def test_arithmetic_of_floats(form: str, tmp_path: Path) -> None:
+    module = read_ir(_FLOATS, "f.mlir", all_dialects(), "instgem")
+    buffers = [Buffer("given_pair", (2,), "float32"), Buffer("number", (1,), "int32", "output")]
+    library = build_library(module, "f", buffers, SMALL, name="net")
+    pairs = np.array(
+        [
+            (2.25, 9.0),
+            (-7.5, 1.0),
+            (2.5, 3.0),
+            (-2.5, 0.0),
+            (1e30, 1e31),
+            (-1e30, 2.0),
+            (np.nan, 5.0),
+            (3.5, np.nan),
+        ],
+        np.float32,
+    )
+    found, _ = call_library(library, buffers, [{"given_pair": pair} for pair in pairs], tmp_path, form=form)
+    for (x, y), call in zip(pairs, found, strict=True):
+        root = np.sqrt(np.abs(x))
+        whole = np.rint(np.fmin(np.fmax(root, y), x))
+        chosen = float(whole if whole < y else root)
+        wanted = 0 if np.isnan(chosen) else int(np.clip(np.trunc(chosen), -(2.0**31), 2.0**31 - 1))
+        assert call["number"][0] == wanted, (x, y)
