@@ -273,6 +273,7 @@ class NetworkUnit:
         groups: GroupScheduler | None
         diagonals: Diagonals | None = None
         rides: Rides | None = None
+        beside = False
         if request.plan is not None:
             schedule: Scheduler = request.plan
             groups = request.plan.group
@@ -287,7 +288,7 @@ class NetworkUnit:
         else:
             from baco.compiler.network.diagonal import DiagonalChoice
             from baco.compiler.network.group_choice import GroupChoice
-            from baco.compiler.network.program import scheduler
+            from baco.compiler.network.program import scheduler, works_beside
             from baco.compiler.network.riding import RideChoice
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
@@ -295,11 +296,13 @@ class NetworkUnit:
             if not (request.baseline or self._fuses):
                 diagonals = DiagonalChoice(request.accelerator, schedule)
                 rides = RideChoice(request.accelerator, schedule)
+                beside = works_beside(request.accelerator)
         return {
             "schedule": schedule,
             "groups": groups if self._fuses else None,
             "diagonals": diagonals,
             "rides": rides,
+            "beside": beside,
             "library": request.baseline,
             "data": self.data,
             "reference": self.reference,

@@ -57,6 +57,7 @@ def emit_network(
             [placement.span(view) for view in step.writes],
             step.accelerator,
             step.host,
+            step.waits,
         )
         for step in lowered.steps
     )

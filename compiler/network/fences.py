@@ -18,12 +18,14 @@ class StepAccess:
         reads, writes: spans of main memory.
         accelerator: the accelerator touches them, maybe after the step.
         host: the host core does, within the step.
+        waits: a fence comes before the step even if it depends on nothing.
     """
 
     reads: Sequence[Span]
     writes: Sequence[Span]
     accelerator: bool
     host: bool
+    waits: bool = False
 
 
 def fences(steps: Iterable[StepAccess]) -> list[bool]:
@@ -35,7 +37,7 @@ def fences(steps: Iterable[StepAccess]) -> list[bool]:
     pending = _Pending()
     needed = []
     for step in steps:
-        wait = pending.conflicts(step)
+        wait = step.waits or pending.conflicts(step)
         if wait:
             pending = _Pending()
         pending.add(step)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
@@ -30,8 +28,8 @@ from baco.compiler.network.layers import (
 )
 from baco.compiler.network.lowered import ANY_SCALE, LoweredNetwork, Scheduler
 from baco.compiler.network.output_stage import RequantisedPart, requantised_behind, requantised_parts
+from baco.compiler.network.part_caller import PartCaller
 from baco.compiler.network.pooling import plan_max_pool
-from baco.compiler.network.ride_caller import RideCaller
 from baco.compiler.network.riding import Rides
 from baco.compiler.network.rotation import rotation_product
 from baco.compiler.network.row_code import (
@@ -42,13 +40,12 @@ from baco.compiler.network.row_code import (
     plan_table,
     product_numbers,
 )
-from baco.compiler.network.row_sums import sums_of_rows
 from baco.compiler.network.step_writer import turned_rows
 from baco.compiler.network.way_out import tables_behind, through
 from baco.compiler.ops.elementwise import Addition, BinaryTable, Gate, Map, Multiplication
 from baco.compiler.ops.images import MaxPool
 from baco.compiler.ops.lookup import Embedding, Rotation
-from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
+from baco.compiler.ops.operator import IntegerOperator
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.rows import Normalisation, Softmax
 from baco.compiler.ops.views import View, dense
@@ -62,6 +59,7 @@ def lower_network(
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
     rides: Rides | None = None,
+    beside: bool = False,
 ) -> LoweredNetwork:
     """The calls that compute a network.
 
@@ -72,10 +70,11 @@ def lower_network(
             groups, those are that save most together.
         diagonals: how many groups of a convolution with constant weights run as one, on a diagonal; None: each by itself.
         rides: whether a product and an addition to its results run as one; None: one after the other.
+        beside: whether the host takes results through a table while the array makes the next ones.
 
     Raises InfeasibleError for an operator without code.
     """
-    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals, rides))
+    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals, rides, beside))
 
 
 def lower_operators(lowering: Lowering) -> LoweredNetwork:
@@ -93,7 +92,7 @@ def lower_operators(lowering: Lowering) -> LoweredNetwork:
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
-class Lowering(RideCaller):
+class Lowering(PartCaller):
     """Lowers a network, operator by operator; arguments as those of `lower_network`."""
 
     def __init__(
@@ -104,6 +103,7 @@ class Lowering(RideCaller):
         groups: GroupScheduler | None,
         diagonals: Diagonals | None = None,
         rides: Rides | None = None,
+        beside: bool = False,
     ) -> None:
         super().__init__(network, accelerator, schedule, groups)
         self._diagonals = diagonals
@@ -119,6 +119,8 @@ class Lowering(RideCaller):
         #: Products that the host computes with the function of an operand in them, by name, and names of these functions.
         self._gates = self._find_gates()
         self._gated = {function.name: name for name, (function, _) in self._gates.items()}
+        if beside:
+            self._plan_parts({*self._tables, *self._gated})
 
     def _find_gates(self) -> dict[str, tuple[Map, Gate]]:
         elsewhere = {*self._inner, *self._groups, *(table.name for table in self._tables.values())}
@@ -145,6 +147,10 @@ class Lowering(RideCaller):
         if isinstance(op, Convolution | MatMul) and self._requantise(op):
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
+        if isinstance(op, MatMul) and (table := self._in_parts(op, self._matmul)) is not None:
+            self._done.add(table.name)
+            self._negative |= {op.output.value, table.output.value}
+            return
         following = self._table
         if following is not None:
             target = through(op, following)
@@ -393,11 +399,8 @@ class Lowering(RideCaller):
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
         if isinstance(code, str):
-            if isinstance(op, Normalisation):
-                op = replace(op, offset=self._rounding(op.offset))
-                if self._by_sums(op, code):
-                    return
-            self._on_host(op, code)
+            shared = self._summed(op, self._matmul) if isinstance(op, Normalisation) else op
+            self._on_host(shared, code)
             return
         sources, parameters = op.inputs, list[View]()
         if not isinstance(op, Multiplication):
@@ -409,22 +412,6 @@ class Lowering(RideCaller):
             (*sources, *parameters),
             op.output,
         )
-
-    def _by_sums(self, op: Normalisation, reason: str) -> bool:
-        """Whether the accelerator adds up a normalisation's rows, which it then does; the host does the rest."""
-        names = (f"ones{op.input.shape[-1]}", f"{op.name}.sums", f"{op.name}.squares")
-        parts = sums_of_rows(op, self.accelerator.dim, names)
-        if parts is None:
-            return False
-        if any(self._layer_name(self._on_matrices(one).layer) is None for one in parts.products):
-            return False
-        self._add_constant(parts.ones.value, np.ones(parts.ones.shape, np.int8))
-        for name, words in zip(names[1:], (parts.sums, parts.squares), strict=True):
-            self.values[name] = IntegerTensor(name, (words,), "int32")
-        for one in parts.products:
-            self._matmul(one)
-        self._on_host(parts.rest, reason)
-        return True
 
     def _copy(self, source: View, target: View) -> None:
         """Part of the current operator."""

@@ -7,7 +7,8 @@
 * The host's functions: `baco.compiler.ops.host_model`.
 * Every step: its call, and what a fence before the next one waits for at the end.
 
-A step that the next one does not wait for is predicted as if it were waited for; what overlaps there is little.
+A step that the next one does not wait for is predicted as if it were waited for, what overlaps there is little; but where the host
+works beside a step that was begun for that, the longer of the two counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from baco.compiler.styles.fused.predict import UnitCost
 
 #: Cycles that the scale of a column takes: the host core loads two at once and sends them.
 _SCALES = 2.0
+#: Cycles of the host core for the commands of a part that it works beside.
+_GIVEN = 300.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
 #: tables and averages, measured.
 _PER_CYCLE = 0.95
@@ -43,14 +46,31 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
         name: _SCALES * accelerator.dim if layer.output and layer.output.by_column else 0.0
         for name, layer in layers.items()
     }
-    return [
-        StepCost(
-            cycles[step.function] + (table if layers[step.function].table else 0.0) + scales[step.function]
-        )
-        if step.function in layers
-        else predict_step(lowered, step, accelerator)
-        for step in lowered.steps
-    ]
+    return _beside(
+        lowered,
+        [
+            StepCost(
+                cycles[step.function]
+                + (table if layers[step.function].table else 0.0)
+                + scales[step.function]
+            )
+            if step.function in layers
+            else predict_step(lowered, step, accelerator)
+            for step in lowered.steps
+        ],
+    )
+
+
+def _beside(lowered: LoweredNetwork, costs: list[StepCost]) -> list[StepCost]:
+    """The same where the host works beside the accelerator: what is left of a step when its commands are given counts for the
+    step behind it, as far as that does not take as long."""
+    for number, step in enumerate(lowered.steps):
+        if step.waits:
+            given = min(_GIVEN, costs[number].cycles)
+            left = costs[number].cycles - given
+            costs[number] = costs[number]._replace(cycles=given)
+            costs[number + 1] = costs[number + 1]._replace(cycles=max(left, costs[number + 1].cycles))
+    return costs
 
 
 def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:

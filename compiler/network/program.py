@@ -112,6 +112,12 @@ def fuses_by_default(accelerator: Accelerator) -> bool:
     return accelerator.features.row_functions and accelerator.timing == "baco"
 
 
+def works_beside(accelerator: Accelerator) -> bool:
+    """Whether programs for an accelerator have products in parts beside the host's tables without being told to: where they are for
+    the original. Searches of other accelerators look at whole products."""
+    return accelerator.timing == "gemmini" and not accelerator.features.row_functions
+
+
 def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
     from baco.compiler.choice.choose import choose
@@ -152,6 +158,7 @@ def network_code(
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
     rides: Rides | None = None,
+    beside: bool = False,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -174,12 +181,13 @@ def network_code(
         if not library and groups is None:
             diagonals = diagonals or DiagonalChoice(accelerator, schedule)
             rides = rides or RideChoice(accelerator, schedule)
+            beside = beside or works_beside(accelerator)
     if library:
         from baco.compiler.network.library import lower_as_library
 
         lowered = lower_as_library(network, accelerator, schedule)
     else:
-        lowered = lower_network(network, accelerator, schedule, groups, diagonals, rides)
+        lowered = lower_network(network, accelerator, schedule, groups, diagonals, rides, beside)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -196,6 +204,7 @@ def compile_network(
     groups: GroupScheduler | None = None,
     diagonals: Diagonals | None = None,
     rides: Rides | None = None,
+    beside: bool = False,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -214,6 +223,8 @@ def compile_network(
         diagonals: how many groups of a convolution run as one; with the default schedule and without `groups` by default a
             `diagonal.DiagonalChoice`.
         rides: whether a product and an addition to its results run as one; likewise a `riding.RideChoice`.
+        beside: whether the host takes results through a table while the array makes the next; with the default schedule
+            where `works_beside`.
         library: lower all as Gemmini's library would run it (`baco.compiler.network.library`), without groups; `schedule` is then the
             library's by default.
         data: what the inputs hold at the start, by the names of values; zeros without.
@@ -232,6 +243,7 @@ def compile_network(
         groups=groups,
         diagonals=diagonals,
         rides=rides,
+        beside=beside,
         library=library,
         data=data,
         reference=reference,

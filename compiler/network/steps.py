@@ -46,6 +46,7 @@ class Step:
         host: whether the host core itself touches memory.
         also: names of further operators whose results it writes.
         work: what a function of the host has to do; None of others.
+        waits: for all that came before, so that what comes behind may run beside it.
     """
 
     operator: str
@@ -57,6 +58,7 @@ class Step:
     host: bool = True
     also: tuple[str, ...] = ()
     work: HostWork | None = None
+    waits: bool = False
 
 
 class StepCost(NamedTuple):

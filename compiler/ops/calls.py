@@ -53,6 +53,7 @@ def elementwise(
     table_bytes: int = 0,
     size: int = 1,
     variant: str = "",
+    lanes: int = 1,
     extra: Mapping[str, Array] | None = None,
     source: str = "elementwise.c",
 ) -> HostCall:
@@ -62,6 +63,7 @@ def elementwise(
         table: number of the operand that is a table.
         table_bytes: of a table of which results touch single lines.
         size: bytes of the elements.
+        lanes: elements of a row of dense operands that go together; the `rest` goes one by one.
         others: as in `loop_call`.
     """
     walked = [n for n in range(len(operands)) if n != table]
@@ -75,6 +77,7 @@ def elementwise(
         numbers,
         walked=walked,
         variant=("dense" if loops.dense else "strided") + variant,
+        amounts={"rest": loops.rows * (loops.extent % lanes)} if lanes > 1 else None,
         lines=min(loops.elements, table_bytes / LINE_BYTES),
         extra=extra,
     )

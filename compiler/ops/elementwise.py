@@ -30,6 +30,10 @@ def copy_call(source: View, target: View, values: Values) -> HostCall:
     return elementwise("net_copy", (source, target), (size,), size=size, variant=f" {size}")
 
 
+#: Elements that net_map takes together where they are neighbours (host/elementwise.c).
+_LANES = 16
+
+
 @dataclass(frozen=True)
 class Addition(IntegerOperator):
     """output = scaled(max(sum, 0) if relu else sum, scale), sum = scaled(left, left_scale) + scaled(right, right_scale).
@@ -90,7 +94,8 @@ class Map(IntegerOperator):
         """See `IntegerOperator`."""
         if self.table is None:
             return copy_call(self.input, self.output, values)
-        return elementwise("net_map", (self.input, self.table, self.output), table=1, table_bytes=256)
+        operands = (self.input, self.table, self.output)
+        return elementwise("net_map", operands, table=1, table_bytes=256, lanes=_LANES)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 from baco.compiler.network.program import NetworkProgram
@@ -148,8 +148,10 @@ def describe(built: NetworkProgram, function: str) -> str:
 def group_by_operator(built: NetworkProgram, steps: Sequence[StepProfile]) -> list[OperatorProfile]:
     """A profile for every operator, in order."""
     found = []
-    for operator, group in groupby(steps, key=lambda step: step.operator):
-        part = list(group)
+    of_operators: dict[str, list[StepProfile]] = {}
+    for step in steps:  # those of two operators may take turns
+        of_operators.setdefault(step.operator, []).append(step)
+    for operator, part in of_operators.items():
         where = {built.lowered.steps[step.number].accelerator for step in part}
         guesses = [step.predicted for step in part if step.predicted is not None]
         found.append(
