@@ -64,9 +64,9 @@ def _fitted() -> dict[str, PipelineConstants]:
     return {macro: PipelineConstants(**values) for macro, values in json.loads(text).items()}
 
 
-#: By macro, `loop_ws` and `loop_conv`: fitted to alternatives of `baco bench choice --seed 1` on the timed model of the original, and
-#: LOOP_WS's by `python -m baco.bench.fit.original` from there. That fit of LOOP_CONV, which has 71 rows, is nearer to these, and
-#: chooses worse among the other seeds' alternatives.
+#: By macro, `loop_ws` and `loop_conv`: fitted to the programs measured on the original and to alternatives of `baco bench choice --seed 1`
+#: on its timed model; LOOP_WS's then by `python -m baco.bench.fit.original` to the programs alone. LOOP_CONV's are not, since of
+#: alternatives of the seeds 1 and 2 constants fitted to its 71 programs alone choose worse (1.6% behind the best, not 1.1%).
 PIPELINES = _fitted()
 
 
