@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from baco.compiler.analysis.arrays import Values
+
 #: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
 #: accelerator takes the data two cycles later.
 MEMORY_LATENCY = 62.9
@@ -14,6 +16,8 @@ MEMORY_LATENCY = 62.9
 COMMAND_LATENCY = 95.0
 #: Of these, cycles that it is in the load unit, accepted and not yet written.
 QUEUED_LATENCY = 80.0
+#: 8 ln(8/7), of eight ways.
+_LINES_REPLACED = 1.068
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class TimingProfile:
         line_bytes, line_cycles: of a second-level cache, and cycles in which main memory fills a line; 0 without a cache.
         cache_bytes: its capacity. Hits come at the width of the port.
         miss_cycles: more than `latency` until the first data of a line that has to be filled are there.
+        victim_cycles: more than `line_cycles` for a line, where each takes the place of another, which has to be released first; of
+            lines that follow each other without a gap.
         copies_rows: whether every copy of a packed pixel is written by itself; else only those of a command's last pixel take
             cycles of their own.
         passes_inside: passes that are on their way through the array at most, and then a block of weights comes in row by row
@@ -49,6 +55,7 @@ class TimingProfile:
     line_cycles: float = 0.0
     cache_bytes: float = 0.0
     miss_cycles: float = 0.0
+    victim_cycles: float = 0.0
     copies_rows: bool = False
     passes_inside: float = 0.0
     store_pace: float = 1.0
@@ -60,11 +67,25 @@ class TimingProfile:
         """Whether there is a second-level cache."""
         return self.cache_bytes > 0
 
+    def fill_cycles(self, lines: Values) -> Values:
+        """Cycles in which main memory fills so many lines of a cache that is empty at first.
+
+        Ways are replaced at random, free ones, too, so that of the lines which a set of w ways has taken in, the next one finds a
+        victim with the probability 1 - (1 - 1/w)^n. Releases hold refills up only where most of them have one: by its square,
+        whose mean over n lines is y² / (y² + 1.5 y + 3) within 0.02, of y = n ln(w / (w - 1)).
+        """
+        if not self.victim_cycles:
+            return lines * self.line_cycles
+        turns = _LINES_REPLACED * lines * self.line_bytes / self.cache_bytes
+        square = turns * turns
+        return lines * (self.line_cycles + self.victim_cycles * square / (square + 1.5 * turns + 3.0))
+
 
 #: By timing. `baco`: the simulator's main memory (`sim/cpp/dram.h`), without a cache. `gemmini`: the Rocket system of
 #: `sim/cpp/gemmini_bus.h`, whose cycles of hits, misses and writes these are; an inclusive cache of 512 KiB, main memory of 8
 #: bytes a cycle behind it (a line of 64 bytes in 8), the queue of six tags of `gemmini_execute.cpp`, and the scaling pipeline
-#: of `gemmini_store.h`, which lets five rows pass in eight cycles. Nothing of it is fitted here.
+#: of `gemmini_store.h`, which lets five rows pass in eight cycles. Nothing of it is fitted here: what victims cost is what the lines
+#: of long streams take there, 11.2 cycles each, beyond 8.
 PROFILES = {
     "baco": TimingProfile(),
     "gemmini": TimingProfile(
@@ -76,6 +97,7 @@ PROFILES = {
         line_cycles=8.0,
         cache_bytes=512.0 * 1024,
         miss_cycles=15.0,
+        victim_cycles=3.2,
         copies_rows=True,
         passes_inside=6.0,
         store_pace=1.6,

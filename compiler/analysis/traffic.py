@@ -248,7 +248,7 @@ def loaded(
     # of a line that two share, half on the mean is the second's, and it is there
     others = a.where(kept, inside / a.larger(2.0 * part, line), 0.0 * part)
     again_filled = rows * columns / part * (part + inside) / line
-    fill = a.where(kept | (inside < 0.5), lines, a.larger(again_filled, lines)) * profile.line_cycles
+    fill = profile.fill_cycles(a.where(kept | (inside < 0.5), lines, a.larger(again_filled, lines)))
     # requests of narrow rows wait for the line that they share
     shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
     latency = profile.latency + profile.command_latency + profile.miss_cycles

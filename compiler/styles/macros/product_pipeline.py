@@ -137,7 +137,7 @@ def _totals(machine: MachineRates, layer: ProductLayer, tile: ProductTile) -> _W
             (*weights, layer.weight_pitch),
         )
     )
-    a_filled, b_filled = (machine.profile.line_cycles * count for count in lines)
+    a_filled, b_filled = (machine.profile.fill_cycles(count) for count in lines)
     return _Whole(
         a=cycles_of(once[0]), a_filled=a_filled, a_again=again[0],
         b=cycles_of(once[1]), b_filled=b_filled, b_again=again[1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from baco.accel.presets import load_accelerator
+from baco.bench.streaming import streamed_products
+from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.analysis.traffic import request_table
 from baco.compiler.latency import HardwareBatch, predict_layers
 from baco.compiler.layers.text import parse_layer
@@ -83,3 +86,42 @@ def test_what_sets_the_timings_apart() -> None:
 def test_a_batch_has_one_timing() -> None:
     with pytest.raises(ValueError, match="one timing"):
         HardwareBatch.of([OURS, ORIGINAL])
+
+
+def test_victims_of_an_empty_cache_line_by_line() -> None:
+    """Sets of eight ways take lines in at random: the share of ways that are full, squared, summed line by line."""
+    profile = PROFILES["gemmini"]
+    sets = profile.cache_bytes / profile.line_bytes / 8
+    draw = np.random.default_rng(0)
+    for lines_of_a_set in (1, 3, 8, 16, 32, 100):
+        full = np.zeros((4000, 8), bool)
+        victims = []
+        for _ in range(lines_of_a_set):
+            victims.append(full.mean())
+            full[np.arange(len(full)), draw.integers(8, size=len(full))] = True
+        each = profile.line_cycles + profile.victim_cycles * np.mean(np.square(victims))
+        lines = sets * lines_of_a_set
+        assert profile.fill_cycles(lines) / lines == pytest.approx(each, abs=0.05 * profile.victim_cycles)
+
+
+@pytest.mark.parametrize("lines", [0.0, 1e4, 1e6])
+def test_a_fill_without_victims_is_what_the_bus_takes(lines: float) -> None:
+    profile = replace(PROFILES["gemmini"], victim_cycles=0.0)
+    assert profile.fill_cycles(lines) == 8 * lines
+
+
+@pytest.mark.skipif(
+    not MEASURED.with_name("streaming.csv").exists(),
+    reason="needs the original's cycles in ../shared/data/original-rtl",
+)
+def test_streamed_weights_are_predicted_as_measured() -> None:
+    """Rows of whole lines: what shares lines between tiles, 16 x 768 x 3072, is further off."""
+    products = [product for product in streamed_products(MEASURED.parent) if product.name != "16x768x3072"]
+    predicted = predict_layers(
+        [product.layer for product in products], [product.schedule for product in products], ORIGINAL
+    )
+    errors = [
+        cost.cycles.item() / product.measured - 1 for cost, product in zip(predicted, products, strict=True)
+    ]
+    assert len(products) == 4
+    assert np.abs(errors).max() < 0.1
