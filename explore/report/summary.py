@@ -153,7 +153,7 @@ def summary_text(data: ReportData) -> str:
         f" {accelerator.dim} × {accelerator.dim} array with {accelerator.scratchpad_kib:,} KiB of scratchpad and"
         f" {accelerator.accumulator_kib:,} KiB of accumulator, {significant(cost.area_mm2)} mm² in all.",
         f"It is {cost.source} to need {si(cost.latency_cycles, 'cycles')}"
-        f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {significant(clock * 1e-3)} GHz) and"
+        f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {si(clock * 1e6, 'Hz')}) and"
         f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {scientific(cost.edp)} {cost.edp_unit} ({si(cost.edp_js(clock), 'J·s')}).",
     ]
     if data.violations:
