@@ -112,7 +112,8 @@ def run(
 
     Raises InputError for a network that cannot be run, SimulationError for a program that had to be stopped.
     """
-    known = {spec: StockNetwork(spec) for spec in networks} | {one.spec: one for one in NETWORKS}
+    known = {one.spec: one for one in NETWORKS}
+    known |= {spec: StockNetwork(spec) for spec in networks if spec not in known}
     machine = load_accelerator(accelerator).replace(timing="gemmini")
     files = ResultFiles(out, "stock-gemmini", page)
     before = files.before() or {}
