@@ -26,7 +26,7 @@ from baco.compiler.schedules.schedule import LoopWsSchedule
 
 #: Columns of a part in sides of the array, the widest first; the fewest parts, and the fewest elements of one, for which the host
 #: takes many times as long as for beginning another part.
-_WIDTHS, _LEAST_PARTS, _LEAST_ELEMENTS = (8, 4, 2), 4, 2048
+_WIDTHS, _LEAST_PARTS, _LEAST_ELEMENTS = (8, 4, 2), 4, 1024
 #: Runs of LOOP_WS that the accelerator takes before the first is done.
 _TAKEN = 2
 
@@ -98,12 +98,18 @@ class PartCaller(RideCaller):
         name = self._layer_name(calls.layer)
         if name is None:
             return None
-        schedule, dim, problem = self.result.layers[name].schedule, self.accelerator.dim, calls.layer.problem
-        if not isinstance(schedule, LoopWsSchedule):
+        dim, problem = self.accelerator.dim, calls.layer.problem
+        i, j, depth = (-(-extent // dim) for extent in (problem.P, problem.K, problem.C))
+        # each of the runs that are taken has its share of the scratchpad
+        k = min(depth, self.accelerator.scratchpad_rows // _TAKEN // ((i + j) * dim))
+        if k == 0 or -(-depth // k) > _TAKEN or i * j * dim > self.accelerator.accumulator_rows // _TAKEN:
             return None
-        extents = ((problem.P, schedule.i), (problem.K, schedule.j), (problem.C, schedule.k))
-        i, j, k = (-(-extent // (tile * dim)) for extent, tile in extents)
-        return parts if i * j * k <= _TAKEN else None
+        if i == 1:  # weights take longer than what is computed with them, and come best in whole rows
+            return None
+        self.result.layers[name] = replace(
+            self.result.layers[name], schedule=LoopWsSchedule(i, j, k), workspaces=()
+        )
+        return parts
 
     def _table_of(self, operator: str, part: Map) -> None:
         """The host's call for a part."""
