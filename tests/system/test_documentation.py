@@ -143,10 +143,37 @@ def check(page: Path, folder: Path, *, minutes: bool) -> None:
         assert step.note in ("", "minutes")
         output = execute(step.commands, folder, programs)
         assert missing(step.shown, output) == [], output
+    check_c(page, folder)
     for name in MADE.get(page.name, ()):
         assert (folder / name).stat().st_size > 0, name
     # a redirection that nobody meant, as of `->`, leaves a file of an odd name
     assert not [name for name in set(os.listdir(folder)) - before if not re.fullmatch(r"[\w.-]+", name)]
+
+
+def check_c(page: Path, folder: Path) -> None:
+    """Programs in C compile with the headers that the page's commands made; declarations stand in one of these."""
+    texts = [re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S) for path in folder.glob("*.h")]
+    headers = [" ".join(text.split()) for text in texts]
+    for block in re.findall(r"^```c\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M):
+        if "main(" not in block:
+            lines = [" ".join(line.split()) for line in block.splitlines()]
+            assert any(all(line in header for line in lines) for header in headers), block
+            continue
+        compiler = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-std=c11",
+            "-Wall",
+            "-Werror",
+            "-fsyntax-only",
+            "-I.",
+        ]
+        done = subprocess.run(
+            [*compiler, "-x", "c", "-"], cwd=folder, input=block, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
 
 
 def _pages(*, minutes: bool) -> list[Path]:
@@ -225,7 +252,7 @@ def test_every_block_has_a_language_that_is_checked() -> None:
     """No shell command hides in a block that no test runs: `console` and blocks without a language are not used."""
     for page in PAGES:
         languages = re.findall(r"^```(\w*)\n.*?^```$", page.read_text(encoding="utf-8"), re.S | re.M)
-        assert set(languages) <= {"sh", "text", "python", "yaml", "mlir", "bibtex", "diff"}, page.name
+        assert set(languages) <= {"sh", "text", "python", "yaml", "mlir", "bibtex", "diff", "c"}, page.name
 
 
 def test_the_space_of_the_guide_is_the_one_that_is_searched_in_tests() -> None:
