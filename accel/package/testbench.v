@@ -64,7 +64,7 @@ module testbench (input wire clock);
       .clock(clock), .reset(state == RESET),
       .cmd_valid(state == OFFER), .cmd_ready(cmd_ready), .cmd_funct(now[134:128]), .cmd_rd(5'd1),
       .cmd_xd(kind == KIND_RESULT), .cmd_rs1(now[127:64]), .cmd_rs2(now[63:0]),
-      .resp_valid(resp_valid), .resp_ready(state == ANSWER), .resp_rd(resp_rd), .resp_data(resp_data), .busy(busy),
+      .resp_valid(resp_valid), .resp_ready(state == ANSWER || state == RESTART), .resp_rd(resp_rd), .resp_data(resp_data), .busy(busy),
       .error_valid(error_valid), .error_code(error_code), .error_funct(error_funct), .error_rs1(error_rs1),
       .error_rs2(error_rs2),
       .rd_req_valid(rd_req_valid), .rd_req_ready(rd_req_ready), .rd_req_addr(rd_req_addr), .rd_req_size(rd_req_size),
