@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -163,14 +164,13 @@ class Gate(Multiplication):
         for operand, other in ((product.left, product.right), (product.right, product.left)):
             if operand.value != function.output.value or function.table is None:
                 continue
-            source = function.input.reshaped(operand.shape) if function.input.is_dense else None
-            if (
-                source is None
-                or not operand.is_dense
-                or not function.output.is_dense
-                or other.value == operand.value
-            ):
+            views = (function.input, function.output, operand)
+            in_order = (
+                all(view.is_dense for view in views) and len({math.prod(view.shape) for view in views}) == 1
+            )
+            if not in_order or other.value == operand.value:
                 return None
+            source = function.input.reshaped(operand.shape)
             return cls(
                 product.name, product.sources, product.output, source, other, product.rescale, function.table
             )

@@ -30,9 +30,12 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A design that is quick to look at in place of the real one."""
+    generate = baco.accel.verilog.generate
+    # what was read before is kept
     monkeypatch.setattr(
-        baco.accel.verilog.generate, "_source", lambda file, sources: {f"{TOP}.v": SOURCE}[file]
+        generate, "_own_text", lambda accelerator, bus: generate._text(accelerator, None, bus)
     )
+    monkeypatch.setattr(generate, "_source", lambda file, sources: {f"{TOP}.v": SOURCE}[file])
 
 
 @pytest.mark.usefixtures("small")

@@ -58,3 +58,20 @@ def test_rows_of_a_length_that_is_no_multiple_of_eight() -> None:
         rescale=FixedPoint(700, 13),
     )
     assert "net_gate" in [step.function for step in check(s).lowered.steps]
+
+
+def test_a_function_that_is_repeated_along_rows_is_computed_once() -> None:
+    """As where channels are weighed: a number a row, and all elements of it."""
+    s = Sketch(np.random.default_rng(3))
+    middle = s.value((6, 1), "intermediate")
+    s.add(Map, middle, input=s.value((6, 1)), table=s.value((256,), "constant"))
+    s.add(
+        Multiplication,
+        s.value((6, 40), "output"),
+        left=s.value((6, 40)),
+        right=middle.expanded((6, 40)),
+        rescale=FixedPoint(700, 13),
+    )
+    called = [step.function for step in check(s).lowered.steps]
+    assert "net_map" in called
+    assert "net_gate" not in called

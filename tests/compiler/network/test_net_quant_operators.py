@@ -22,8 +22,8 @@ from tests.compiler.network.operator_kinds import concrete_kinds
 
 #: Operators on real numbers that are compared with their models' evaluators, in `test_net_given_floats.py`.
 REAL = {"RealProducts", "RealResize", "RealRows", "RealSelection", "RealWindows", "ScaledSums"}
-#: Those that only a lowering makes, `test_net_row_sums.py`.
-LOWERED = {"NormalisationBySums"}
+#: Those that only a lowering makes, `test_net_row_sums.py` and `test_net_gates.py`.
+LOWERED = {"Gate", "NormalisationBySums"}
 
 
 def random_elements(network: QuantisedNetwork, rng: np.random.Generator) -> dict[str, np.ndarray]:
