@@ -303,6 +303,7 @@ class NetworkUnit:
             "diagonals": diagonals,
             "rides": rides,
             "beside": beside,
+            "sums": not (request.plan is not None or self._searched or request.baseline),
             "library": request.baseline,
             "data": self.data,
             "reference": self.reference,

@@ -60,6 +60,7 @@ def lower_network(
     diagonals: Diagonals | None = None,
     rides: Rides | None = None,
     beside: bool = False,
+    sums: bool = False,
 ) -> LoweredNetwork:
     """The calls that compute a network.
 
@@ -71,10 +72,11 @@ def lower_network(
         diagonals: how many groups of a convolution with constant weights run as one, on a diagonal; None: each by itself.
         rides: whether a product and an addition to its results run as one; None: one after the other.
         beside: whether the host takes results through a table while the array makes the next ones.
+        sums: whether the array adds up rows that the host normalises, as layers of their own.
 
     Raises InfeasibleError for an operator without code.
     """
-    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals, rides, beside))
+    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals, rides, beside, sums))
 
 
 def lower_operators(lowering: Lowering) -> LoweredNetwork:
@@ -104,8 +106,10 @@ class Lowering(PartCaller):
         diagonals: Diagonals | None = None,
         rides: Rides | None = None,
         beside: bool = False,
+        sums: bool = False,
     ) -> None:
         super().__init__(network, accelerator, schedule, groups)
+        self._sums = sums
         self._diagonals = diagonals
         self._negative: set[str] = set()
         self._done: set[str] = set()
@@ -399,7 +403,7 @@ class Lowering(PartCaller):
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
         if isinstance(code, str):
-            shared = self._summed(op, self._matmul) if isinstance(op, Normalisation) else op
+            shared = self._summed(op, self._matmul) if self._sums and isinstance(op, Normalisation) else op
             self._on_host(shared, code)
             return
         sources, parameters = op.inputs, list[View]()

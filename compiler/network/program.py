@@ -159,6 +159,7 @@ def network_code(
     diagonals: Diagonals | None = None,
     rides: Rides | None = None,
     beside: bool = False,
+    sums: bool = False,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -175,7 +176,7 @@ def network_code(
     if schedule is None:
         from baco.compiler.network.group_choice import GroupChoice
 
-        schedule = scheduler(accelerator, baseline=library)
+        schedule, sums = scheduler(accelerator, baseline=library), not library
         if not library and groups is None and fuses_by_default(accelerator):
             groups = GroupChoice(accelerator, schedule)
         if not library and groups is None:
@@ -187,7 +188,7 @@ def network_code(
 
         lowered = lower_as_library(network, accelerator, schedule)
     else:
-        lowered = lower_network(network, accelerator, schedule, groups, diagonals, rides, beside)
+        lowered = lower_network(network, accelerator, schedule, groups, diagonals, rides, beside, sums)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -205,6 +206,7 @@ def compile_network(
     diagonals: Diagonals | None = None,
     rides: Rides | None = None,
     beside: bool = False,
+    sums: bool = False,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -225,6 +227,8 @@ def compile_network(
         rides: whether a product and an addition to its results run as one; likewise a `riding.RideChoice`.
         beside: whether the host takes results through a table while the array makes the next; with the default schedule
             where `works_beside`.
+        sums: whether the array adds up rows that the host normalises; with the default schedule always, in the layers of a plan
+            never: a search does not know them.
         library: lower all as Gemmini's library would run it (`baco.compiler.network.library`), without groups; `schedule` is then the
             library's by default.
         data: what the inputs hold at the start, by the names of values; zeros without.
@@ -244,6 +248,7 @@ def compile_network(
         diagonals=diagonals,
         rides=rides,
         beside=beside,
+        sums=sums,
         library=library,
         data=data,
         reference=reference,

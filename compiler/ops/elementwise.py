@@ -168,9 +168,9 @@ class Gate(Multiplication):
             in_order = (
                 all(view.is_dense for view in views) and len({math.prod(view.shape) for view in views}) == 1
             )
-            if not in_order or other.value == operand.value:
+            source = function.input.reshaped(operand.shape) if in_order else None
+            if source is None or other.value == operand.value:
                 return None
-            source = function.input.reshaped(operand.shape)
             return cls(
                 product.name, product.sources, product.output, source, other, product.rescale, function.table
             )

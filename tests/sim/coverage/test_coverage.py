@@ -46,8 +46,11 @@ def test_each_generated_line_is_a_line_of_its_source(accelerator: Accelerator) -
 
 
 def test_the_machines_together_have_all_of_the_verilog() -> None:
+    """But for the bus around an accelerator, which streams of commands do not go over."""
     built = {origin for one in COVERED for origin in verilog_origins(one)}
-    for path in RTL.glob("*.v"):
+    for path in sorted(RTL.glob("*.v")):
+        if path.name.startswith("baco_axi4"):
+            continue
         for number, text in enumerate(path.read_text().splitlines(), 1):
             directive = re.match(r"\s*`(ifdef|ifndef|else|endif)", text)
             inside_else = (path.name, number) not in built and directive is None
