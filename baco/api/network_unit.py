@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from baco.compiler.codegen.c_library import CLibrary
     from baco.compiler.network.accuracy import ModelAccuracy
     from baco.compiler.network.agreement import Agreement
-    from baco.compiler.network.diagonal import Diagonals
+    from baco.compiler.network.combinations import Combinations
     from baco.compiler.network.graph import QuantisedNetwork
     from baco.compiler.network.groups import GroupScheduler
     from baco.compiler.network.lowered import Scheduler
     from baco.compiler.network.plan import Plan
     from baco.compiler.network.program import NetworkCode, NetworkProgram
-    from baco.compiler.network.riding import Rides
     from baco.exploration.candidate import Candidate
     from baco.exploration.objective import Objective
     from baco.sim.network.run import NetworkRun
@@ -271,9 +270,7 @@ class NetworkUnit:
     def _options(self) -> dict[str, Any]:
         request = self.request
         groups: GroupScheduler | None
-        diagonals: Diagonals | None = None
-        rides: Rides | None = None
-        beside = False
+        combinations: Combinations | None = None
         if request.plan is not None:
             schedule: Scheduler = request.plan
             groups = request.plan.group
@@ -286,24 +283,18 @@ class NetworkUnit:
             searched = SearchedSchedules(request.design, objective)
             schedule, groups = searched, searched.group
         else:
-            from baco.compiler.network.diagonal import DiagonalChoice
+            from baco.compiler.network.combinations import chosen_combinations
             from baco.compiler.network.group_choice import GroupChoice
-            from baco.compiler.network.program import scheduler, works_beside
-            from baco.compiler.network.riding import RideChoice
+            from baco.compiler.network.program import scheduler
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
             groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
-            if not (request.baseline or self._fuses):
-                diagonals = DiagonalChoice(request.accelerator, schedule)
-                rides = RideChoice(request.accelerator, schedule)
-                beside = works_beside(request.accelerator)
+            if not request.baseline:
+                combinations = chosen_combinations(request.accelerator, schedule, fused=self._fuses)
         return {
             "schedule": schedule,
             "groups": groups if self._fuses else None,
-            "diagonals": diagonals,
-            "rides": rides,
-            "beside": beside,
-            "sums": not (request.plan is not None or self._searched or request.baseline),
+            "combinations": combinations,
             "library": request.baseline,
             "data": self.data,
             "reference": self.reference,

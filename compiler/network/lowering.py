@@ -13,7 +13,8 @@ from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.common.errors import InputError
 from baco.compiler.network.addition import identity, plan_addition
-from baco.compiler.network.diagonal import Diagonals, block_diagonal, row_strips
+from baco.compiler.network.combinations import Combinations
+from baco.compiler.network.diagonal import block_diagonal, row_strips
 from baco.compiler.network.gates import gates_on_host
 from baco.compiler.network.gather import plan_gather
 from baco.compiler.network.graph import QuantisedNetwork
@@ -30,7 +31,6 @@ from baco.compiler.network.lowered import ANY_SCALE, LoweredNetwork, Scheduler
 from baco.compiler.network.output_stage import RequantisedPart, requantised_behind, requantised_parts
 from baco.compiler.network.part_caller import PartCaller
 from baco.compiler.network.pooling import plan_max_pool
-from baco.compiler.network.riding import Rides
 from baco.compiler.network.rotation import rotation_product
 from baco.compiler.network.row_code import (
     RowCode,
@@ -57,10 +57,7 @@ def lower_network(
     accelerator: Accelerator,
     schedule: Scheduler,
     groups: GroupScheduler | None = None,
-    diagonals: Diagonals | None = None,
-    rides: Rides | None = None,
-    beside: bool = False,
-    sums: bool = False,
+    combinations: Combinations | None = None,
 ) -> LoweredNetwork:
     """The calls that compute a network.
 
@@ -69,14 +66,11 @@ def lower_network(
             compute. Asked once for each different layer.
         groups: chooses how operators are carried out as one unit, if they are; None: none are. Of those that could be in several
             groups, those are that save most together.
-        diagonals: how many groups of a convolution with constant weights run as one, on a diagonal; None: each by itself.
-        rides: whether a product and an addition to its results run as one; None: one after the other.
-        beside: whether the host takes results through a table while the array makes the next ones.
-        sums: whether the array adds up rows that the host normalises, as layers of their own.
+        combinations: what else operators do together; by default nothing.
 
     Raises InfeasibleError for an operator without code.
     """
-    return lower_operators(Lowering(network, accelerator, schedule, groups, diagonals, rides, beside, sums))
+    return lower_operators(Lowering(network, accelerator, schedule, groups, combinations))
 
 
 def lower_operators(lowering: Lowering) -> LoweredNetwork:
@@ -103,14 +97,11 @@ class Lowering(PartCaller):
         accelerator: Accelerator,
         schedule: Scheduler,
         groups: GroupScheduler | None,
-        diagonals: Diagonals | None = None,
-        rides: Rides | None = None,
-        beside: bool = False,
-        sums: bool = False,
+        combinations: Combinations | None = None,
     ) -> None:
         super().__init__(network, accelerator, schedule, groups)
-        self._sums = sums
-        self._diagonals = diagonals
+        combinations = combinations or Combinations()
+        self._sums, self._diagonals = combinations.sums, combinations.diagonals
         self._negative: set[str] = set()
         self._done: set[str] = set()
         #: Tables that results go through on their way out, by the operators that they follow.
@@ -118,12 +109,12 @@ class Lowering(PartCaller):
         #: Requantisations of sums on their way out, likewise.
         self._requantised = requantised_behind(network) if accelerator.features.requantization else {}
         self._plan_groups(self._tables)
-        if rides is not None and groups is None:
-            self._done |= self._plan_rides(rides, self._tables)
+        if combinations.rides is not None and groups is None:
+            self._done |= self._plan_rides(combinations.rides, self._tables)
         #: Products that the host computes with the function of an operand in them, by name, and names of these functions.
         self._gates = self._find_gates()
         self._gated = {function.name: name for name, (function, _) in self._gates.items()}
-        if beside:
+        if combinations.beside:
             self._plan_parts({*self._tables, *self._gated})
 
     def _find_gates(self) -> dict[str, tuple[Map, Gate]]:
@@ -403,7 +394,7 @@ class Lowering(PartCaller):
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
         if isinstance(code, str):
-            shared = self._summed(op, self._matmul) if self._sums and isinstance(op, Normalisation) else op
+            shared = self._summed(op, self._matmul) if isinstance(op, Normalisation) else op
             self._on_host(shared, code)
             return
         sources, parameters = op.inputs, list[View]()

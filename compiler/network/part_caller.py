@@ -34,6 +34,8 @@ _TAKEN = 2
 class PartCaller(RideCaller):
     """Operators that accelerator and host share."""
 
+    #: Whether the array adds up rows that the host normalises.
+    _sums = False
     #: Tables that the host takes results of products through while the array makes the next ones, by these.
     _beside: Mapping[str, Map] = {}
 
@@ -53,7 +55,7 @@ class PartCaller(RideCaller):
         """
         op = replace(op, offset=self._rounding(op.offset))
         names = (f"ones{op.input.shape[-1]}", f"{op.name}.sums", f"{op.name}.squares")
-        parts = sums_of_rows(op, self.accelerator.dim, names)
+        parts = sums_of_rows(op, self.accelerator.dim, names) if self._sums else None
         if parts is None:
             return op
         calls = [matmul_layer(product) for product in parts.products]

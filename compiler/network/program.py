@@ -14,7 +14,7 @@ from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.checks import add_checks
-from baco.compiler.network.diagonal import DiagonalChoice, Diagonals
+from baco.compiler.network.combinations import Combinations, chosen_combinations
 from baco.compiler.network.emission import ENTRY, emit_network, step_labels
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.groups import GroupScheduler, group_rows
@@ -23,7 +23,6 @@ from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from baco.compiler.network.operator_code import KINDS
 from baco.compiler.network.placement import Placement, place
-from baco.compiler.network.riding import RideChoice, Rides
 from baco.compiler.network.steps import ValueAddress
 from baco.compiler.ops.operator import IntegerTensor, itemsize
 from baco.compiler.ops.views import View
@@ -112,12 +111,6 @@ def fuses_by_default(accelerator: Accelerator) -> bool:
     return accelerator.features.row_functions and accelerator.timing == "baco"
 
 
-def works_beside(accelerator: Accelerator) -> bool:
-    """Whether programs for an accelerator have products in parts beside the host's tables without being told to: where they are for
-    the original. Searches of other accelerators look at whole products."""
-    return accelerator.timing == "gemmini" and not accelerator.features.row_functions
-
-
 def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
     from baco.compiler.choice.choose import choose
@@ -156,10 +149,7 @@ def network_code(
     *,
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
-    diagonals: Diagonals | None = None,
-    rides: Rides | None = None,
-    beside: bool = False,
-    sums: bool = False,
+    combinations: Combinations | None = None,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -176,19 +166,17 @@ def network_code(
     if schedule is None:
         from baco.compiler.network.group_choice import GroupChoice
 
-        schedule, sums = scheduler(accelerator, baseline=library), not library
+        schedule = scheduler(accelerator, baseline=library)
         if not library and groups is None and fuses_by_default(accelerator):
             groups = GroupChoice(accelerator, schedule)
-        if not library and groups is None:
-            diagonals = diagonals or DiagonalChoice(accelerator, schedule)
-            rides = rides or RideChoice(accelerator, schedule)
-            beside = beside or works_beside(accelerator)
+        if combinations is None:
+            combinations = chosen_combinations(accelerator, schedule, fused=groups is not None)
     if library:
         from baco.compiler.network.library import lower_as_library
 
         lowered = lower_as_library(network, accelerator, schedule)
     else:
-        lowered = lower_network(network, accelerator, schedule, groups, diagonals, rides, beside, sums)
+        lowered = lower_network(network, accelerator, schedule, groups, combinations)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -203,10 +191,7 @@ def compile_network(
     *,
     schedule: Scheduler | None = None,
     groups: GroupScheduler | None = None,
-    diagonals: Diagonals | None = None,
-    rides: Rides | None = None,
-    beside: bool = False,
-    sums: bool = False,
+    combinations: Combinations | None = None,
     library: bool = False,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
@@ -222,13 +207,7 @@ def compile_network(
         schedule: how layers are carried out; default: `scheduler(accelerator)`.
         groups: how operators are carried out as one unit; with the default schedule by default
             a `group_choice.GroupChoice` where `fuses_by_default`, with another one not at all.
-        diagonals: how many groups of a convolution run as one; with the default schedule and without `groups` by default a
-            `diagonal.DiagonalChoice`.
-        rides: whether a product and an addition to its results run as one; likewise a `riding.RideChoice`.
-        beside: whether the host takes results through a table while the array makes the next; with the default schedule
-            where `works_beside`.
-        sums: whether the array adds up rows that the host normalises; with the default schedule always, in the layers of a plan
-            never: a search does not know them.
+        combinations: what else operators do together; with the default schedule by default `combinations.chosen_combinations`.
         library: lower all as Gemmini's library would run it (`baco.compiler.network.library`), without groups; `schedule` is then the
             library's by default.
         data: what the inputs hold at the start, by the names of values; zeros without.
@@ -245,10 +224,7 @@ def compile_network(
         accelerator,
         schedule=schedule,
         groups=groups,
-        diagonals=diagonals,
-        rides=rides,
-        beside=beside,
-        sums=sums,
+        combinations=combinations,
         library=library,
         data=data,
         reference=reference,

@@ -8,6 +8,7 @@ import pytest
 
 from baco.accel.presets import load_accelerator
 from baco.compiler.layers.layer import Layer
+from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.diagonal import DiagonalChoice, block_diagonal, diagonal_layer, strip_rows
 from baco.compiler.network.layers import convolution_layer
 from baco.compiler.network.program import compile_network, scheduler
@@ -46,7 +47,7 @@ def test_a_network_computes_the_same_with_groups_on_diagonals(
         asked.append(layer)
         return together, layer.problem.Q
 
-    program = check(s, diagonals=diagonals, schedule=scheduler(DIM4))
+    program = check(s, combinations=Combinations(diagonals=diagonals), schedule=scheduler(DIM4))
     (code,) = program.lowered.layers.values()
     assert code.layer == diagonal_layer(asked[0], together)
     assert code.layer.problem.groups == groups // together
@@ -65,7 +66,7 @@ def test_a_network_computes_the_same_with_groups_on_diagonals(
 def test_a_network_computes_the_same_in_strips_of_rows(seed: int, rows: int) -> None:
     s = Sketch(np.random.default_rng(seed))
     op = convolution(s, 8, 1, 1)
-    program = check(s, diagonals=lambda layer: (4, rows), schedule=scheduler(DIM4))
+    program = check(s, combinations=Combinations(diagonals=lambda layer: (4, rows)), schedule=scheduler(DIM4))
     steps = [step for step in program.lowered.steps if step.function in program.lowered.layers]
     assert len(steps) == -(-op.size[0] // rows)
     # no two write the same, and none waits for another
@@ -95,7 +96,9 @@ def test_weights_that_are_no_constants_stay_as_they_are() -> None:
     s = Sketch(np.random.default_rng(0))
     op = convolution(s, 8, 1, 1)
     s.operators[0] = replace(op, weight=s.value(op.weight.shape))
-    program = check(s, diagonals=lambda layer: (4, layer.problem.Q), schedule=scheduler(DIM4))
+    program = check(
+        s, combinations=Combinations(diagonals=lambda layer: (4, layer.problem.Q)), schedule=scheduler(DIM4)
+    )
     (code,) = program.lowered.layers.values()
     assert code.layer.problem.groups == 8
 

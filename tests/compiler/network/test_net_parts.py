@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.fences import StepAccess, fences
 from baco.compiler.network.prediction import predict_steps
 from baco.compiler.network.program import NetworkProgram, compile_network
@@ -33,7 +34,7 @@ def functions(program: NetworkProgram) -> list[str]:
 def test_a_product_goes_in_parts_beside_the_table(check_layers: bool) -> None:
     s = Sketch(np.random.default_rng(1))
     product_and_table(s)
-    program = check(s, check_layers=check_layers, beside=True)
+    program = check(s, check_layers=check_layers, combinations=Combinations(beside=True))
     called = [name for name in functions(program) if name != "net_check"]
     parts = called.count("net_map")
     assert parts >= 4
@@ -49,14 +50,17 @@ def test_nothing_goes_in_parts_that_is_not_told_to_or_too_narrow() -> None:
     for beside, columns in ((False, COLUMNS), (True, 12)):
         s = Sketch(np.random.default_rng(2))
         product_and_table(s, columns)
-        assert functions(check(s, check_layers=False, beside=beside)).count("net_map") == 1
+        assert (
+            functions(check(s, check_layers=False, combinations=Combinations(beside=beside))).count("net_map")
+            == 1
+        )
 
 
 def test_the_longer_of_the_two_is_predicted() -> None:
     """Each part of the product but the first costs its commands, and each table but the last at least what is left of a part."""
     s = Sketch(np.random.default_rng(3))
     product_and_table(s)
-    lowered = compile_network(s.network(), DIM4, beside=True).lowered
+    lowered = compile_network(s.network(), DIM4, combinations=Combinations(beside=True)).lowered
     found = [cost.cycles for cost in predict_steps(lowered, DIM4)]
     lowered.steps[:] = [replace(step, waits=False) for step in lowered.steps]
     alone = [cost.cycles for cost in predict_steps(lowered, DIM4)]
@@ -71,7 +75,13 @@ def test_results_by_numpy() -> None:
     s = Sketch(np.random.default_rng(4))
     product_and_table(s)
     network, inputs = s.network(), s.inputs()
-    program = compile_network(network, DIM4, data=inputs, reference=reference(network, inputs), beside=True)
+    program = compile_network(
+        network,
+        DIM4,
+        data=inputs,
+        reference=reference(network, inputs),
+        combinations=Combinations(beside=True),
+    )
     outputs, result = run_program(program.program)
     assert result.exit_code == 0
     product, behind = s.operators

@@ -11,6 +11,7 @@ from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import AdditionCode
+from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.program import NetworkProgram, compile_network, scheduler
 from baco.compiler.network.riding import RidingCode, can_ride
 from baco.compiler.network.riding_plan import RiddenProduct, RidingPlan
@@ -50,7 +51,12 @@ def always(accelerator: Accelerator) -> Callable[[Layer, AdditionCode, RidingCod
 
 def ridden(s: Sketch, accelerator: Accelerator, engine: str = "functional", **options: Any) -> NetworkProgram:
     program = check(
-        s, accelerator, engine, schedule=scheduler(accelerator), rides=always(accelerator), **options
+        s,
+        accelerator,
+        engine,
+        schedule=scheduler(accelerator),
+        combinations=Combinations(rides=always(accelerator)),
+        **options,
     )
     assert [type(code) for code in program.lowered.codes.values()] == [RidingCode]
     assert not program.lowered.layers
@@ -86,7 +92,11 @@ def test_random_sums_are_those_of_product_and_addition(seed: int) -> None:
     machine = SMALL if seed % 2 else SMALL.model_copy(update={"dim": 8})
     s = _random_block(seed)
     code, *_ = compile_network(
-        s.network(), machine, schedule=scheduler(machine), rides=always(machine), check=False
+        s.network(),
+        machine,
+        schedule=scheduler(machine),
+        combinations=Combinations(rides=always(machine)),
+        check=False,
     ).lowered.codes.values()
     if isinstance(code, RidingCode):
         ridden(s, machine)
@@ -143,7 +153,12 @@ def test_a_product_that_somebody_else_reads_stays_apart() -> None:
     product = s.operators[0].output
     s.map(s.value((1, 4, 4, 64), "output"), product, None)
     asked: list[Layer] = []
-    check(s, STOCK, schedule=scheduler(STOCK), rides=lambda layer, addition, code: bool(asked.append(layer)))
+    check(
+        s,
+        STOCK,
+        schedule=scheduler(STOCK),
+        combinations=Combinations(rides=lambda layer, addition, code: bool(asked.append(layer))),
+    )
     assert not asked
 
 
