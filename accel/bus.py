@@ -129,7 +129,7 @@ REGISTERS: tuple[BusRegister, ...] = (
 
 def bus_constants() -> dict[str, str]:
     """Values of the Verilog macros by name: `BACO_AXI_<REGISTER>` its offset, `BACO_AXI_<REGISTER>_<FIELD>` a range of bits."""
-    found = {}
+    found = {"BACO_AXI_IDENTIFIER": f"32'h{IDENTIFIER:08X}"}
     for register in REGISTERS:
         found[f"BACO_AXI_{register.name}"] = f"12'h{register.offset:03x}"
         for field in register.fields:

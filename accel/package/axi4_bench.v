@@ -253,7 +253,7 @@ module axi4_bench (
           case (why)
             BOOT: case (step)
               0: begin
-                if (s_rdata != 32'h4241434f) fail("the registers are not an accelerator's");
+                if (s_rdata != `BACO_AXI_IDENTIFIER) fail("the registers are not an accelerator's");
                 read_register(BOOT, 1, `BACO_AXI_HASH_LOW);
               end
               1: begin

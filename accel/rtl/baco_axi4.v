@@ -85,9 +85,11 @@ module baco_axi4 #(
   wire [3:0] error_code;
   wire [6:0] error_funct;
   wire [63:0] error_rs1, error_rs2;
-  wire bus_error, bus_error_write, bus_forget;
-  wire [1:0] bus_error_response;
-  wire [ADDR_BITS-1:0] bus_error_address;
+  // the first error of main memory since the last one was forgotten
+  reg bus_error, bus_error_write;
+  reg [1:0] bus_error_response;
+  reg [ADDR_BITS-1:0] bus_error_address;
+  wire bus_forget;
 
   // ---------------------------------------------------------------- commands wait here
   wire queued, queue_space;
@@ -160,22 +162,14 @@ module baco_axi4 #(
       .error(write_error), .error_response(write_response), .error_address(write_error_address));
   assign bus_idle = reads_idle && writes_idle;
 
-  // The first error since the last one was forgotten.
-  reg failed, failed_write;
-  reg [1:0] failed_response;
-  reg [ADDR_BITS-1:0] failed_address;
   always @(posedge aclk)
-    if (!aresetn || bus_forget) failed <= 1'b0;
-    else if (!failed && (read_error || write_error)) begin
-      failed <= 1'b1;
-      failed_write <= !read_error;
-      failed_response <= read_error ? read_response : write_response;
-      failed_address <= read_error ? read_error_address : write_error_address;
+    if (!aresetn || bus_forget) bus_error <= 1'b0;
+    else if (!bus_error && (read_error || write_error)) begin
+      bus_error <= 1'b1;
+      bus_error_write <= !read_error;
+      bus_error_response <= read_error ? read_response : write_response;
+      bus_error_address <= read_error ? read_error_address : write_error_address;
     end
-  assign bus_error = failed;
-  assign bus_error_write = failed_write;
-  assign bus_error_response = failed_response;
-  assign bus_error_address = failed_address;
 
   // What is the same for every burst: whole beats, increasing addresses, data that may be buffered and merged (normal memory,
   // not cached), unprivileged, secure.

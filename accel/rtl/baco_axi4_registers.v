@@ -152,7 +152,7 @@ module baco_axi4_registers #(
   reg [31:0] shown;
   always @*
     case (araddr)
-      `BACO_AXI_ID: shown = 32'h4241434F;
+      `BACO_AXI_ID: shown = `BACO_AXI_IDENTIFIER;
       `BACO_AXI_VERSION: shown = 32'd1;
       `BACO_AXI_HASH_LOW: shown = HASH[31:0];
       `BACO_AXI_HASH_HIGH: shown = HASH[63:32];

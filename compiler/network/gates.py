@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 
 from baco.accel.config import Accelerator
@@ -13,8 +12,7 @@ from baco.compiler.ops.elementwise import Gate, Map, Multiplication
 
 def gates_of(network: QuantisedNetwork) -> dict[str, tuple[Map, Gate]]:
     """By the name of a product the function of one of its operands that nothing else reads, and both as one operator."""
-    written = Counter(op.output.value for op in network.operators)
-    read = Counter(view.value for op in network.operators for view in op.inputs)
+    once = network.used_once()
     functions = {op.output.value: op for op in network.operators if isinstance(op, Map)}
     found = {}
     for op in network.operators:
@@ -22,8 +20,7 @@ def gates_of(network: QuantisedNetwork) -> dict[str, tuple[Map, Gate]]:
             continue
         for operand in (op.left, op.right):
             name, function = operand.value, functions.get(operand.value)
-            alone = written[name] == read[name] == 1 and network.values[name].role == "intermediate"
-            if function is None or not alone or network.values[function.input.value].dtype != "int8":
+            if function is None or name not in once or network.values[function.input.value].dtype != "int8":
                 continue
             gate = Gate.of(op, function)
             if gate is not None:

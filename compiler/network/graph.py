@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -42,6 +43,16 @@ class QuantisedNetwork:
     random: tuple[str, ...] = ()
     seed: int = 0
     whole: Mapping[str, Encoding] = field(default_factory=dict)
+
+    def used_once(self) -> frozenset[str]:
+        """Names of values between operators that one operator writes and one operand of one operator reads."""
+        written = Counter(op.output.value for op in self.operators)
+        read = Counter(view.value for op in self.operators for view in op.inputs)
+        return frozenset(
+            name
+            for name, value in self.values.items()
+            if value.role == "intermediate" and written[name] == read[name] == 1
+        )
 
     def read(self, view: View | JoinedView, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """A tensor in real numbers (indices as they are), from the elements of all values."""

@@ -5,7 +5,6 @@ operand, which comes once."""
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -120,14 +119,11 @@ class GroupCalls:
 
 def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
     """All operators that may be one group, by the rows of operators that they are a part of; what one list has, no other has."""
-    written = Counter(op.output.value for op in network.operators)
-    read = Counter(view.value for op in network.operators for view in op.inputs)
+    once = network.used_once()
     readers = {view.value: op for op in network.operators for view in op.inputs}
 
     def only_reader(output: View) -> IntegerOperator | None:
-        name = output.value
-        alone = network.values[name].role == "intermediate" and written[name] == read[name] == 1
-        return readers[name] if alone else None
+        return readers[output.value] if output.value in once else None
 
     found: list[list[GroupOperators]] = []
     taken: set[str] = set()

@@ -8,7 +8,6 @@ to even, plus zero point, limited. A column of the array has one scale at a time
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -67,8 +66,7 @@ class RequantisedPart:
 
 def requantised_behind(network: QuantisedNetwork) -> dict[str, Requantise]:
     """By the name of a product with 32-bit results the requantisation that alone reads them, all of them."""
-    written = Counter(op.output.value for op in network.operators)
-    read = Counter(view.value for op in network.operators for view in op.inputs)
+    once = network.used_once()
     products = {
         op.output.value: op for op in network.operators if isinstance(op, Product) and op.scale is None
     }
@@ -80,8 +78,7 @@ def requantised_behind(network: QuantisedNetwork) -> dict[str, Requantise]:
         product = products.get(name)
         if (
             product is not None
-            and network.values[name].role == "intermediate"
-            and written[name] == read[name] == 1
+            and name in once
             and not (isinstance(product, MatMul) and len(product.right.shape) > 2)
             and through(product, op) is not None
         ):

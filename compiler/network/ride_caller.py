@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
 from baco.compiler.network.addition import identity, plan_addition
-from baco.compiler.network.graph import QuantisedNetwork
-from baco.compiler.network.groups import GroupScheduler
 from baco.compiler.network.layer_writer import LayerWriter
 from baco.compiler.network.layers import convolution_layer
-from baco.compiler.network.lowered import ANY_SCALE, Scheduler
+from baco.compiler.network.lowered import ANY_SCALE
 from baco.compiler.network.riding import Rides, products_before, riding_code
 from baco.compiler.network.riding_plan import RidingPlan
 from baco.compiler.ops.elementwise import Addition
@@ -22,16 +19,8 @@ from baco.compiler.ops.products import Convolution
 class RideCaller(LayerWriter):
     """Which additions take a product along, and their calls; arguments as those of `LayerWriter`."""
 
-    def __init__(
-        self,
-        network: QuantisedNetwork,
-        accelerator: Accelerator,
-        schedule: Scheduler,
-        groups: GroupScheduler | None,
-    ) -> None:
-        super().__init__(network, accelerator, schedule, groups)
-        #: Products whose results an addition takes along, by its name; they are computed at its turn.
-        self._riding: dict[str, Convolution] = {}
+    #: Products whose results an addition takes along, by its name; they are computed at its turn.
+    _riding: Mapping[str, Convolution] = {}
 
     def _plan_rides(self, rides: Rides, tables: Container[str]) -> set[str]:
         """Decide which additions take a product along; the names of these products.
@@ -39,7 +28,7 @@ class RideCaller(LayerWriter):
         Args:
             tables: names of the operators whose results go through tables.
         """
-        found: set[str] = set()
+        riding: dict[str, Convolution] = {}
         for addition, products in products_before(self.network):
             code = plan_addition(addition, self.accelerator)
             if code is None or addition.name in tables:
@@ -50,11 +39,11 @@ class RideCaller(LayerWriter):
                     continue
                 layer = convolution_layer(product)
                 if rides(replace(layer, scale=ANY_SCALE), code, made[0]):
-                    self._riding[addition.name] = product
-                    found.add(product.name)
+                    riding[addition.name] = product
                     self.result.reasons[product.name] = f"in one unit with {addition.name}"
                     break
-        return found
+        self._riding = riding
+        return {product.name for product in riding.values()}
 
     def _ride(self, product: Convolution, op: Addition) -> None:
         """Append the call of an addition and of the product that it takes along."""

@@ -9,7 +9,6 @@ there is one wait a part. Integers are those of the two operators one by one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -112,15 +111,13 @@ class RideChoice:
 
 def products_before(network: QuantisedNetwork) -> Iterator[tuple[Addition, list[Convolution]]]:
     """Additions with the convolutions whose results they alone read, all of them."""
-    written = Counter(op.output.value for op in network.operators)
-    read = Counter(view.value for op in network.operators for view in op.inputs)
+    once = network.used_once()
     by_result = {op.output.value: op for op in network.operators if isinstance(op, Convolution)}
     for op in network.operators:
         if not isinstance(op, Addition):
             continue
-        names = [view.value for view in op.inputs if written[view.value] == read[view.value] == 1]
-        made = [by_result[name] for name in names if name in by_result]
-        yield op, [one for one in made if network.values[one.output.value].role == "intermediate"]
+        names = [view.value for view in op.inputs if view.value in once]
+        yield op, [by_result[name] for name in names if name in by_result]
 
 
 def riding_code(product: Convolution, addition: Addition) -> tuple[RidingCode, View, View] | None:

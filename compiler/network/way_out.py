@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from baco.compiler.network.graph import QuantisedNetwork
@@ -21,8 +20,7 @@ def tables_behind(network: QuantisedNetwork) -> dict[str, Map]:
 
     Maxima over windows lie between a convolution and its table: one that pools has none.
     """
-    written = Counter(op.output.value for op in network.operators)
-    read = Counter(view.value for op in network.operators for view in op.inputs)
+    once = network.used_once()
     producers = {op.output.value: op for op in network.operators if isinstance(op, Producer)}
     found: dict[str, Map] = {}
     for op in network.operators:
@@ -32,8 +30,7 @@ def tables_behind(network: QuantisedNetwork) -> dict[str, Map]:
         producer = producers.get(name)
         if (
             producer is not None
-            and network.values[name].role == "intermediate"
-            and written[name] == read[name] == 1
+            and name in once
             and not (isinstance(producer, Convolution) and producer.pool is not None)
             and through(producer, op) is not None
         ):
