@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco.bench.learned.scores import group_numbers
-from baco.bench.learned.statements import StatementFeatures, described_statements
 from baco.bench.sets.dataset import Dataset
 from baco.common import portable
 from baco.common.provenance import stable_hash
 from baco.exploration.cost.learned.analytical import Base, instruction_base
-from baco.exploration.cost.learned.protocol import Floats
+from baco.exploration.cost.learned.features import described
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.workloads.problem import Problem
 
 #: Commands that the accelerator's units execute, macros unrolled, and the data set's columns of them.
@@ -57,7 +57,7 @@ class MeasuredSet:
         strata: what each waited for.
     """
 
-    features: StatementFeatures
+    features: ProgramFeatures
     predicted: Floats
     cycles: Floats
     tasks: NDArray[np.int64]
@@ -102,7 +102,7 @@ def measured_set(dataset: Dataset, base: Base = instruction_base, *, programs: b
     """The measured rows of a data set; with `programs`, counts of the compiled programs are among the features."""
     styles = [row.style for row in dataset.rows]
     counts = counts_of_dataset(dataset) if programs else None
-    features, predicted = described_statements(
+    features, predicted = described(
         dataset.layers, dataset.mappings, dataset.accelerators, styles, base, counts
     )
     names = tuple(sorted({row.accelerator for row in dataset.rows}))
@@ -125,7 +125,7 @@ def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
         machines.append(dataset.machines + len(names))
         names += dataset.names
     return MeasuredSet(
-        StatementFeatures.join([dataset.features for dataset in sets]),
+        ProgramFeatures(sets[0].features.names, np.concatenate([dataset.features.flat for dataset in sets])),
         np.concatenate([dataset.predicted for dataset in sets]),
         np.concatenate([dataset.cycles for dataset in sets]),
         np.concatenate([dataset.tasks for dataset in sets]),

@@ -186,7 +186,7 @@ def transfer(
 
     Args:
         measured (--set, SET): measured set: micro, train, test, ranking, or a file of one.
-        residual: trees, blend, law, process, mlp, lstm, encoder-64 or encoder.
+        residual: trees or process, a Gaussian process.
         measurements: of the unseen accelerator.
         seed: of models and of what is drawn.
         programs: let residuals see how many instructions and commands the compiled programs execute.

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco.accel.config import Accelerator
-from baco.bench.learned.laws import BlendLearner, LawLearner
 from baco.bench.learned.measured_set import MeasuredSet
-from baco.bench.learned.neural import PUBLISHED, EncoderLearner, LstmLearner, MlpLearner
 from baco.bench.learned.process import ProcessLearner
 from baco.bench.learned.trees import Learner, TreeLearner
 from baco.common.errors import InputError, did_you_mean
@@ -28,12 +26,6 @@ WEIGHTS = {False: SHIPPED, True: Path(__file__).parent / "weights" / "programs.z
 LEARNERS: dict[str, Callable[[int], Learner]] = {
     "trees": TreeLearner,
     "process": ProcessLearner,
-    "law": LawLearner,
-    "mlp": MlpLearner,
-    "lstm": LstmLearner,
-    "encoder-64": EncoderLearner,
-    "encoder": lambda seed: EncoderLearner(seed, PUBLISHED),
-    "blend": BlendLearner,
 }
 
 

@@ -59,12 +59,10 @@ class Correction:
     Attributes:
         log: (B,) logarithm of the factor on the predicted cycles, of either sign.
         deviation: (B,) its standard deviation.
-        rank: (B,) a score whose order is that of cycles among programs of one task, if the model has such a head.
     """
 
     log: Floats
     deviation: Floats
-    rank: Floats | None = None
 
 
 class Residual(Protocol):

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco.bench.learned.statements import StatementFeatures
 from baco.bench.learned.trees import TreeLearner, grow
 from baco.common.errors import InputError
 from baco.exploration.cost.learned.boosting import Booster, BoostingOptions
@@ -117,5 +116,5 @@ def test_weights_never_bring_code_along(tmp_path: Path) -> None:
 
 
 def test_features_that_do_not_fit_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="rows of statements"):
-        StatementFeatures(("a",), np.zeros((3, 1)), np.zeros((2, 4, 5)), np.ones((2, 4), np.bool_))
+    with pytest.raises(ValueError, match="do not fit together"):
+        ProgramFeatures(("a",), np.zeros((3, 2)))

@@ -8,35 +8,30 @@ import numpy as np
 import pytest
 
 from baco.bench.learned.evaluate import cross_validated, split_folds, stratum_scores
-from baco.bench.learned.laws import LawLearner
 from baco.bench.learned.measured_set import (
     MeasuredSet,
     joined,
 )
 from baco.bench.learned.process import GaussianProcess, ProcessLearner
-from baco.bench.learned.statements import STATEMENTS, TOKEN, described_statements
 from baco.bench.learned.train import LEARNERS, make_learner, train
 from baco.bench.learned.transfer import adapt, leave_one_machine_out, reference_base, split_factors
-from baco.bench.learned.trees import choose_doubt
+from baco.bench.learned.trees import Peer, choose_doubt
 from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
-from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.cost.learned.analytical import instruction_base
-from baco.exploration.cost.learned.features import program_features
+from baco.exploration.cost.learned.features import described
 from baco.exploration.cost.learned.learned_model import RESIDUALS, LearnedModel
+from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
 from baco.exploration.cost.learned.trees import shrunk
 from baco.main import run
-from baco.workloads.problem import Problem
 from tests.explore.learned_programs import WIDE, programs
 
 
 def measurements(count: int, seed: int = 0) -> MeasuredSet:
     """Made-up cycles: the reference model's, times what rows and machine add, times a little noise."""
     layers, mappings, accelerators = programs(count, seed)
-    features, predicted = described_statements(
-        layers, mappings, accelerators, ["explicit"] * count, reference_base
-    )
+    features, predicted = described(layers, mappings, accelerators, ["explicit"] * count, reference_base)
     rng = np.random.default_rng(seed + 1)
     machines = np.array([one is WIDE for one in accelerators], dtype=np.int64)
     pixels = features.flat[:, features.names.index("bound P")]
@@ -46,27 +41,6 @@ def measurements(count: int, seed: int = 0) -> MeasuredSet:
     return MeasuredSet(
         features, predicted, predicted * np.exp(error), tasks, machines, ("small", "wide"), strata
     )
-
-
-def test_statements_exist_only_where_the_program_has_them() -> None:
-    layer = Layer(Problem(P=16, C=32, K=32), scale=0.01)
-    inside = parse_mapping("L3[WIO] K2 - L2[WI] N1 K16X - L1[O] C2 C16X - L0[W] P16")
-    spilling = parse_mapping("L3[WIO] C2 K2 - L2[WI] N1 K16X - L1[O] N1 C16X - L0[W] P16")
-    found, _ = described_statements(
-        [layer] * 2, [inside, spilling], [WIDE] * 2, ["explicit"] * 2, reference_base
-    )
-    mask = [dict(zip(STATEMENTS, row.tolist(), strict=True)) for row in found.mask]
-    assert found.tokens.shape == (2, len(STATEMENTS), len(TOKEN))
-    assert not mask[0]["load sums"]
-    assert mask[1]["load sums"], "K runs inside C: partial sums come back"
-    assert mask[0]["accumulator loops"]
-    assert not mask[1]["accumulator loops"]
-    assert mask[0]["pass"]
-    assert mask[0]["store"]
-    assert (found.tokens[~found.mask] == 0).all()
-    biased = Layer(layer.problem, scale=0.01, bias=True)
-    with_bias, _ = described_statements([biased], [inside], [WIDE], ["explicit"], reference_base)
-    assert with_bias.mask[0, STATEMENTS.index("load sums")]
 
 
 def test_a_process_interpolates_and_knows_where_it_knows_nothing() -> None:
@@ -98,28 +72,6 @@ def test_a_process_is_that_of_the_textbook() -> None:
     assert deviation == pytest.approx(np.sqrt(left), rel=1e-4)
 
 
-def test_a_law_learns_the_cost_of_host_events() -> None:
-    """Cycles are 9 for each command of one kind and 2 for each of another, which the analytical model has as 1."""
-    layers, mappings, accelerators = programs(120)
-    rng = np.random.default_rng(0)
-    visits, commands = np.exp(rng.uniform(3, 8, (2, 120)))
-    cycles = 9 * visits + 2 * commands
-    predicted = visits + commands
-    terms = {"host visit": visits, "host command": commands, "waves": commands / 50, "read": commands / 60}
-    terms["written"] = commands / 70
-    features = program_features(layers, mappings, accelerators, ["explicit"] * 120, predicted, terms)
-    law = LawLearner()
-    law.fit(features, np.log(cycles / predicted), np.arange(120))
-    assert law.law is not None
-    costs = dict(zip(law.law.events, law.law.costs, strict=True))
-    assert costs["host visit"] == pytest.approx(9, rel=0.1)
-    assert costs["host command"] == pytest.approx(2, rel=0.1)
-    assert predicted * np.exp(law.predict(features).log) == pytest.approx(cycles, rel=0.05)
-    assert law.augmented(features).names[-5:] == (
-        *("share law", "share law host", "share law array", "share law read", "share law written"),
-    )
-
-
 def test_trees_come_back_from_their_file_and_peers_are_not_kept(tmp_path: Path) -> None:
     data = measurements(70)
     path = tmp_path / "weights.zip"
@@ -132,10 +84,9 @@ def test_trees_come_back_from_their_file_and_peers_are_not_kept(tmp_path: Path) 
     model.store(tmp_path / "again.zip")
     assert path.read_bytes() == (tmp_path / "again.zip").read_bytes()
     with pytest.raises(InputError, match="other features"):
-        again.correct(described_statements(*programs(3), ["explicit"] * 3, instruction_base)[0], np.ones(3))
-    for name in ("law", "process", "blend"):
-        with pytest.raises(InputError, match="not kept in files"):
-            train(name, data, 1).store(tmp_path / "peer.zip")
+        again.correct(described(*programs(3), ["explicit"] * 3, instruction_base)[0], np.ones(3))
+    with pytest.raises(InputError, match="not kept in files"):
+        train("process", data, 1).store(tmp_path / "peer.zip")
 
 
 def test_corrections_go_both_ways_and_hold_for_new_programs() -> None:
@@ -196,13 +147,27 @@ def test_splits_keep_tasks_and_machines_apart() -> None:
         assert (tested == 1).all()
 
 
-def test_rows_of_other_sets_never_have_the_layers_tested() -> None:
+class Median(Peer):
+    """Corrects everything by what is typical of the rows learned from: rows that come twice change nothing."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.log = 0.0
+
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: np.ndarray) -> None:
+        self.log = float(np.median(log_ratio))
+
+    def predict(self, features: ProgramFeatures) -> Correction:
+        return Correction(np.full(len(features), self.log), np.ones(len(features)))
+
+
+def test_rows_of_other_sets_never_have_the_layers_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of the set beside it brings nothing, since every layer tested is taken out of it."""
+    monkeypatch.setitem(LEARNERS, "median", Median)
     data = measurements(60)
-    alone, _ = cross_validated(data, "law", "task", folds=3)
-    beside, _ = cross_validated(data, "law", "task", folds=3, also=data)
-    assert beside.seeds[0].mean_percent == pytest.approx(alone.seeds[0].mean_percent, rel=0.02)
-    one, _ = cross_validated(data, "law", "task", folds=3, rounds=1)
+    alone, _ = cross_validated(data, "median", "task", folds=3)
+    beside, _ = cross_validated(data, "median", "task", folds=3, also=data)
+    assert beside.seeds[0].mean_percent == pytest.approx(alone.seeds[0].mean_percent, rel=1e-9)
+    one, _ = cross_validated(data, "median", "task", folds=3, rounds=1)
     assert one.seeds[0].rows < 40
 
 
@@ -217,7 +182,7 @@ def test_sets_are_joined_with_their_layers_recognised() -> None:
 
 def test_cross_validation_scores_every_row_once() -> None:
     data = measurements(60)
-    found, predictions = cross_validated(data, "law", "task", folds=3, seeds=(0, 1))
+    found, predictions = cross_validated(data, "process", "task", folds=3, seeds=(0, 1))
     assert len(found.seeds) == 2
     assert found.seeds[0].rows == 60
     assert (predictions.cycles > 0).all()
@@ -252,7 +217,7 @@ def test_unknown_residuals_and_weights_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"nothing")
     with pytest.raises(InputError, match="no weights"):
         LearnedModel.load(tmp_path / "a.zip")
-    assert {"trees", "mlp", "lstm", "encoder", "blend"} <= set(LEARNERS)
+    assert set(LEARNERS) == {"trees", "process"}
     assert set(RESIDUALS) == {"trees"}, "peers stay out of the product"
     assert isinstance(make_learner("process", 3), ProcessLearner)
 
