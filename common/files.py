@@ -173,7 +173,7 @@ def check_output(path: str | Path) -> None:
 
     Links are refused. Most that users name would be harmless, but a folder that somebody else made may hold one
     under the name of a result, and what it points to would be overwritten. Raises StorageError for links, for
-    files that are write-protected, and for what is no file: folders, sockets, disks.
+    files that are write-protected, for what is no file (folders, sockets, disks), and where there is no such folder.
     """
     path = Path(path)
     if _own_stream(path) is not None:
@@ -182,6 +182,10 @@ def check_output(path: str | Path) -> None:
     try:
         status = os.lstat(path)
     except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise StorageError(
+                "cannot be written: there is no such folder", location=here, hint="make it first"
+            ) from None
         return
     except (OSError, ValueError) as error:
         raise storage_error(error, path) from error

@@ -54,7 +54,7 @@ def compile_(
     )
     from baco.cli.program_input import compile_options
     from baco.common.errors import InputError, did_you_mean, only_with
-    from baco.common.files import atomic_write
+    from baco.common.files import atomic_write, check_output
     from baco.common.text import one_line
     from baco.compiler.network.program import NetworkProgram
     from baco.display.console import stderr
@@ -64,8 +64,11 @@ def compile_(
     only_with("--emit elf", {"--check": check, "--image": image} if emit != "elf" else {})
     if emit in FUNCTIONS:
         only_with("--emit elf", {"--check-layers": network.check_layers})
-        if out is not None:
-            library_place(out, emit)
+    for path in (out, image):  # before anything takes time
+        if path is not None:
+            check_output(path)
+    if emit in FUNCTIONS and out is not None:
+        library_place(out, emit)
     asked = compile_options(program, layer, network, timing, of_networks={"--image": image}, of_others={})
     if network.network is not None and emit in ("baco", "linalg"):
         allowed = ", ".join(one for one in EMITS if one not in ("baco", "linalg"))

@@ -9,7 +9,7 @@ import importlib
 from typing import Literal, Protocol, get_args
 
 from baco.accel.config import TIMINGS, Accelerator
-from baco.common.errors import InputError, Location, StorageError, did_you_mean
+from baco.common.errors import InputError, Location, did_you_mean
 from baco.common.files import check_output
 from baco.sim.job import Job, Simulation
 
@@ -143,12 +143,6 @@ def check_job(job: Job, engine: str) -> Engine:
     for path in (recording.waves, recording.log):
         if path is not None:
             check_output(path)
-            if not path.parent.is_dir():
-                raise StorageError(
-                    "cannot be written: there is no such folder",
-                    location=Location(str(path)),
-                    hint="make it first",
-                )
     made: Engine = getattr(importlib.import_module(module), cls)()
     made.check(job)
     return made

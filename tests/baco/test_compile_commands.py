@@ -485,3 +485,19 @@ def test_text_that_has_no_form_in_c(
         assert message in error
     good(capsys, "compile", copy_text, *arrays, "--emit", "c", "-o", tmp_path / "copy.c")
     assert "gemmini_extended_mvin(from, 0x0, 16, 8);" in (tmp_path / "copy.c").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-o", "nowhere/net.elf"), ("--emit", "asm", "-o", "nowhere/net.s"), ("--image", "nowhere/weights.bin")],
+)
+def test_a_folder_that_is_missing_is_told_before_anything_is_compiled(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_yet(*given: object, **named: object) -> None:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr("baco.cli.program_input.compile_options", not_yet)
+    code, _, error = call(capsys, "compile", "--network", "resnet18", *arguments)
+    assert code == 2
+    assert f"{arguments[-1]}: cannot be written: there is no such folder" in error
