@@ -1,6 +1,6 @@
 """How much is left: the best EDP that the default search finds, above limits that no design can beat.
 
-python -m baco.bench.limits [NETWORK ...] [--out FOLDER] [--samples N] [--seed N]
+python -m baco.bench.limits [NETWORK ...] [--technology NAME ...] [--out FOLDER] [--samples N] [--seed N]
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from baco.bench.sets.spaces import published_space
 from baco.exploration.cost.fitting_limits import least_edp
 from baco.exploration.cost.limits import limits_of
 from baco.exploration.objective import Objective
+from baco.exploration.space import in_technology, load_space
 from baco.exploration.studies.engine import run_exploration
 from baco.exploration.studies.study import FILE_NAME, StudyRecord
 from baco.exploration.task_layers import layers_of_tasks
@@ -24,14 +24,17 @@ from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 
 NETWORKS = ("resnet50", "mobilenet_v2", "bert_base", "unet", "retinanet", "gpt2")
+#: What designs are compared in: published results', whose memory is slower than the port of accelerators, and one whose memory is not.
+TECHNOLOGIES = ("published-45nm", "ihp-sg13g2")
 
 
-def measure(network: str, samples: int, seed: int) -> dict[str, float | str]:
-    """One search, its best EDP (µJ·cycles) over both limits, and processor seconds that these take."""
+def measure(network: str, technology: str, samples: int | None, seed: int) -> dict[str, float | str]:
+    """One search in the default space, its best EDP (µJ·cycles) over both limits, and processor seconds that these take."""
     workload, objective = Workload.of([load_network(network)]), Objective.parse("edp")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "study")
-        run_exploration(workload, published_space(), objective, samples=samples, seed=seed, out=out)
+        space = in_technology(load_space("gemmini"), technology)
+        run_exploration(workload, space, objective, samples=samples, seed=seed, out=out)
         with StudyRecord.open(out / FILE_NAME, read_only=True) as study:
             best, space, rest = study.best(), study.space(), study.rest
     assert best is not None
@@ -42,6 +45,7 @@ def measure(network: str, samples: int, seed: int) -> dict[str, float | str]:
     between = time.process_time()
     capacity = least_edp(limits, layers, best.cost.edp)
     return {
+        "technology": technology,
         "network": network,
         "edp": best.cost.edp,
         "compulsory": best.cost.edp / compulsory,
@@ -52,20 +56,22 @@ def measure(network: str, samples: int, seed: int) -> dict[str, float | str]:
 
 
 def table(rows: Sequence[dict[str, float | str]]) -> str:
-    """The page of some networks."""
+    """The page of some networks in some technologies."""
     lines = [
-        "| network | best EDP, µJ·cycles | over compulsory work | over capacity | processor s of the limits |",
-        "|---|--:|--:|--:|--:|",
+        "| technology | network | best EDP, µJ·cycles | over compulsory work | over capacity | processor s of the limits |",
+        "|---|---|--:|--:|--:|--:|",
     ]
-    lines += [
-        f"| {row['network']} | {row['edp']:.5g} | {row['compulsory']:.4f} | {row['capacity']:.4f}"
-        f" | {row['compulsory_seconds']:.2f} + {row['capacity_seconds']:.2f} |"
-        for row in rows
-    ]
-    means = [
-        np.exp(np.mean(np.log([float(row[name]) for row in rows]))) for name in ("compulsory", "capacity")
-    ]
-    lines.append(f"| geometric mean | | {means[0]:.4f} | **{means[1]:.4f}** | |")
+    for technology in dict.fromkeys(row["technology"] for row in rows):
+        ones = [row for row in rows if row["technology"] == technology]
+        lines += [
+            f"| {technology} | {row['network']} | {row['edp']:.5g} | {row['compulsory']:.4f} | {row['capacity']:.4f}"
+            f" | {row['compulsory_seconds']:.2f} + {row['capacity_seconds']:.2f} |"
+            for row in ones
+        ]
+        means = [
+            np.exp(np.mean(np.log([float(row[name]) for row in ones]))) for name in ("compulsory", "capacity")
+        ]
+        lines.append(f"| {technology} | geometric mean | | {means[0]:.4f} | **{means[1]:.4f}** | |")
     return "\n".join(lines) + "\n"
 
 
@@ -75,13 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("networks", nargs="*", default=NETWORKS)
+    parser.add_argument("--technology", action="append", help="repeatable; by default two")
     parser.add_argument("--out", type=Path, help="folder for limits.md")
     parser.add_argument(
         "--samples", type=int, help="design points of each search; the default budget otherwise"
     )
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
-    rows = [measure(network, chosen.samples, chosen.seed) for network in chosen.networks]
+    rows = [
+        measure(network, technology, chosen.samples, chosen.seed)
+        for technology in chosen.technology or TECHNOLOGIES
+        for network in chosen.networks
+    ]
     page = table(rows)
     print(page, end="")
     if chosen.out is not None:

@@ -371,7 +371,8 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     shared = torch.where(at_once, (waiting_tiles / c.tiles).clamp_max(1.0), zero)
     idle = loads - (late(copies_w, weights.bytes) + late(copies_i, inputs.bytes)) / hw.bandwidth
     leaving = shared * (results.bytes + sums_out.bytes) / hw.bandwidth
-    loads = loads + (leaving - idle).clamp_min(0.0)
+    # nor do they leave faster than the port writes
+    loads = torch.maximum(loads + (leaving - idle).clamp_min(0.0), shared * _paced(hw, traffic.stored))
     stores = late(copies_o, store_cycles) + late(opened_early, opening_cycles)
     # what goes beside passes shares the channel; reads and writes have a port each
     moved_early = (

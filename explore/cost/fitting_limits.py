@@ -8,7 +8,8 @@ Of the tile sizes that give as many, the smallest are charged to the memories; o
 *Main memory.* The innermost loop that runs leaves one tensor where it is. Explicit code brings W m times or I k times, and where
 the sums do not stay it writes and reads them d - 1 times; macros besides keep an operand of which no more than two
 tiles come between two uses (`baco.compiler.styles.macros.reuse`), and products may have their loop over the depth anywhere.
-Every element moved is a byte of the channel at least (sums four), rows of weights that begin inside a beat some more.
+Every element moved is a byte of the channel at least (sums four), rows of weights that begin inside a beat some more; and one of the
+memory port, whose width the channel may exceed: it reads a beat a cycle, and beside it writes one.
 
 *Room.* Tiles of one copy or two, as the mapping says, in whole rows of the scratchpad (`baco.exploration.cost.genome.needs`); of
 sums that stay while other tiles come, a row of the accumulator for each pixel and block of columns. Pixels that the accumulator
@@ -175,6 +176,47 @@ class _Ways:
         return np.asarray(most * power(1 + power(share, overlap), 1 / overlap))
 
 
+@dataclass(frozen=True)
+class Moved:
+    """Bytes between main memory and accelerator, of tilings (B,)."""
+
+    read: Floats
+    written: Floats
+
+    @classmethod
+    def of(cls, work: LayerWork, operands: Floats, spills: Floats) -> Moved:
+        """Of a layer that loads so many bytes of operands, whose sums leave so often before they are complete."""
+        sums = 4.0 * work.outputs * spills
+        return cls(operands + work.extra_bytes + sums, work.output_bytes + sums)
+
+    def beside_and_apart(
+        self, accelerator: Accelerator, late: Floats | float = 0.0, stores_late: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Least cycles beside passes and apart from them: of the channel of both, or of the memory port, which has a way each.
+
+        Args:
+            late: bytes of loads that the array waits for.
+            stores_late: whether nothing goes on while results leave. Where it does, they may leave beside what is waited for, and
+                the larger of either way is all that is sure of the port.
+        """
+        channel, beat = channel_bytes_per_cycle(accelerator), accelerator.dma_bits / 8
+        narrow = min(channel, beat)
+        early, late = self.read - late, late + 0.0 * self.read
+        if stores_late:
+            return early / narrow, (late + self.written) / narrow
+        ways = np.array(
+            [
+                [(early + self.written) / channel, late / channel],
+                [early / beat, late / beat],
+                [self.written / beat, 0.0 * late],
+            ]
+        )
+        longest = ways.sum(1).argmax(0)
+        beside, apart = np.take_along_axis(ways, longest[None, None], 0)[0]
+        # of what is beside passes every way is a bound
+        return np.where(late == 0, ways[:, 0].max(0), beside), apart
+
+
 def _explicit(work: LayerWork, accelerator: Accelerator) -> _Ways:
     """Explicit code, by the tensor that stays while the innermost loop over main memory runs, and by copies of weights, inputs
     and sums."""
@@ -192,20 +234,18 @@ def _explicit(work: LayerWork, accelerator: Accelerator) -> _Ways:
         weights = work.weight_bytes * (one if stays == "W" else m)
         inputs = work.inputs * (one if stays == "I" else k)
         spills = 0.0 * d if stays == "O" else d - 1
-        results = work.output_bytes + 8.0 * work.outputs * spills
         # sums that stay while other tiles come are there as a whole block
         held = np.where(d > 1, tiles.sum_rows, one) if stays == "O" else one
         # what never changes has one copy, whatever a mapping says
         changing = (d * k * work.groups > 1, d * m * work.groups > 1, d > 0)
         for copies in itertools.product((1, 2), repeat=3):
-            late = sum(
-                moved * (number == 1)
-                for number, moved in zip(copies, (weights, inputs, results), strict=True)
-            )
+            moved = Moved.of(work, weights + inputs, spills)
+            sums = 4.0 * work.outputs * spills
+            late = weights * (copies[0] == 1) + inputs * (copies[1] == 1) + sums * (copies[2] == 1)
             rows = copies[0] * tiles.weight_rows + copies[1] * tiles.input_rows
             ways = _ways(
-                work, accelerator, tiles, rows, held * copies[2], copies[2], weights + inputs, spills, late,
-                work.window,
+                work, accelerator, tiles, rows, held * copies[2], copies[2], moved, spills,
+                moved.beside_and_apart(accelerator, late, copies[2] == 1), work.window,
             )  # fmt: skip
             chosen = [change for number, change in zip(copies, changing, strict=True) if number == 2]
             found.append(ways[:, np.logical_and.reduce([one > 0, *chosen])])
@@ -231,10 +271,19 @@ def _macros(work: LayerWork, accelerator: Accelerator, product: bool) -> _Ways:
         operands = work.weight_bytes * np.where((between[0] <= 2) | work.pooled, 1.0, m)
         operands = operands + work.inputs * np.where(between[1] <= 2, 1.0, k)
         spills = np.where(inner | (m * k == 1), 0.0, d - 1)
-        rows = 2 * (tiles.weight_rows + tiles.input_rows)
+        rows, moved = 2 * (tiles.weight_rows + tiles.input_rows), Moved.of(work, operands, spills)
         found.append(
             _ways(
-                work, accelerator, tiles, rows, 2 * tiles.sum_rows, 1, operands, spills, 0.0, work.positions
+                work,
+                accelerator,
+                tiles,
+                rows,
+                2 * tiles.sum_rows,
+                1,
+                moved,
+                spills,
+                moved.beside_and_apart(accelerator),
+                work.positions,
             )
         )
     return _Ways(work, accelerator, False, np.concatenate(found, axis=1))
@@ -247,9 +296,9 @@ def _ways(
     rows: Floats,
     held: Floats,
     copies: int,
-    operands: Floats,
+    moved: Moved,
     spills: Floats,
-    late: Floats | float,
+    memory: tuple[Floats, Floats],
     positions: float,
 ) -> Floats:
     """(9, B): rows of the scratchpad and of the accumulator that must be there; tiles of pixels at least; copies of a tile's
@@ -257,20 +306,19 @@ def _ways(
     before they are complete; energy (pJ) of products and main memory.
 
     Args:
-        operands, late: bytes of operands, and those of all that moves apart from passes.
+        memory: cycles of main memory beside passes and not.
         positions: of the window that the array takes one after the other.
     """
-    energy, rate = accelerator.energy_law, channel_bytes_per_cycle(accelerator)
-    moved = operands + work.output_bytes + work.extra_bytes + 8.0 * work.outputs * spills
-    pj = energy.array_pj(work.macs, 0.0, float(accelerator.dim)) + energy.dram_pj * moved
+    energy = accelerator.energy_law
+    pj = energy.array_pj(work.macs, 0.0, float(accelerator.dim)) + energy.dram_pj * (
+        moved.read + moved.written
+    )
     blocks = np.maximum(work.blocks[1], tiles.columns) * work.groups * work.blocks[0]
     # tiles of pooled results are no tiles of pixels
     pixels = np.ones_like(spills) if work.pooled else tiles.pixels
     steps = blocks * positions
     one = np.ones_like(spills)
-    return np.stack(
-        [rows, held, pixels, copies * one, steps, (moved - late) / rate, late / rate * one, spills, pj]
-    )
+    return np.stack([rows, held, pixels, copies * one, steps, *memory, spills, pj])
 
 
 class Fitting:

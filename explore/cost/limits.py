@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from baco.accel.config import Accelerator
 from baco.accel.dataflows import DATAFLOWS, Dataflow, check_executable
 from baco.compiler.analysis.traffic import channel_bytes_per_cycle
 from baco.compiler.layers.layer import Layer
@@ -175,7 +176,7 @@ def limits_of(
             if layers is None
             else _fused(task.problem, sides, flow)
             if fused
-            else _compiled(layers[index], sides, channel_bytes_per_cycle(space.base), flow)
+            else _compiled(layers[index], sides, space.base, flow)
             for flow in space.dataflows
         ]
         weights[networks.index(task.network)] = task.weight
@@ -288,17 +289,18 @@ def _reference(p: Problem, sides: Floats, bandwidth: float, flow: Dataflow) -> _
     return _Least(float(p.macs), a0, a1, a2, a3, np.maximum.reduce(busy))
 
 
-def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> _Least:
+def _compiled(layer: Layer, sides: Floats, accelerator: Accelerator, flow: Dataflow) -> _Least:
     """Limits of compiled programs: of what the instruction-aware model predicts, and of what the RTL does.
 
     *Cycles.* The array takes one row a cycle, of at most `dim` operands for at most `dim` results. Code multiplies
     blocks of a layer, so a pixel takes ceil(C / dim) ceil(K / dim) rows for every position of the window, but for two
     packings of the compiler's: LOOP_CONV_WS puts floor(dim / C) positions of a line of the window in a row
     (`baco.compiler.styles.macros.cycles`), and explicit code floor(dim / max(C, K)) groups (`baco.compiler.styles.packed`). Neither
-    is for output-stationary code. The model's cycles are never below its rows of the array, and never below its bytes
-    over the channel's bandwidth, since it adds to the larger of both (`macro_runs.overlapped`: every factor is at
-    least 1 and no addend negative; `instruction.model`: phases one after the other, a norm of what goes on in one). In
-    the RTL one channel serves reads and writes, and a fence ends the program.
+    is for output-stationary code. The model's cycles are never below its rows of the array, its bytes over the channel's
+    bandwidth, and what it reads and what it writes over the width of the memory port, since it adds to the largest of these
+    (`macro_runs.overlapped`: every factor is at least 1 and no addend negative; `instruction.model`: phases one after the other, a
+    norm of what goes on in one). In the RTL one channel serves reads and writes, the port moves a beat of each a cycle, and a
+    fence ends the program.
 
     *Bytes.* Weights, the pixels of the stored image that some window touches, and results cross the channel; requests
     and bursts only add to that.
@@ -318,7 +320,8 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
     if layer.pooling is not None:
         computed = float(p.N * math.prod(pooled_from(layer)))
         stored = float(p.N * p.K * p.groups) * layer.pooling.rows * layer.pooling.columns
-    moved = weights + inputs + stored * (4 if layer.scale is None else 1)
+    read, written = weights + inputs, stored * (4 if layer.scale is None else 1)
+    channel, beat = channel_bytes_per_cycle(accelerator), accelerator.dma_bits / 8
     columns = _up(p.K / sides)
     rows, passes = _rows(p, sides, weights_stay)
     return _Least(
@@ -326,8 +329,8 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> 
         a0=p.macs + (weights if weights_stay else 0.0),
         a1=2.0 * p.output_words * passes,
         a2=p.groups * pixels * kernel * p.C * columns + 2 * weights + inputs,
-        a3=moved,
-        cycles=np.maximum(rows * computed, moved / bandwidth),
+        a3=read + written,
+        cycles=np.maximum(rows * computed, max((read + written) / channel, read / beat, written / beat)),
     )
 
 

@@ -91,7 +91,11 @@ def product_macro(
     again = a.where(spills, trips_k - 1.0, 0.0 * one)
     sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.columns)
     bias_bytes = layer.bias * blocks_i * layer.columns * 4.0
-    addends = Moved(bias_bytes / machine.bandwidth, layer.bias * layer.rows * blocks_j, bias_bytes)
+    addends = Moved(
+        bias_bytes / a.smaller(machine.bandwidth, machine.beat),
+        layer.bias * layer.rows * blocks_j,
+        bias_bytes,
+    )
     residual = tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
     residual = loaded(a, machine, residual, one, layer.rows, layer.columns, layer.output_pitch, tile.columns)
     addends = addends + residual * layer.residual

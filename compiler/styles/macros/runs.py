@@ -95,11 +95,8 @@ class MacroCycles:
 
 def bias_loaded(a: Arrays, machine: MachineRates, commands: Values, rows: Values, moved: Values) -> Moved:
     """Loads that write one row of memory to many of the accumulator."""
-    return Moved(
-        a.larger(moved / machine.bandwidth, held_cycles(a, machine, commands, moved / machine.bandwidth)),
-        rows,
-        moved,
-    )
+    transfer = moved / a.smaller(machine.bandwidth, machine.beat)
+    return Moved(a.larger(transfer, held_cycles(a, machine, commands, transfer)), rows, moved)
 
 
 def tiles_loaded(

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from baco.bench.exhaustive import all_mappings
+from baco.compiler.analysis.traffic import bytes_per_cycle, channel_bytes_per_cycle
 from baco.compiler.latency.model import constants
 from baco.compiler.layers.layer import Layer
 from baco.exploration.cost import fitting_limits
@@ -23,7 +24,7 @@ from baco.exploration.objective import METRICS, Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.searcher import SearchSetup
-from baco.exploration.space import DesignSpace, load_space
+from baco.exploration.space import DesignSpace, in_technology, load_space
 from baco.exploration.space.points import HardwarePoints
 from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Task
@@ -34,6 +35,9 @@ from tests.explore.study_helpers import small_workload
 Floats = NDArray[np.float64]
 
 GEMMINI = load_space("gemmini").without_units()
+#: Where memory outruns the port: as the default space but for that, and with all prices of a slow technology.
+NARROW = dataclasses.replace(GEMMINI, base=GEMMINI.base.replace(dram_bytes_per_cycle=118.0))
+IHP = in_technology(GEMMINI, "ihp-sg13g2")
 TINY = dataclasses.replace(GEMMINI, dim=(2, 4), accumulator_kib=(1, 2), scratchpad_kib=(1, 2, 4))
 #: Cycles per pJ: latency alone, some in between, energy alone.
 WEIGHINGS = np.array([0.0, 1e-4, 1e-3, 1e-2, 0.1, np.inf])
@@ -74,11 +78,11 @@ SMALL = (
 SOME_ORDERS = [ORDERS.index(one) for one in (*ORDERS[:3], *MACRO_ORDERS)]
 
 
-def check_all_mappings(problem: Problem, side: int) -> float:
+def check_all_mappings(problem: Problem, side: int, base: DesignSpace = GEMMINI) -> float:
     """Every tiling in several orders, tensors held once or twice, and as macros, on machines of a few rows of memory. Returns how
     near the limit the nearest is."""
     layer = Layer(dataclasses.replace(problem, C=8 * problem.C, K=8 * problem.K), bias=side > 2)
-    space = dataclasses.replace(GEMMINI, dim=(8 * side,))
+    space = dataclasses.replace(base, dim=(8 * side,))
     model, task = make_cost_model("instruction", [layer], space), Task("net", layer.problem, 1.0)
     room = itertools.product((1, 2, 4, 8), (16, 24, 40, 64, 96, 512))
     where = space.points_of([(8 * side, acc * side / 32, sp * side / 128) for acc, sp in room])
@@ -107,15 +111,20 @@ def test_no_mapping_of_all_is_below(problem: Problem) -> None:
     assert check_all_mappings(problem, 2) < 1.03, "the energy of the best is all but the limit"
 
 
+@pytest.mark.parametrize("problem", SMALL, ids=str)
+def test_no_mapping_of_all_is_below_where_memory_outruns_the_port(problem: Problem) -> None:
+    assert check_all_mappings(problem, 2, NARROW) < 1.03, "the energy of the best is all but the limit"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", SMALL, ids=str)
 def test_no_mapping_of_all_is_below_on_a_larger_array(problem: Problem) -> None:
     check_all_mappings(problem, 4)
 
 
-def search_layers(seeds: range, batches: int) -> list[float]:
+def search_layers(seeds: range, batches: int, base: DesignSpace = GEMMINI) -> list[float]:
     """Least ratio of what the searches of one random layer each evaluate to what is claimed, of every layer."""
-    space = dataclasses.replace(GEMMINI, dim=(4, 16, 64))
+    space = dataclasses.replace(base, dim=(4, 16, 64))
     where, least = space.hardware().floats(), []
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -135,13 +144,33 @@ def search_layers(seeds: range, batches: int) -> list[float]:
     return least
 
 
-def test_no_search_of_a_random_layer_goes_below() -> None:
-    assert min(search_layers(range(5), 1)) < 1.05, "of some layer the limit is all but reached"
+@pytest.mark.parametrize("base", [GEMMINI, IHP], ids=["published", "ihp"])
+def test_no_search_of_a_random_layer_goes_below(base: DesignSpace) -> None:
+    assert min(search_layers(range(5), 1, base)) < 1.05, "of some layer the limit is all but reached"
 
 
 @pytest.mark.slow
-def test_no_search_of_a_thousand_goes_below() -> None:
-    assert len(search_layers(range(1000), 3)) == 1000
+@pytest.mark.parametrize("base", [GEMMINI, IHP], ids=["published", "ihp"])
+def test_no_search_of_a_thousand_goes_below(base: DesignSpace) -> None:
+    assert len(search_layers(range(1000), 3, base)) == 1000
+
+
+@pytest.mark.parametrize("problem", [Problem(P=3136, C=64, K=256), Problem(P=49, C=512, K=2048)], ids=str)
+def test_layers_that_wait_for_the_port_come_near_the_limit(problem: Problem) -> None:
+    """One by what it writes, one by what it reads: on a large machine they take the cycles of the port and little else."""
+    assert bytes_per_cycle(IHP.base) < channel_bytes_per_cycle(IHP.base) / 2
+    space = dataclasses.replace(IHP, dim=(64,), accumulator_kib=(256,), scratchpad_kib=(512,))
+    layer, objective = Layer(problem), Objective.parse("latency")
+    model, task = make_cost_model("instruction", [layer], space), Task("net", problem, 1.0)
+    searcher = make_searcher("local", SearchSetup((task,), space, objective, 2000, 0, model))
+    searcher.step()
+    where = space.hardware().floats()
+    cycles = weighed(searcher.archive, where)[0, 0]  # type: ignore[attr-defined]
+    at = Prices.of(space, 64, 256, 512, units=False)
+    claimed = float(Fitting([layer], space).least(0, 64, at, np.zeros(1))[0])
+    assert claimed <= cycles < 1.07 * claimed
+    moved = problem.input_words + problem.weight_words + problem.output_words
+    assert cycles > 3 * moved / channel_bytes_per_cycle(space.base)
 
 
 @pytest.mark.parametrize(

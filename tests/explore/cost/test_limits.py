@@ -156,7 +156,7 @@ def test_nothing_measured_is_below(name: str) -> None:
         layer, accelerator, n = parse_layer(row.layer), data.configurations[row.accelerator], row.numbers
         sides = np.array([float(accelerator.dim)])
         flow = "OS" if "L0[O]" in row.mapping else "WS"
-        least = limits._compiled(layer, sides, accelerator.dram_bytes_per_cycle, flow)
+        least = limits._compiled(layer, sides, accelerator, flow)
         counted = {
             "macs": n["macs"],
             "a0": n["macs"] + n["stationary_words"],
