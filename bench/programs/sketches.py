@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,7 @@ from baco.bench.harness.experiment import (
     silent,
     table,
 )
+from baco.bench.layer_shapes import layer_shapes
 from baco.bench.paper.shapes import KINDS, Shape, read_shapes
 from baco.common.errors import BacoError, InfeasibleError
 from baco.compiler.choice.choose import choices
@@ -39,6 +41,7 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import Schedule
 from baco.exploration.measure.layer import measure_layer
 from baco.exploration.samplers.evolution import Begin, Found, LayerSearch, best_measured
+from baco.exploration.samplers.tuning_tasks import Scheduler, TuningTask
 
 #: Ways to search, by what they begin with.
 METHODS: dict[str, Begin] = {
@@ -52,6 +55,8 @@ _AFTER = (50, 100, 250, 500)
 _MEASURED = 3
 #: Seed of the selection that is measured.
 _SELECTION = 0
+#: Of the comparison of schedulers: layers, and generations (of so many programs) a layer on average.
+_SET, _UNITS, _GENERATION = "resnet50", 6, 24
 
 
 @dataclass
@@ -88,6 +93,7 @@ class SketchBench:
         cases: by prediction.
         compared: by kind, method and number of evaluations, the choice's cycles over the best program's: geometric means, one a
             seed.
+        scheduled: cycles of a network's layers after equal units, by who gives them out, one a seed.
         limit: predicted cycles of operators that are measured, at most.
     """
 
@@ -97,6 +103,7 @@ class SketchBench:
     limit: float
     cases: list[OperatorCase] = field(default_factory=list)
     compared: dict[str, dict[str, dict[int, list[float]]]] = field(default_factory=dict)
+    scheduled: dict[str, list[float]] = field(default_factory=dict)
 
 
 def run(
@@ -148,6 +155,9 @@ def run(
         own = [shape for shape in shapes if shape.kind == kind][::compare]
         result.compared[kind] = _compared(own, machine, budget, seeds)
         say(f"ways to search compared on {len(own)} operators of kind {kind}")
+        files.keep(result)
+    if compare:
+        result.scheduled = _scheduled(machine, seeds)
         files.keep(result)
     for kind in kinds:
         places = [n for n, case in enumerate(result.cases) if case.kind == kind and case.choice <= limit]
@@ -216,6 +226,39 @@ def _compared(
         for (name, evaluations), values in ratios.items():
             found[name][evaluations].append(statistics.geometric_mean(values))
     return found
+
+
+def _scheduled(accelerator: Accelerator, seeds: int) -> dict[str, list[float]]:
+    """Cycles of all layers of a network after equally many units, given out in turn and by the scheduler's gradients."""
+    layers = {shape.name: shape.layer for shape in layer_shapes((_SET,))}
+    found: dict[str, list[float]] = {"in turn": [], "by gradient": []}
+    for seed in range(seeds):
+        for name, curiosity in (("in turn", None), ("by gradient", 0.05)):
+            searches = {
+                layer: LayerSearch(shape, accelerator, begin="random", seed=seed)
+                for layer, shape in layers.items()
+            }
+            tasks = {
+                layer: TuningTask(
+                    partial(search.step, _GENERATION), float(layers[layer].problem.macs), _kind(layers[layer])
+                )
+                for layer, search in searches.items()
+            }
+            scheduler = Scheduler(tasks, [dict.fromkeys(tasks, 1.0)], curiosity=curiosity or 0.0, seed=seed)
+            if curiosity is None:
+                for _ in range(_UNITS):
+                    for task in tasks.values():
+                        task.history.append(task.step())
+            else:
+                scheduler.spend(_UNITS * len(tasks))
+            found[name].append(scheduler.value())
+    return found
+
+
+def _kind(layer: Layer) -> str:
+    """Layers of one kind reach about the same rate: those of one window and stride, and products of a vector."""
+    p = layer.problem
+    return "vector" if p.N * p.P * p.Q == 1 else f"{p.R}x{p.S} {p.stride_w}"
 
 
 def _measure(case: OperatorCase, layer: Layer, top: Sequence[Found], accelerator: Accelerator) -> None:
@@ -292,6 +335,18 @@ def page(result: SketchBench) -> str:
         predicted,
         _measured_text(result) if any(case.measured for case in result.cases) else "",
         _compared_text(result) if result.compared else "",
+        f"## Many layers under one budget\n\nLayers of {_SET}, {_UNITS} units of {_GENERATION} programs a layer, evolution from random"
+        f" programs: predicted cycles of all layers, {result.seeds} seeds.\n\n"
+        + table(
+            result.scheduled.items(),
+            {
+                "units given out": lambda entry: entry[0],
+                "cycles, mean": lambda entry: f"{statistics.fmean(entry[1]):,.0f}",
+                "by seed": lambda entry: ", ".join(f"{value:,.0f}" for value in entry[1]),
+            },
+        )
+        if result.scheduled
+        else "",
     )
 
 

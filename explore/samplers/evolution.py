@@ -197,7 +197,7 @@ class Found:
 
 
 class LayerSearch:
-    """A search for one layer's schedule, which can be continued.
+    """A search for one layer's schedule, which can be continued; a unit of a `TuningTask`'s budget is a generation.
 
     Products of images are looked at as if their pixels were a single row.
 
