@@ -31,6 +31,8 @@ from baco.common.files import atomic_write, read_input
 
 #: The one that published figures are in.
 PUBLISHED = "published-45nm"
+#: What errors of the largest side by laws of smaller ones end in: so far off are all laws on twice the largest side.
+NEXT_SIDE = ", next side"
 _STRICT = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 _MOST_BYTES = 1 << 20
 #: Those that come with baco.
@@ -147,7 +149,7 @@ class Technology(BaseModel):
         """Where areas, clocks and energies come from, in words."""
         within = {
             name: f", off by {off['mean_percent']:g}% in the mean of designs that they have not seen"
-            if (off := self.errors.get(f"{name}, held out"))
+            if (off := self.error(name))
             else ""
             for name in ("area", "period")
         }
@@ -170,11 +172,21 @@ class Technology(BaseModel):
             "energy": f"{energy}{leakage}",
         }
 
+    def error(self, law: str, dim: int | None = None) -> dict[str, float] | None:
+        """How far off a law (`area`, `period`) is on designs that it has not seen: on sides that its netlists have, or, of one beyond
+        these, on their largest by a law of the smaller ones. None where that is not known."""
+        further = dim is not None and self.largest_side is not None and dim > self.largest_side
+        return self.errors.get(f"{law}{NEXT_SIDE if further else ', held out'}")
+
     def beyond(self, dim: int) -> str:
-        """That its netlists have no such side, in words; empty where they have."""
+        """That its netlists have no such side, in words, and what is known of that; empty where they have."""
         if self.largest_side is None or dim <= self.largest_side:
             return ""
-        return f"a side of {dim} continues laws of netlists with sides up to {self.largest_side}"
+        told = f"a side of {dim} continues laws of netlists with sides up to {self.largest_side}"
+        area, period = self.error("area", dim), self.error("period", dim)
+        if area is None or period is None or dim > 2 * self.largest_side:
+            return f"{told}: how far off these are there is not known"
+        return f"{told}: those of smaller sides are {area['mean_percent']:g}% off there in area and {period['mean_percent']:g}% in the clock"
 
     def text(self) -> str:
         """Its figures and how far they are off, a line each."""
@@ -192,8 +204,9 @@ class Technology(BaseModel):
                 f"{f'switching {name}':18} {value:.5g}" for name, value in self.switching.to_dict().items()
             ]
         for what, off in self.errors.items():
+            rank = f", rank {off['rank']:g}" if "rank" in off else ""
             lines.append(
-                f"off by      {what}: {off['mean_percent']:g}% mean, {off['worst_percent']:g}% worst, rank {off['rank']:g}"
+                f"off by      {what}: {off['mean_percent']:g}% mean, {off['worst_percent']:g}% worst{rank}"
             )
         return "\n".join(lines)
 

@@ -33,6 +33,7 @@ _EXPERIMENTS = {
     "latency": "latency",
     "loop": "loop",
     "quantised": "quantised_models",
+    "technologies": "technologies",
 }
 BENCH = {name: (f"baco.bench.{module}", "run", "page") for name, module in _EXPERIMENTS.items()}
 MODEL = {

@@ -58,7 +58,12 @@ _AS_GEMMINI = KnownError(0.100, None, _ORIGINAL)
 
 
 def known_errors(
-    model: CostModelName, *, whole: bool = False, timing: Timing = "baco", silicon: str = PUBLISHED
+    model: CostModelName,
+    *,
+    whole: bool = False,
+    timing: Timing = "baco",
+    silicon: str = PUBLISHED,
+    dim: int | None = None,
 ) -> dict[str, KnownError]:
     """Of every metric of an objective (`baco.exploration.objective.metric`), and of the `clock` where netlists say what designs
     close at.
@@ -68,23 +73,26 @@ def known_errors(
         whole: whether cycles are those of whole programs.
         timing: `Accelerator.timing`, whose cycles they are.
         silicon: `Accelerator.technology`, which areas are in.
+        dim: side of the array, which may be beyond those of its netlists.
     """
     latency, energy = _CYCLES[model], _ENERGY[model]
     if model == "instruction":
         latency = _AS_GEMMINI if timing == "gemmini" else _WHOLE if whole else latency
     if known_figures(silicon) is not None:
         energy = _SWITCHED
-    edp, area = latency.times(energy), _held_out(silicon, "area") or _AREA
-    clock = _held_out(silicon, "period")
+    edp, area = latency.times(energy), _held_out(silicon, "area", dim) or _AREA
+    clock = _held_out(silicon, "period", dim)
     found = {"latency": latency, "energy": energy, "area": area, "edp": edp, "edap": edp.times(area)}
     return found if clock is None else found | {"clock": clock}
 
 
-def _held_out(silicon: str, law: str) -> KnownError | None:
+def _held_out(silicon: str, law: str, dim: int | None) -> KnownError | None:
     """Of a law of a technology, on netlists that it has not seen; None where there are none."""
-    off = technology(silicon).errors.get(f"{law}, held out")
+    named = technology(silicon)
+    off, beyond = named.error(law, dim), dim is not None and named.beyond(dim)
     if off is None:
         return None
-    return KnownError(
-        off["mean_percent"] / 100, None, f"{technology(silicon).description}, each by laws without it"
+    by = (
+        f"those of side {named.largest_side} by laws of smaller ones" if beyond else "each by laws without it"
     )
+    return KnownError(off["mean_percent"] / 100, None, f"{named.description}, {by}")

@@ -24,7 +24,7 @@ from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.memories import banks
 from baco.accel.synthesis.report import Synthesis, in_cells
-from baco.accel.technology import PeriodLaw, Technology
+from baco.accel.technology import NEXT_SIDE, PeriodLaw, Technology
 from baco.accel.verilog.generate import verilog
 from baco.common.cache import Cache
 from baco.common.errors import InputError
@@ -39,6 +39,8 @@ _ROWS = 512
 DESIGNS: tuple[dict[str, Any], ...] = tuple(load_yaml(Path(__file__).with_name("designs.yaml")).data)
 #: What a period is at least next to that of the other paths, to be the normaliser's.
 _SLOWER = 1.02
+#: Designs that are worth ranking.
+_RANKED = 5
 #: Shapes that the law of banks is fitted to: rows and bits of a word, with lanes of a byte.
 _BANKS = tuple((1 << rows, 1 << width) for rows in range(5, 15) for width in range(4, 11))
 
@@ -204,6 +206,17 @@ def fit_technology(
     )
     unseen = whole + (held_logic - counts @ prices) * 1e-6
     errors |= {"area": _errors(whole, area), "area, held out": _errors(unseen, area)}
+    largest = np.array([machine.dim == found.largest_side for machine in machines])
+    if (~largest).sum() > len(QUANTITIES):
+        # what laws of smaller sides say of the largest one: how far these go beyond it, to the next
+        smaller = _period_law([machines[row] for row in np.flatnonzero(~largest)], period[~largest])
+        continued = counts[largest] @ least_relative(counts[~largest], logic[~largest])
+        paths_on = [smaller.ns(machines[row], machines[row].dim) for row in np.flatnonzero(largest)]
+        area_on = whole[largest] + (continued - counts[largest] @ prices) * 1e-6
+        errors |= {
+            f"area{NEXT_SIDE}": _errors(area_on, area[largest]),
+            f"period{NEXT_SIDE}": _errors(np.array(paths_on), period[largest]),
+        }
     return found.model_copy(update={"errors": errors})
 
 
@@ -240,15 +253,14 @@ def _period_law(machines: Sequence[Accelerator], period: Floats) -> PeriodLaw:
 
 
 def _errors(predicted: Floats, measured: Floats) -> dict[str, float]:
-    """Mean and worst, percent, and agreement in rank."""
+    """Mean and worst, percent, and agreement in rank where there are some to rank."""
     off = np.abs(predicted / measured - 1) * 100
     # what differs by rounding only is equal
+    found = {"mean_percent": round(float(off.mean()), 2), "worst_percent": round(float(off.max()), 2)}
+    if len(off) < _RANKED:  # of few designs it says nothing
+        return found
     rank = float(spearmanr(_rounded(predicted), _rounded(measured)).statistic)
-    return {
-        "mean_percent": round(float(off.mean()), 2),
-        "worst_percent": round(float(off.max()), 2),
-        "rank": round(rank, 4),
-    }
+    return found | {"rank": round(rank, 4)}
 
 
 def _bank_law(library: Library, macros: Library | None) -> tuple[BankLaw, dict[str, float]]:

@@ -83,7 +83,7 @@ def _silicon(result: Result) -> str:
     figures = [
         f"{name} ± {known[name].mean:.1%}"
         for name in ("area", "clock")
-        if f"{_LAWS[name]}, held out" in silicon.errors
+        if silicon.error(_LAWS[name], machine.dim) is not None
     ]
     figures.append(
         f"energy {silicon.evidence['energy']}"

@@ -232,7 +232,9 @@ class ReportData(Shown):
     def _errors(self, *, whole: bool) -> dict[str, KnownError]:
         machine = self.best.accelerator
         model = self.search.cost_model
-        return known_errors(model, whole=whole, timing=machine.timing, silicon=machine.technology)
+        return known_errors(
+            model, whole=whole, timing=machine.timing, silicon=machine.technology, dim=machine.dim
+        )
 
     @property
     def validated_designs(self) -> list[Design]:

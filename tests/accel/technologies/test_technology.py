@@ -20,6 +20,7 @@ from baco.accel.presets import load_accelerator
 from baco.accel.structure_law import QUANTITIES, structure_law
 from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure, read_netlists
 from baco.accel.technology import (
+    NEXT_SIDE,
     PUBLISHED,
     PeriodLaw,
     Technology,
@@ -223,9 +224,18 @@ def test_what_is_said_of_a_space_is_meant_for_its_technology() -> None:
 def test_reports_say_what_no_netlist_has() -> None:
     ours = technology("ihp-sg13g2")
     assert ours.beyond(32) == ""
-    assert ours.beyond(64) == "a side of 64 continues laws of netlists with sides up to 32"
+    told = "a side of 64 continues laws of netlists with sides up to 32"
+    further = {name: off["mean_percent"] for name, off in ours.errors.items() if name.endswith(NEXT_SIDE)}
+    area, period = further[f"area{NEXT_SIDE}"], further[f"period{NEXT_SIDE}"]
+    assert ours.beyond(64) == (
+        f"{told}: those of smaller sides are {area:g}% off there in area and {period:g}% in the clock"
+    )
+    assert ours.beyond(128).endswith("how far off these are there is not known")
     assert "off by 2.21%" in ours.evidence["clock"]
-    assert known_errors("instruction", silicon=ours.name)["clock"].mean == pytest.approx(0.0221)
+    for dim, shown in ((None, 2.21), (32, 2.21), (64, period)):
+        clock = known_errors("instruction", silicon=ours.name, dim=dim)["clock"]
+        assert clock.mean == pytest.approx(shown / 100)
+        assert ("laws of smaller ones" in clock.subject) == (dim == 64)
     assert "clock" not in known_errors("instruction")
 
 
@@ -347,6 +357,10 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
     for what in ("logic", "logic, held out", "period, held out"):
         assert law.errors[what]["worst_percent"] < 0.1
         assert law.errors[what]["rank"] > 0.999
+    # the largest side, by laws of the smaller ones
+    assert law.errors[f"period{NEXT_SIDE}"]["worst_percent"] < 0.1
+    areas = [law.errors[f"area{end}"]["worst_percent"] for end in ("", NEXT_SIDE)]
+    assert areas[1] == pytest.approx(areas[0], abs=5), "off by banks alone, which are not those of the law"
     with pytest.raises(InputError, match="4 netlists are too few"):
         fit_technology("own", found[:4], liberty)
 
