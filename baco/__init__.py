@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from baco.api.kernels import KernelVerdict
     from baco.api.layers import conv, gemm
     from baco.api.measure import measure, validate
+    from baco.api.pipelines import TensorPipeline, TensorPipelineRun, pipeline
     from baco.api.programs import Compiled, Run, run
     from baco.api.programs import compile as compile
     from baco.api.quantised import QuantisedModel, quantise
@@ -77,6 +78,9 @@ _HOMES = {
     "gemm": "baco.api.layers",
     "measure": "baco.api.measure",
     "validate": "baco.api.measure",
+    "TensorPipeline": "baco.api.pipelines",
+    "TensorPipelineRun": "baco.api.pipelines",
+    "pipeline": "baco.api.pipelines",
     "Compiled": "baco.api.programs",
     "Run": "baco.api.programs",
     "compile": "baco.api.programs",
@@ -132,6 +136,8 @@ __all__ = [
     "Space",
     "StorageError",
     "Study",
+    "TensorPipeline",
+    "TensorPipelineRun",
     "Trial",
     "__version__",
     "accelerator",
@@ -153,6 +159,7 @@ __all__ = [
     "measure",
     "network",
     "networks",
+    "pipeline",
     "quantise",
     "run",
     "simulate",

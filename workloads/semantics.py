@@ -24,7 +24,8 @@ Fill: TypeAlias = Literal["normal", "scale", "shift"]
 
 #: Every function of `Semantics.function`, with its operands (those in brackets may be None) and attributes.
 FUNCTIONS: dict[str, str] = {
-    "conv": "x, weight (K, C / groups, *kernel), [bias]; stride, padding ((before, after), ...), dilation, groups",
+    "conv": "x, weight (K, C / groups, *kernel), [bias]; stride, padding ((before, after), ...), dilation, groups, "
+    "unused_border where nobody reads what depends on the padding",
     "conv_transpose": "x, weight (C, K / groups, *kernel), [bias]; the same, shape of the output, and `phase`: the "
     "outputs at these residues modulo the stride, or None for all of them",
     "interleave": "the phases of a transposed convolution; `residues` of each phase, stride",

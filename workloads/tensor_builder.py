@@ -37,10 +37,12 @@ class TensorBuilder(Graph):
         shared: bool = False,
         trained: Trained | None = None,
         rank: int = 2,
+        unused_border: bool = False,
     ) -> Tensor:
         """Convolution of x (N, C, H, W) to (N, channels, H', W'), or of (N, C, L) with rank 1; pairs are (height, width).
 
-        `padding` may also be all leading, then all trailing ones; `shared` weights are counted at another operator.
+        `padding` may also be all leading, then all trailing ones; `shared` weights are counted at another operator; with
+        `unused_border` nobody reads what depends on the padding, which may hold anything.
         """
         kind = f"conv{rank}d"
         name = self._name(kind, name)
@@ -82,6 +84,8 @@ class TensorBuilder(Graph):
         shape = (channels, depth // groups, *kernels)
         weight, shift = trained or _trained(name, shape, problem.C * problem.R * problem.S, channels, bias)
         attributes = {"stride": strides, "padding": pads, "dilation": dilations, "groups": groups}
+        if unused_border:
+            attributes["unused_border"] = True
         semantics = _meaning("conv", (x, weight, shift), attributes)
         return self._add(name, kind, (x,), (batch, channels, *out), problem, weights, semantics)
 

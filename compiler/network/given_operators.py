@@ -179,7 +179,8 @@ def convolve(
     output: View,
 ) -> None:
     """Emit one convolution of this name from an image [N, H, W, C] to another; `op` is for messages."""
-    source, window = _padded(b, op, name, source, window, given.parts[0].shape[:2])
+    if not semantics_of(op).attributes.get("unused_border"):
+        source, window = _padded(b, op, name, source, window, given.parts[0].shape[:2])
     unit = np.float32(b.scale(source)) * given.scale
     real = b.values[output.value].dtype == "float32"
     own = None if late_bias(b, bias, unit, real=real) is not None else bias
@@ -245,7 +246,7 @@ def _emit_convolution(
     bias = np.broadcast_to(bias, (channels,))
     fits = fits_sums(b, op, given.magnitudes(), bias)
     way_out = WayOut(b, name, e, output, factors, whole=len(given.parts) == 1 and fits)
-    direct = way_out.direct
+    direct, bias = way_out.direct, bias + way_out.zero_in_sums
     sources, images = tuple(e.sources), source.shape[0]
     sums: list[View] = []
     for number, weight in enumerate(given.parts):
@@ -351,7 +352,7 @@ def _emit_products(
     if not fits and corrected:
         raise b.error(op, "sums of its products and its bias do not fit into 32 bits")
     way_out = WayOut(b, op.name, e, output, factors, whole=len(shaped) == 1 and fits and not corrected)
-    direct = way_out.direct
+    direct, bias = way_out.direct, bias + way_out.zero_in_sums
     sources = tuple(e.sources)
     sums: list[View] = []
     for number, (a, weight, target) in enumerate(shaped):

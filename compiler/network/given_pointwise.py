@@ -218,7 +218,7 @@ def mean(b: IntegerBuilder, op: Operator) -> None:
     batch = rows.shape[:-2]
     left = View(ones.value, (*batch, 1, count), (*(0 for _ in batch), count, 1), ones.offset)
     columns = rows.shape[-1]
-    direct = requantised_sums(b, op.name, factors, limits, encoding)
+    direct = None if encoding.zero else requantised_sums(b, op.name, factors, limits, encoding)
     flat = target if direct else b.value(f"{op.name}.sums", target.shape, 1.0, "int32")
     row = View(flat.value, (*batch, 1, columns), (*flat.strides[:-1], columns, 1), flat.offset)
     offsets = np.full(columns, bias[0], np.int32)

@@ -57,11 +57,24 @@ def requantised_sums(
     low, high = limits
     alike = factors.size == 1 or bool((factors == factors[0]).all())
     factor = float(factors[0])
-    if not alike or encoding.zero or high < 127 or not math.isfinite(factor):
+    if not alike or high < 127 or not math.isfinite(factor):
+        return None
+    if encoding.zero and (zero_in_sums(encoding.zero, factor) is None or low != -128):
         return None
     if low == 0 and factor > 0:
         return float32(factor), True
     return (float32(factor), False) if low == -128 else None
+
+
+def zero_in_sums(zero: int, factor: float) -> int | None:
+    """What is added to sums so that results (sums * factor) are `zero` larger; None where that is not the same to the bit.
+
+    It is for a factor that is a power of two, at most 1, and an even zero point: halves then stay halves, between the same neighbours.
+    Sums of results that are not limited are at most 512 / factor, which float32 holds as they are from 2**-15 on.
+    """
+    if not 2.0**-15 <= factor <= 1 or math.frexp(factor)[0] != 0.5 or zero % 2:
+        return None
+    return round(zero / factor)
 
 
 def fits_sums(b: IntegerBuilder, op: Operator, magnitudes: np.ndarray, bias: np.ndarray) -> bool:
@@ -122,6 +135,7 @@ class WayOut:
 
     Attributes:
         direct: (scale, whether ReLU) by which the array itself gives the result, or None.
+        zero_in_sums: what its bias then holds more, where 0 is no element 0.
     """
 
     def __init__(
@@ -130,9 +144,12 @@ class WayOut:
         self._b, self._name, self._e, self._output, self._factors = b, name, e, output, factors
         self._real = b.values[output.value].dtype == "float32"
         self.direct: tuple[float, bool] | None = None
+        self.zero_in_sums = 0
         if whole and not self._real:
             encoding = b.encoding(output)
             self.direct = requantised_sums(b, name, factors, limits_of(e, encoding), encoding)
+            if self.direct and encoding.zero:
+                self.zero_in_sums = zero_in_sums(encoding.zero, float(factors[0])) or 0
 
     def emit(self, sums: View, *more: View) -> None:
         """The operator behind the array, from its sums and at most two others that are added to them; none for a direct result."""

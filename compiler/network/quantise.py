@@ -46,6 +46,7 @@ from baco.compiler.network.transposed import interleave, transposed_convolution
 from baco.compiler.ops.arithmetic import saturate8
 from baco.workloads.expand import expand
 from baco.workloads.network import Network, Operator, Tensor
+from baco.workloads.views import Transpose
 
 #: Function of `baco.workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -154,6 +155,15 @@ def quantise(
     return _integers(network, parameters, ranges, quantiser, seed)
 
 
+def quantise_given(network: Network, seed: int = 0) -> QuantisedNetwork:
+    """A network that says itself how all its numbers are kept (a pipeline), in integers: no samples are asked.
+
+    Raises as `quantise`.
+    """
+    parameters = Parameters(network.source, seed)
+    return _integers(runnable(network, parameters), parameters, Ranges(), DEFAULT, seed)
+
+
 def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
     """The network in integers of the right shapes, whatever their values: what its operators cost, not what they compute.
 
@@ -222,7 +232,7 @@ def runnable(network: Network, parameters: Parameters, layers: int | None = None
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:
-    """Images lie in memory as the convolution reads them, and so do results that are worked out element by element before it
+    """Images lie in memory as the convolution reads them, or as they are where it reads them transposed, and so do results that are worked out element by element before it
     (`IntegerBuilder.order_like`): an input that a model quantises itself is no other than one of numbers."""
     names = [x.name]
     for name in names:
@@ -230,7 +240,8 @@ def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:
             if op is None or op.semantics is None:
                 continue
             if op.semantics.function in _IMAGES:
-                return CHANNELS_LAST.get(len(x.shape))
+                turned = any(isinstance(step, Transpose) for step in read.steps)
+                return None if turned else CHANNELS_LAST.get(len(x.shape))
             same = not read.steps and op.output.shape == x.shape
             if op.semantics.function in _ELEMENTWISE and same and op.output.name not in names:
                 names.append(op.output.name)

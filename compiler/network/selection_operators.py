@@ -7,6 +7,7 @@ import numpy as np
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, rounded, semantics_of, spatial_pair
 from baco.compiler.network.host_operators import norm, put_inside
 from baco.compiler.network.tensor_operators import stored_image
+from baco.compiler.ops.floating import RealTop
 from baco.compiler.ops.images import MaxPositions
 from baco.compiler.ops.lookup import OneHot, Take, Unpool
 from baco.compiler.ops.rows import ArgMax, TopK
@@ -51,13 +52,16 @@ def argmax(b: IntegerBuilder, op: Operator) -> None:
 def top(b: IntegerBuilder, op: Operator) -> None:
     """Positions of the largest or smallest elements along a dimension."""
     a = semantics_of(op).attributes
-    view = b.operand(semantics_of(op).operands[0], op, as_given=True)
+    view = b.operand(semantics_of(op).operands[0], op, None, as_given=True)
+    kind = b.values[view.value].dtype
+    if kind not in ("int8", "float32"):
+        view = b.operand(semantics_of(op).operands[0], op, as_given=True)
     axis = a["axis"] % len(view.shape)
     last = (*(i for i in range(len(view.shape)) if i != axis), axis)
     output = b.tensor(op.name, op.output.shape, None, 1.0, "int32")
-    b.emit(
-        TopK(b.name(op.name), (op.name,), output.transposed(last), view.transposed(last), bool(a["smallest"]))
-    )
+    chosen = RealTop if kind == "float32" else TopK
+    views = output.transposed(last), view.transposed(last)
+    b.emit(chosen(b.name(op.name), (op.name,), *views, bool(a["smallest"])))
 
 
 def take(b: IntegerBuilder, op: Operator) -> None:

@@ -58,7 +58,10 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "programs": (
         "Programs",
         "Layers, networks and kernels compiled, simulated, and compared with integers.",
-        ("gemm", "conv", "compile", "Compiled", "run", "Run", "simulate", "trace"),
+        (
+            *("gemm", "conv", "compile", "Compiled", "run", "Run", "simulate", "trace"),
+            *("pipeline", "TensorPipeline", "TensorPipelineRun"),
+        ),
     ),
     "errors": (
         "Errors",

@@ -252,6 +252,29 @@ void net_float_rows(const int64_t* d, const float* input, float* output) {
   } while (walk_next(&w));
 }
 
+// Positions of the k largest numbers of rows, or smallest: walk (input, output); length and step of each; whether the smallest. What is
+// best so far is kept in order.
+void net_float_top(const int64_t* d, const float* input, int32_t* output) {
+  struct walk w;
+  d = walk_begin(&w, d, 2);
+  const int64_t n = d[0], step = d[1], k = d[2], to_step = d[3];
+  const float sign = d[4] ? 1 : -1;
+  do {
+    const float* from = input + w.at[0];
+    int32_t* to = output + w.at[1];
+    int64_t kept = 0;
+    float worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const float x = sign * from[i * step];
+      if (kept == k && !(x < worst)) continue;
+      int64_t at = kept < k ? kept++ : k - 1;
+      for (; at > 0 && x < sign * from[to[(at - 1) * to_step] * step]; --at) to[at * to_step] = to[(at - 1) * to_step];
+      to[at * to_step] = (int32_t)i;
+      worst = sign * from[to[(kept - 1) * to_step] * step];
+    }
+  } while (walk_next(&w));
+}
+
 // Matrix products: walk over the batch (left, right, output); rows, columns, depth; strides of left, right and output.
 void net_float_products(const int64_t* d, const float* left, const float* right, float* output) {
   struct walk w;

@@ -1,0 +1,1 @@
+"""Image and data pipelines: Python functions over numpy-like tensors, traced, as networks whose whole numbers are proven to fit."""
