@@ -22,6 +22,7 @@ from baco.compiler.network.lowered import LoweredNetwork
 from baco.compiler.network.operator_code import TABLE
 from baco.compiler.network.steps import Step, StepCost, ValueAddress
 from baco.compiler.ops.host_model import host_cycles
+from baco.compiler.ops.host_work import HostWork
 from baco.compiler.styles.fused.chain import ProductChain
 from baco.compiler.styles.fused.merged import MergedProducts
 from baco.compiler.styles.fused.predict import UnitCost
@@ -115,7 +116,11 @@ def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> Step
         (lowered.in_place.get(one.value, one.value), one.offset) if isinstance(one, ValueAddress) else None
         for one in step.arguments[1:]
     ]
-    misses = step.work.misses(places)
-    cycles = host_cycles(step.work, misses, accelerator.timing)
+    return host_cost(step.work, step.work.misses(places), accelerator)
+
+
+def host_cost(work: HostWork, misses: float, accelerator: Accelerator) -> StepCost:
+    """Predicted cost of a call of one of the host's functions, by which so many cache lines come from memory."""
+    cycles = host_cycles(work, misses, accelerator.timing)
     instructions = _PER_CYCLE * (cycles - miss_cycles(accelerator.timing) * misses)
     return StepCost(cycles, host_energy_pj(instructions, misses, accelerator))
