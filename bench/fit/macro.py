@@ -25,16 +25,15 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.macros.cycles import (
-    ConvLayer,
     ConvTile,
     MacroConstants,
-    ProductLayer,
+    MacroLayer,
     ProductTile,
     macro_runs,
 )
 from baco.compiler.styles.macros.estimate import macro_numbers
 
-_Numbers = TypeVar("_Numbers", MachineRates, ProductLayer, ProductTile, ConvLayer, ConvTile)
+_Numbers = TypeVar("_Numbers", MachineRates, MacroLayer, ProductTile, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")
 #: What the fit starts from, and its pull towards it: most constants have little to do with most rows.
@@ -53,7 +52,7 @@ class MacroSample:
     beside the macro."""
 
     machine: MachineRates
-    layer: ProductLayer | ConvLayer
+    layer: MacroLayer
     tile: ProductTile | ConvTile
     cycles: Floats
     before: Floats | float = 0.0
@@ -89,7 +88,7 @@ def macro_sample(
     pairs = [macro_numbers(*row) for row in zip(layers, schedules, accelerators, strict=True)]
     return MacroSample(
         _stacked([MachineRates.of(one) for one in accelerators]),
-        _stacked([pair[0] for pair in pairs]),  # type: ignore[type-var]
+        _stacked([pair[0] for pair in pairs]),
         _stacked([pair[1] for pair in pairs]),  # type: ignore[type-var]
         cycles,
         before,

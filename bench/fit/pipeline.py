@@ -14,7 +14,7 @@ from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.macros.conv_pipeline import conv_pipeline
-from baco.compiler.styles.macros.cycles import ProductLayer, ProductTile
+from baco.compiler.styles.macros.cycles import ProductTile
 from baco.compiler.styles.macros.estimate import macro_numbers
 from baco.compiler.styles.macros.pipeline import PIPELINES, PipelineConstants
 from baco.compiler.styles.macros.product_pipeline import product_pipeline
@@ -39,11 +39,9 @@ class PipelineSample:
         machine, found = MachineRates.of(self.accelerator), []
         for layer, schedule in zip(self.layers, self.schedules, strict=True):
             numbers, tile = macro_numbers(layer, schedule, self.accelerator)
-            if isinstance(numbers, ProductLayer):
-                assert isinstance(tile, ProductTile)
+            if isinstance(tile, ProductTile):
                 found.append(product_pipeline(machine, numbers, tile, constants))
             else:
-                assert not isinstance(tile, ProductTile)
                 found.append(conv_pipeline(machine, numbers, tile, schedule.order, constants))
         return np.array([np.nan if total is None else total for total in found])
 

@@ -23,11 +23,10 @@ from baco.compiler.mapping.batch import AXES, MappingBatch
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.explicit.extents import LOOP, PIXELS, REDUCTION, RESULT
 from baco.compiler.styles.macros.cycles import (
-    ConvLayer,
     ConvTile,
     MacroConstants,
     MacroCycles,
-    ProductLayer,
+    MacroLayer,
     ProductTile,
     conv_macro,
     product_macro,
@@ -152,10 +151,7 @@ def _product(
     return product_macro(
         a,
         machine,
-        ProductLayer(
-            rows, bounds["K"], bounds["C"], layers.problem.groups, layers.bias, layers.residual, layers.raw,
-            layers.transposed, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
-        ),
+        _layer(layers, bounds, bounds["Q"], bounds["P"]),
         ProductTile(
             blocks(shape.tile["P"] * shape.tile["Q"] * shape.tile["N"], rows),
             blocks(shape.tile["K"], bounds["K"]),
@@ -166,6 +162,18 @@ def _product(
             kept,
         ),
         constants,
+    )  # fmt: skip
+
+
+def _layer(layers: LayerBatch, bounds: dict[str, Tensor], rows: Tensor, columns: Tensor) -> MacroLayer:
+    """Layers that store images of so many rows and columns."""
+    problem = layers.problem
+    return MacroLayer(
+        bounds["N"], rows, columns, bounds["K"], bounds["S"], bounds["R"], bounds["C"], problem.groups, bounds["Q"],
+        bounds["P"], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
+        layers.width, layers.top, layers.left, layers.bias, layers.residual, layers.raw, layers.transposed,
+        layers.pool_size, layers.pool_stride, layers.pool_padding, layers.input_pitch, layers.weight_pitch,
+        layers.output_pitch,
     )  # fmt: skip
 
 
@@ -200,12 +208,7 @@ def _convolution(
     return conv_macro(
         a,
         machine,
-        ConvLayer(
-            bounds["N"], stored[0], stored[1], bounds["K"], bounds["S"], bounds["R"], bounds["C"], problem.groups, bounds["Q"],
-            bounds["P"], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
-            layers.width, layers.top, layers.left, layers.bias, layers.pool_size, layers.pool_stride,
-            layers.pool_padding, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
-        ),
+        _layer(layers, bounds, *stored),
         ConvTile(
             tile["N"], parts[0], parts[1], tile["K"], tile["S"], tile["R"], tile["C"], torch.where(packed, trips["K"], inputs),
             torch.where(packed, spatial, weights), pixels, down.to(pixels.dtype),

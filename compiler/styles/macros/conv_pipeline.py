@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from baco.compiler.analysis.arrays import NUMPY, Values
 from baco.compiler.analysis.traffic import MachineRates, loaded
-from baco.compiler.styles.macros.cycles import ConvLayer, ConvTile, conv_inputs, conv_stores, unpooled
+from baco.compiler.styles.macros.cycles import ConvTile, conv_inputs, conv_stores, unpooled
 from baco.compiler.styles.macros.pipeline import (
     MOST_RUNS,
     NEVER,
@@ -21,7 +21,7 @@ from baco.compiler.styles.macros.pipeline import (
     shortest,
     whole,
 )
-from baco.compiler.styles.macros.runs import parts, tiles_loaded
+from baco.compiler.styles.macros.runs import MacroLayer, parts, tiles_loaded
 
 #: Blocks of channels that a load moves side by side.
 _WIDE = 4
@@ -64,7 +64,7 @@ class _Run:
 
 def conv_pipeline(
     machine: MachineRates,
-    layer: ConvLayer,
+    layer: MacroLayer,
     tile: ConvTile,
     order: str,
     constants: PipelineConstants | None = None,
@@ -93,7 +93,7 @@ def _by_axis(*values: Values) -> dict[str, float]:
     return {axis: float(value) for axis, value in zip("nqpksrc", values, strict=True)}
 
 
-def _totals(machine: MachineRates, layer: ConvLayer, tile: ConvTile) -> _Whole:
+def _totals(machine: MachineRates, layer: MacroLayer, tile: ConvTile) -> _Whole:
     def in_blocks(size: Values) -> Values:
         return NUMPY.up(size / machine.dim)
 
@@ -133,7 +133,7 @@ def _totals(machine: MachineRates, layer: ConvLayer, tile: ConvTile) -> _Whole:
 
 def _runs(
     machine: MachineRates,
-    layer: ConvLayer,
+    layer: MacroLayer,
     tile: ConvTile,
     constants: PipelineConstants,
     loops: tuple[str, dict[str, float], dict[str, float], dict[str, int]],
@@ -182,7 +182,7 @@ def _runs(
         )
 
 
-def _before_pooling(layer: ConvLayer, stored: float, results: Values) -> float:
+def _before_pooling(layer: MacroLayer, stored: float, results: Values) -> float:
     """Results along an axis that some stored ones come from."""
     if float(layer.pool_size) < 0.5:
         return stored

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 from baco.compiler.analysis.arrays import Arrays, Values
 from baco.compiler.analysis.traffic import MachineRates, Moved, loaded, store_bytes, stored
-from baco.compiler.styles.macros.product_cycles import ProductLayer, ProductTile, product_macro
+from baco.compiler.styles.macros.product_cycles import ProductTile, product_macro
 from baco.compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
     MacroCycles,
+    MacroLayer,
     MacroWork,
     bias_loaded,
     block_cycles,
@@ -33,11 +34,10 @@ from baco.compiler.styles.macros.runs import (
 
 __all__ = [
     "CONSTANTS",
-    "ConvLayer",
     "ConvTile",
     "MacroConstants",
     "MacroCycles",
-    "ProductLayer",
+    "MacroLayer",
     "ProductTile",
     "conv_macro",
     "macro_runs",
@@ -50,45 +50,6 @@ _ZEROS = 0.25
 
 
 # -------------------------------------------------------------------- LOOP_CONV_WS
-
-
-@dataclass(frozen=True)
-class ConvLayer:
-    """A convolution.
-
-    Attributes:
-        images, rows, columns, channels: of the results that are stored, pooled or not.
-        kernel_rows, kernel_columns, depth: of the window.
-        results_down, results_across: rows and columns of the results before pooling.
-        height, width, top, left: of the stored image, and the padding above and left of it.
-        pool_size, pool_stride, pool_padding: 0 without pooling.
-    """
-
-    images: Values
-    rows: Values
-    columns: Values
-    channels: Values
-    kernel_rows: Values
-    kernel_columns: Values
-    depth: Values
-    groups: Values
-    results_down: Values
-    results_across: Values
-    stride_down: Values
-    stride_across: Values
-    dilation_down: Values
-    dilation_across: Values
-    height: Values
-    width: Values
-    top: Values
-    left: Values
-    bias: Values
-    pool_size: Values
-    pool_stride: Values
-    pool_padding: Values
-    input_pitch: Values
-    weight_pitch: Values
-    output_pitch: Values
 
 
 @dataclass(frozen=True)
@@ -118,7 +79,7 @@ class ConvTile:
 def conv_macro(
     a: Arrays,
     machine: MachineRates,
-    layer: ConvLayer,
+    layer: MacroLayer,
     tile: ConvTile,
     constants: MacroConstants | None = None,
 ) -> MacroCycles:
@@ -197,7 +158,7 @@ def conv_macro(
 def conv_inputs(
     a: Arrays,
     machine: MachineRates,
-    layer: ConvLayer,
+    layer: MacroLayer,
     tile: ConvTile,
     down: tuple[Values, Values, Values],
     across: tuple[Values, Values, Values],
@@ -261,7 +222,7 @@ def conv_inputs(
 
 
 def conv_stores(
-    a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, blocks_k: Values
+    a: Arrays, machine: MachineRates, layer: MacroLayer, tile: ConvTile, blocks_k: Values
 ) -> tuple[Values, Values]:
     """Cycles of the channel and of the store unit."""
     dim = machine.dim
@@ -282,7 +243,7 @@ def conv_stores(
 
 def unpooled(
     a: Arrays,
-    layer: ConvLayer,
+    layer: MacroLayer,
     whole: Values,
     part: Values,
     extent: Values,
@@ -335,13 +296,11 @@ def _window(
 def macro_runs(
     a: Arrays,
     machine: MachineRates,
-    layer: ProductLayer | ConvLayer,
+    layer: MacroLayer,
     tile: ProductTile | ConvTile,
     constants: MacroConstants | None = None,
 ) -> MacroCycles:
-    """Cycles of the macro that a layer is for."""
-    if isinstance(layer, ProductLayer):
-        assert isinstance(tile, ProductTile)
+    """Cycles of the macro that a tile is for."""
+    if isinstance(tile, ProductTile):
         return product_macro(a, machine, layer, tile, constants)
-    assert isinstance(tile, ConvTile)
     return conv_macro(a, machine, layer, tile, constants)

@@ -16,10 +16,9 @@ from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from baco.compiler.styles.macros.conv_pipeline import conv_pipeline
 from baco.compiler.styles.macros.cycles import (
-    ConvLayer,
     ConvTile,
     MacroCycles,
-    ProductLayer,
+    MacroLayer,
     ProductTile,
     conv_macro,
     macro_runs,
@@ -59,26 +58,23 @@ def macro_choice_cycles(
     if found is not None:
         return found
     found = macro_runs(NUMPY, machine, numbers, tile)
-    if isinstance(numbers, ProductLayer):
+    if isinstance(tile, ProductTile):
         return found
-    assert isinstance(tile, ConvTile)
     return with_first_run(machine, numbers, tile, found)
 
 
 def _one_by_one(
     machine: MachineRates,
     schedule: LoopWsSchedule | LoopConvSchedule,
-    numbers: ProductLayer | ConvLayer,
+    numbers: MacroLayer,
     tile: ProductTile | ConvTile,
 ) -> MacroCycles | None:
     """Cycles of runs one after the other; None where the timing's runs are all like the mean of them, or too many."""
     if not machine.profile.runs_wait:
         return None
-    if isinstance(numbers, ProductLayer):
-        assert isinstance(tile, ProductTile)
+    if isinstance(tile, ProductTile):
         total = product_pipeline(machine, numbers, tile)
     else:
-        assert isinstance(tile, ConvTile)
         total = conv_pipeline(machine, numbers, tile, schedule.order)
     if total is None:
         return None
@@ -87,18 +83,18 @@ def _one_by_one(
 
 def macro_numbers(
     layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
-) -> tuple[ProductLayer, ProductTile] | tuple[ConvLayer, ConvTile]:
+) -> tuple[MacroLayer, ProductTile | ConvTile]:
     """What the cycles of a macro schedule depend on. Raises InfeasibleError if it cannot be carried out."""
     if isinstance(schedule, LoopWsSchedule):
         product = check_loop_ws(layer, schedule, accelerator)
         blocks = (schedule.i, schedule.j, schedule.k)
         keeps = (schedule.keep_a, schedule.keep_b)
-        return _product(layer, accelerator, product, blocks, schedule.order, keeps)
+        return _layer(layer), _product_tile(accelerator, product, blocks, schedule.order, keeps)
     plan = plan_loop_conv(layer, schedule, accelerator)
     trips = plan.trips
     inputs = 1 if plan.keep_input else trips["k"]
     weights = 1 if plan.keep_weights else trips["n"] * trips["q"] * trips["p"]
-    return _convolution(layer, plan.tile, plan.pixels, plan.downsample, float(inputs), float(weights))
+    return _layer(layer), _conv_tile(plan.tile, plan.pixels, plan.downsample, float(inputs), float(weights))
 
 
 def expansion_cycles(layer: Layer, packed: int) -> float:
@@ -128,8 +124,8 @@ def product_cycles(
         order: of the loops over tiles, outermost first.
         keeps: whether A and B stay in the scratchpad where the order lets them.
     """
-    numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
-    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile)
+    tile = _product_tile(accelerator, product, blocks, order, keeps)
+    return product_macro(NUMPY, MachineRates.of(accelerator), _layer(layer), tile)
 
 
 def conv_cycles(
@@ -149,56 +145,39 @@ def conv_cycles(
         pixels: of the window that a row of the array holds.
         input_loads, weight_loads: how often an operand is loaded over the loops that do not choose its tile.
     """
-    numbers, parts = _convolution(layer, tile, pixels, downsample, input_loads, weight_loads)
+    numbers, parts = _layer(layer), _conv_tile(tile, pixels, downsample, input_loads, weight_loads)
     machine = MachineRates.of(accelerator)
     return with_first_run(machine, numbers, parts, conv_macro(NUMPY, machine, numbers, parts))
 
 
-def _product(
-    layer: Layer,
-    accelerator: Accelerator,
-    product: Product,
-    blocks: tuple[Values, Values, Values],
-    order: str,
-    keeps: tuple[Values, Values],
-) -> tuple[ProductLayer, ProductTile]:
-    dim = accelerator.dim
-    sizes = (product.rows, product.columns, product.depth)
-    tile = [np.minimum(part * dim, size) for part, size in zip(blocks, sizes, strict=True)]
-    numbers = (
-        *sizes,
-        layer.problem.groups,
-        layer.bias,
-        layer.residual_scale is not None,
-        layer.scale is None,
-        layer.weights_transposed,
-        layer.input.pitch,
-        layer.weight.pitch,
-        layer.output.pitch,
-    )
-    outside = (order.index("j") < order.index("i"), 2 - order.index("k"))
-    kept = [np.asarray(keep, dtype=np.float64) for keep in keeps]
-    return (
-        ProductLayer(*[float(number) for number in numbers]),
-        ProductTile(*tile, *[float(number) for number in outside], *kept),
-    )
-
-
-def _convolution(
-    layer: Layer,
-    tile: Mapping[str, Values],
-    pixels: int,
-    downsample: bool,
-    input_loads: Values,
-    weight_loads: Values,
-) -> tuple[ConvLayer, ConvTile]:
+def _layer(layer: Layer) -> MacroLayer:
     p, pool = layer.problem, layer.pooling
     stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
     pooling = (pool.size, pool.stride, pool.padding) if pool else (0, 0, 0)
     numbers = (
         p.N, *stored, p.K, p.S, p.R, p.C, p.groups, p.Q, p.P, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
-        *layer.size, *layer.padding, layer.bias, *pooling, layer.input.pitch, layer.weight.pitch, layer.output.pitch,
+        *layer.size, *layer.padding, layer.bias, layer.residual_scale is not None, layer.scale is None,
+        layer.weights_transposed, *pooling, layer.input.pitch, layer.weight.pitch, layer.output.pitch,
     )  # fmt: skip
+    return MacroLayer(*[float(number) for number in numbers])
+
+
+def _product_tile(
+    accelerator: Accelerator,
+    product: Product,
+    blocks: tuple[Values, Values, Values],
+    order: str,
+    keeps: tuple[Values, Values],
+) -> ProductTile:
+    sizes = (product.rows, product.columns, product.depth)
+    tile = [np.minimum(part * accelerator.dim, size) for part, size in zip(blocks, sizes, strict=True)]
+    outside = (order.index("j") < order.index("i"), 2 - order.index("k"))
+    kept = [np.asarray(keep, dtype=np.float64) for keep in keeps]
+    return ProductTile(*tile, *[float(number) for number in outside], *kept)
+
+
+def _conv_tile(
+    tile: Mapping[str, Values], pixels: int, downsample: bool, input_loads: Values, weight_loads: Values
+) -> ConvTile:
     parts: list[Values] = [np.asarray(tile[axis], dtype=np.float64) for axis in AXES]
-    parts += [input_loads, weight_loads, float(pixels), float(downsample)]
-    return ConvLayer(*[float(number) for number in numbers]), ConvTile(*parts)
+    return ConvTile(*parts, input_loads, weight_loads, float(pixels), float(downsample))

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from baco.compiler.analysis.arrays import NUMPY, Values
 from baco.compiler.analysis.traffic import MachineRates
-from baco.compiler.styles.macros.cycles import ConvLayer, ConvTile
-from baco.compiler.styles.macros.runs import MacroCycles
+from baco.compiler.styles.macros.cycles import ConvTile
+from baco.compiler.styles.macros.runs import MacroCycles, MacroLayer
 
 #: Share of the time of loads of weights, after those of the first blocks of channels, in which LOOP_CONV_WS computes; and cycles
 #: from the first command to the first load and from the last pass to the end. Both from 706 programs of the published operators
@@ -28,7 +28,7 @@ _BESIDE, _ENDS = 0.4, 400.0
 
 
 def with_first_run(
-    machine: MachineRates, layer: ConvLayer, tile: ConvTile, found: MacroCycles
+    machine: MachineRates, layer: MacroLayer, tile: ConvTile, found: MacroCycles
 ) -> MacroCycles:
     """The same, of at least the cycles of the first run's loads and all passes.
 

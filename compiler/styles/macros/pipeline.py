@@ -9,14 +9,13 @@ goes through the load unit, the array and the store unit after the runs before i
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 from baco.compiler.analysis.arrays import Values
 from baco.compiler.analysis.traffic import MachineRates, Moved
+from baco.compiler.styles.macros.runs import fitted
 
 #: Runs of a layer beyond which a mean run says enough, and groups of which the others are like the last.
 MOST_RUNS, _GROUPS = 2000, 3
@@ -59,15 +58,10 @@ class PipelineConstants:
     loads_ahead: float
 
 
-def _fitted() -> dict[str, PipelineConstants]:
-    text = resources.files("baco.compiler.styles.macros").joinpath("pipeline.json").read_text("utf-8")
-    return {macro: PipelineConstants(**values) for macro, values in json.loads(text).items()}
-
-
 #: By macro, `loop_ws` and `loop_conv`: fitted to the programs measured on the original and to alternatives of `baco bench choice --seed 1`
 #: on its timed model; LOOP_WS's then by `python -m baco.bench.fit.original` to the programs alone. LOOP_CONV's are not, since of
 #: alternatives of the seeds 1 and 2 constants fitted to its 71 programs alone choose worse (1.6% behind the best, not 1.1%).
-PIPELINES = _fitted()
+PIPELINES = fitted("pipeline.json", PipelineConstants)
 
 
 def cycles_of(moved: Moved) -> float:

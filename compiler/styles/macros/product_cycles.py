@@ -10,6 +10,7 @@ from baco.compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
     MacroCycles,
+    MacroLayer,
     MacroWork,
     block_cycles,
     overlapped,
@@ -17,23 +18,6 @@ from baco.compiler.styles.macros.runs import (
     shortest_pass,
     tiles_loaded,
 )
-
-
-@dataclass(frozen=True)
-class ProductLayer:
-    """A matrix product of `groups` groups: rows x depth times depth x columns."""
-
-    rows: Values
-    columns: Values
-    depth: Values
-    groups: Values
-    bias: Values
-    residual: Values
-    raw: Values
-    transposed: Values
-    input_pitch: Values
-    weight_pitch: Values
-    output_pitch: Values
 
 
 @dataclass(frozen=True)
@@ -58,7 +42,7 @@ class ProductTile:
 def product_macro(
     a: Arrays,
     machine: MachineRates,
-    layer: ProductLayer,
+    layer: MacroLayer,
     tile: ProductTile,
     constants: MacroConstants | None = None,
 ) -> MacroCycles:
@@ -72,13 +56,13 @@ def product_macro(
     def in_blocks(size: Values) -> Values:
         return a.up(size / dim)
 
-    per_block, trips_i = parts(a, layer.rows, tile.rows, block)
-    blocks_i, _ = parts(a, layer.rows, tile.rows, in_blocks)
-    blocks_j, trips_j = parts(a, layer.columns, tile.columns, in_blocks)
+    per_block, trips_i = parts(a, layer.pixels, tile.rows, block)
+    blocks_i, _ = parts(a, layer.pixels, tile.rows, in_blocks)
+    blocks_j, trips_j = parts(a, layer.channels, tile.columns, in_blocks)
     blocks_k, trips_k = parts(a, layer.depth, tile.depth, in_blocks)
 
     j_outside = tile.columns_outside > 0.5
-    one = layer.rows * 0.0 + 1.0
+    one = layer.pixels * 0.0 + 1.0
     times_a, times_b = _times_loaded(a, tile, trips_i, trips_j, trips_k)
     load_a, load_b = operands_loaded(a, machine, layer, tile, times_a, times_b)
 
@@ -89,18 +73,20 @@ def product_macro(
         | ((tile.depth_outside > 1.5) & (trips_i * trips_j > 1.5))
     )
     again = a.where(spills, trips_k - 1.0, 0.0 * one)
-    sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.columns)
-    bias_bytes = layer.bias * blocks_i * layer.columns * 4.0
+    sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.channels)
+    bias_bytes = layer.bias * blocks_i * layer.channels * 4.0
     addends = Moved(
         bias_bytes / a.smaller(machine.bandwidth, machine.beat),
-        layer.bias * layer.rows * blocks_j,
+        layer.bias * layer.pixels * blocks_j,
         bias_bytes,
     )
-    residual = tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
-    residual = loaded(a, machine, residual, one, layer.rows, layer.columns, layer.output_pitch, tile.columns)
+    residual = tiles_loaded(a, machine, layer.pixels, layer.channels, tile.columns, layer.output_pitch)
+    residual = loaded(
+        a, machine, residual, one, layer.pixels, layer.channels, layer.output_pitch, tile.columns
+    )
     addends = addends + residual * layer.residual
     addends = addends + (
-        tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
+        tiles_loaded(a, machine, layer.pixels, layer.channels, tile.columns, sums_pitch, element=4.0) * again
     )
 
     written, store_rows = stores_of_product(a, machine, layer, tile, sums_pitch, blocks_j, again)
@@ -153,15 +139,15 @@ def _times_loaded(
 
 
 def operands_loaded(
-    a: Arrays, machine: MachineRates, layer: ProductLayer, tile: ProductTile, times_a: Values, times_b: Values
+    a: Arrays, machine: MachineRates, layer: MacroLayer, tile: ProductTile, times_a: Values, times_b: Values
 ) -> tuple[Moved, Moved]:
     """Loads of both operands, each so often."""
     turned = layer.transposed > 0.5
-    weight_rows = a.where(turned, layer.columns, layer.depth)
-    weight_columns = a.where(turned, layer.depth, layer.columns)
+    weight_rows = a.where(turned, layer.channels, layer.depth)
+    weight_columns = a.where(turned, layer.depth, layer.channels)
     weight_tile = a.where(turned, tile.depth, tile.columns)
-    load_a = tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch)
-    load_a = loaded(a, machine, load_a, times_a, layer.rows, layer.depth, layer.input_pitch, tile.depth)
+    load_a = tiles_loaded(a, machine, layer.pixels, layer.depth, tile.depth, layer.input_pitch)
+    load_a = loaded(a, machine, load_a, times_a, layer.pixels, layer.depth, layer.input_pitch, tile.depth)
     load_b = tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch)
     load_b = loaded(a, machine, load_b, times_b, weight_rows, weight_columns, layer.weight_pitch, weight_tile)
     return load_a, load_b
@@ -170,7 +156,7 @@ def operands_loaded(
 def stores_of_product(
     a: Arrays,
     machine: MachineRates,
-    layer: ProductLayer,
+    layer: MacroLayer,
     tile: ProductTile,
     sums_pitch: Values,
     blocks_j: Values,
@@ -181,8 +167,8 @@ def stores_of_product(
 
     def bytes_stored(pitch: Values, element: Values, piece: Values) -> Values:
         total, _ = parts(
-            a, layer.columns, tile.columns,
-            lambda n: store_bytes(a, machine, layer.rows, n, pitch, piece=piece, element=element),
+            a, layer.channels, tile.columns,
+            lambda n: store_bytes(a, machine, layer.pixels, n, pitch, piece=piece, element=element),
         )  # fmt: skip
         return total
 
@@ -190,12 +176,12 @@ def stores_of_product(
     size = 1.0 + 3.0 * layer.raw
     written = bytes_stored(layer.output_pitch, size, piece) + bytes_stored(sums_pitch, 4.0, dim) * again
     # wide rows of sums take the port several cycles
-    results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
+    results = layer.pixels * layer.channels * (1.0 + 3.0 * layer.raw + 4.0 * again)
     store_rows = a.larger(
-        layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
+        layer.pixels * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
     )
     store_rows = stored(
-        a, machine, store_rows, layer.rows, layer.columns, layer.output_pitch,
+        a, machine, store_rows, layer.pixels, layer.channels, layer.output_pitch,
         piece=a.smaller(piece, tile.columns), element=size, shift=tile.columns,
     )  # fmt: skip
     return written, store_rows

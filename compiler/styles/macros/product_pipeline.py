@@ -20,12 +20,11 @@ from baco.compiler.styles.macros.pipeline import (
     whole,
 )
 from baco.compiler.styles.macros.product_cycles import (
-    ProductLayer,
     ProductTile,
     operands_loaded,
     stores_of_product,
 )
-from baco.compiler.styles.macros.runs import tiles_loaded
+from baco.compiler.styles.macros.runs import MacroLayer, tiles_loaded
 
 #: Blocks of the array's side that a load or a store moves side by side.
 _WIDE = 4
@@ -84,7 +83,7 @@ class _Run:
 
 def product_pipeline(
     machine: MachineRates,
-    layer: ProductLayer,
+    layer: MacroLayer,
     tile: ProductTile,
     constants: PipelineConstants | None = None,
 ) -> float | None:
@@ -92,7 +91,7 @@ def product_pipeline(
     runs, whose mean says enough. Layer and tile are numbers."""
     constants = constants or PIPELINES["loop_ws"]
     order = _order(tile)
-    sizes = {"i": float(layer.rows), "j": float(layer.columns), "k": float(layer.depth)}
+    sizes = {"i": float(layer.pixels), "j": float(layer.channels), "k": float(layer.depth)}
     parts = {"i": float(tile.rows), "j": float(tile.columns), "k": float(tile.depth)}
     trips = {axis: whole(sizes[axis] / parts[axis]) for axis in "ijk"}
     behind_k = order[order.index("k") + 1 :]
@@ -110,30 +109,30 @@ def _order(tile: ProductTile) -> str:
     return rows_and_columns[:place] + "k" + rows_and_columns[place:]
 
 
-def _totals(machine: MachineRates, layer: ProductLayer, tile: ProductTile) -> _Whole:
+def _totals(machine: MachineRates, layer: MacroLayer, tile: ProductTile) -> _Whole:
     once, twice = (operands_loaded(NUMPY, machine, layer, tile, n, n) for n in (1.0, 2.0))
     again = [max(float(two.port - one.port), float(one.rows)) for one, two in zip(once, twice, strict=True)]
-    residual = tiles_loaded(NUMPY, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
+    residual = tiles_loaded(NUMPY, machine, layer.pixels, layer.channels, tile.columns, layer.output_pitch)
     residual = loaded(
-        NUMPY, machine, residual, 1.0, layer.rows, layer.columns, layer.output_pitch, tile.columns
+        NUMPY, machine, residual, 1.0, layer.pixels, layer.channels, layer.output_pitch, tile.columns
     )
     written, rows = stores_of_product(
-        NUMPY, machine, layer, tile, layer.output_pitch, NUMPY.up(layer.columns / machine.dim), 0.0
+        NUMPY, machine, layer, tile, layer.output_pitch, NUMPY.up(layer.channels / machine.dim), 0.0
     )
     raw = layer.raw > 0.5
     piece: Values = NUMPY.where(raw, machine.dim, NUMPY.larger(machine.request, machine.dim))
     filled = stored(
-        NUMPY, machine, 0.0 * layer.rows, layer.rows, layer.columns, layer.output_pitch,
+        NUMPY, machine, 0.0 * layer.pixels, layer.pixels, layer.channels, layer.output_pitch,
         piece=NUMPY.smaller(piece, tile.columns), element=1.0 + 3.0 * layer.raw, shift=tile.columns,
     )  # fmt: skip
     port = float(written) / float(machine.bandwidth)
-    weights = (layer.depth, layer.columns)
+    weights = (layer.depth, layer.channels)
     if float(layer.transposed) > 0.5:
         weights = weights[::-1]
     lines = (
         float(cache_lines(NUMPY, machine, rows, columns, pitch, 1.0))
         for rows, columns, pitch in (
-            (layer.rows, layer.depth, layer.input_pitch),
+            (layer.pixels, layer.depth, layer.input_pitch),
             (*weights, layer.weight_pitch),
         )
     )
@@ -148,7 +147,7 @@ def _totals(machine: MachineRates, layer: ProductLayer, tile: ProductTile) -> _W
 
 def _runs(
     machine: MachineRates,
-    layer: ProductLayer,
+    layer: MacroLayer,
     tile: ProductTile,
     constants: PipelineConstants,
     loops: tuple[str, dict[str, float], dict[str, float], dict[str, int]],

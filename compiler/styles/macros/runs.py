@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
+from typing import TypeVar
 
 from baco.compiler.analysis.arrays import Arrays, Values
 from baco.compiler.analysis.traffic import MachineRates, Moved, held_cycles, load_rows
@@ -57,13 +58,65 @@ class MacroConstants:
     drain_hidden: float
 
 
-def _fitted() -> dict[str, MacroConstants]:
-    text = resources.files("baco.compiler.styles.macros").joinpath("constants.json").read_text("utf-8")
-    return {timing: MacroConstants(**values) for timing, values in json.loads(text).items()}
+_Constants = TypeVar("_Constants")
+
+
+def fitted(file: str, kind: type[_Constants]) -> dict[str, _Constants]:
+    """Constants of a kind by name, from a file beside this one."""
+    text = resources.files("baco.compiler.styles.macros").joinpath(file).read_text("utf-8")
+    return {name: kind(**values) for name, values in json.loads(text).items()}
 
 
 #: By timing (`baco.accel.config.TIMINGS`), those that `python -m baco.bench.fit.macro` wrote.
-CONSTANTS = _fitted()
+CONSTANTS = fitted("constants.json", MacroConstants)
+
+
+@dataclass(frozen=True)
+class MacroLayer:
+    """A convolution, or the product of all its pixels (a window of one).
+
+    Attributes:
+        images, rows, columns, channels: of the results that are stored, pooled or not.
+        kernel_rows, kernel_columns, depth: of the window.
+        results_down, results_across: rows and columns of the results before pooling.
+        height, width, top, left: of the stored image, and the padding above and left of it.
+        bias, residual, raw, transposed: see `baco.compiler.latency.batch.LayerBatch`; of all but a bias, convolutions have none.
+        pool_size, pool_stride, pool_padding: 0 without pooling.
+    """
+
+    images: Values
+    rows: Values
+    columns: Values
+    channels: Values
+    kernel_rows: Values
+    kernel_columns: Values
+    depth: Values
+    groups: Values
+    results_down: Values
+    results_across: Values
+    stride_down: Values
+    stride_across: Values
+    dilation_down: Values
+    dilation_across: Values
+    height: Values
+    width: Values
+    top: Values
+    left: Values
+    bias: Values
+    residual: Values
+    raw: Values
+    transposed: Values
+    pool_size: Values
+    pool_stride: Values
+    pool_padding: Values
+    input_pitch: Values
+    weight_pitch: Values
+    output_pitch: Values
+
+    @property
+    def pixels(self) -> Values:
+        """Rows of the product."""
+        return self.results_across * self.results_down * self.images
 
 
 @dataclass(frozen=True)
