@@ -40,5 +40,5 @@ MODEL = {
     "train": ("baco.bench.learned.residuals", "train", ""),
     "evaluate": ("baco.bench.learned.residuals", "evaluate", ""),
     "compare": ("baco.bench.learned.residuals", "compare", "comparison_text"),
-    "transfer": ("baco.bench.learned.residuals", "transfer", ""),
+    "transfer": ("baco.bench.learned.residuals", "transfer", "transferred_text"),
 }

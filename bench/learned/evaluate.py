@@ -1,4 +1,4 @@
-"""The learned model on measured sets: trained, evaluated on a set that it has not seen, and compared with peers fold by fold."""
+"""The learned model on measured sets: trained, evaluated on a set that it has not seen, and cross-validated fold by fold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from baco.bench.harness.experiment import Say, silent, table
 from baco.bench.learned.measured_set import MeasuredSet, joined, measured_set
 from baco.bench.learned.scores import Scores, grouped_folds, scores
-from baco.bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, train
+from baco.bench.learned.train import WEIGHTS, fingerprint, train
 from baco.bench.sets.dataset import Dataset, read_dataset
 from baco.common.errors import BacoError, InputError, did_you_mean
 from baco.common.files import output_folder
@@ -41,7 +41,7 @@ def train_model(
     data = joined([measured_set(read_dataset(name), programs=programs) for name in sets])
     kind = "mappings and compiled programs" if programs else "mappings"
     about = {"sets": ", ".join(map(str, sets)), "features": kind, "base": fingerprint()}
-    model = train("trees", data, seed, **about)
+    model = train(data, seed, **about)
     path = Path(out or WEIGHTS[programs])
     output_folder(path.parent)
     model.store(path)
@@ -154,7 +154,7 @@ def coverage(found: Corrected, data: MeasuredSet) -> dict[str, float]:
     return {f"within {n}": float(100 * (away <= n).mean()) for n in (1, 2)}
 
 
-# -------------------------------------------------------------------- residuals side by side
+# -------------------------------------------------------------------- fold by fold
 
 
 @dataclass
@@ -201,7 +201,6 @@ def split_folds(
 
 def cross_validated(
     data: MeasuredSet,
-    name: str,
     split: str = "both",
     *,
     folds: int = 5,
@@ -218,7 +217,7 @@ def cross_validated(
 
     Returns the scores, and the first seed's predictions (rows that were not tested: as the analytical model has them).
     """
-    result, seconds = ResidualScores(name, split), []
+    result, seconds = ResidualScores("trees", split), []
     first: Corrected | None = None
     for seed in seeds:
         cycles, deviation = data.predicted.copy(), np.ones(len(data))
@@ -228,7 +227,7 @@ def cross_validated(
             if also is not None:
                 rows = joined([rows, also.take(~np.isin(also.tasks, data.tasks[test]))])
             begun = time.process_time()
-            model = train(name, rows, seed)
+            model = train(rows, seed)
             seconds.append(time.process_time() - begun)
             part = model.correct(data.features.take(test), data.predicted[test])
             cycles[test], deviation[test] = part.cycles, part.deviation
@@ -238,7 +237,7 @@ def cross_validated(
         result.seeds.append(found)
         result.within.append(coverage(Corrected(cycles[tested], deviation[tested]), rows))
         first = first or Corrected(cycles, deviation)
-        say(f"{name}, split by {split}, seed {seed}: {found}, {found.pairs_percent:.2f}% of pairs in order")
+        say(f"trees, split by {split}, seed {seed}: {found}, {found.pairs_percent:.2f}% of pairs in order")
     assert first is not None
     result.seconds = float(np.mean(seconds))
     return result, first
@@ -246,7 +245,6 @@ def cross_validated(
 
 def compare_residuals(
     name: str | Path,
-    residuals: Sequence[str] = tuple(LEARNERS),
     splits: Sequence[str] = SPLITS,
     *,
     folds: int = 5,
@@ -256,7 +254,7 @@ def compare_residuals(
     also: Sequence[str | Path] = (),
     say: Say = silent,
 ) -> list[ResidualScores]:
-    """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both.
+    """Cross-validate the trees on a measured set, split by layer, by accelerator, and by both.
 
     Args:
         rounds: so many of a seed's folds are tested, all by default.
@@ -267,18 +265,15 @@ def compare_residuals(
     for split in splits:
         if split not in SPLITS:
             raise InputError(f"rows cannot be split by '{split}'", hint=did_you_mean(split, SPLITS))
-    for residual in residuals:
-        check_learner(residual)
     data = measured_set(read_dataset(name), programs=programs)
     others = [measured_set(read_dataset(dataset), programs=programs) for dataset in also]
     more = joined(others) if others else None
     found = [ResidualScores("analytical", "-", [scores(data.predicted, data.cycles, data.groups)])]
     for split in splits:
-        for residual in residuals:
-            scored, _ = cross_validated(
-                data, residual, split, folds=folds, rounds=rounds, seeds=range(seeds), also=more, say=say
-            )
-            found.append(scored)
+        scored, _ = cross_validated(
+            data, split, folds=folds, rounds=rounds, seeds=range(seeds), also=more, say=say
+        )
+        found.append(scored)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,23 +21,15 @@ from baco.bench.learned.evaluate import (
     train_model,
 )
 from baco.bench.learned.published import PublishedReport, evaluate_published
-from baco.bench.learned.train import LEARNERS, WEIGHTS
-from baco.bench.learned.transfer import (
-    MachineTransfer,
-    Transferred,
-    transfer_original,
-    transfer_published,
-    transfer_set,
-    transfer_text,
-    transferred_text,
-)
+from baco.bench.learned.train import WEIGHTS
+from baco.bench.learned.transfer import Transferred, transfer_original, transferred_text
 from baco.common.errors import InputError, only_with
 from baco.common.text import one_line
 
-__all__ = ["compare", "comparison_text", "evaluate", "train", "transfer"]
+__all__ = ["compare", "comparison_text", "evaluate", "train", "transfer", "transferred_text"]
 
 _SETS = ("micro", "train", "ranking")
-_FOLDS, _MEASUREMENTS = 10, 50
+_FOLDS = 10
 _Several = Annotated[int, Interval(ge=2, le=100)]
 _Seeds = Annotated[int, Interval(ge=1, le=100)]
 
@@ -69,7 +61,7 @@ def train(
     Args:
         sets (--set, SET): measured set: micro, train, test, ranking, or a file of one. Repeatable; micro, train and ranking.
         seed: the same seed gives the same weights.
-        programs: let residuals see how many instructions and commands the compiled programs execute.
+        programs: let them see how many instructions and commands the compiled programs execute.
         out (FILE): weights; by default those that baco itself uses.
     """
     path = out or WEIGHTS[programs]
@@ -120,7 +112,6 @@ def evaluate(
 def compare(
     measured: str = "train",
     *,
-    residuals: Sequence[str] = tuple(LEARNERS),
     splits: Sequence[str] = SPLITS,
     folds: _Several = 5,
     rounds: PositiveInt | None = None,
@@ -129,21 +120,19 @@ def compare(
     programs: bool = False,
     say: Say = silent,
 ) -> list[ResidualScores]:
-    """Cross-validate the residuals side by side on a measured set.
+    """Cross-validate the trees on a measured set.
 
     Args:
         measured (--set, SET): measured set: micro, train, test, ranking, or a file of one.
-        residuals (--residual): repeatable; all by default.
         splits (--split): what test rows share with no training row: task, accelerator or both; repeatable, all by default.
         folds: of the cross-validation.
         rounds: test so many of a seed's folds only; all by default.
         seeds: seeds 0, 1, ...
         also (SET): learn from this set, too, but for layers tested; repeatable.
-        programs: let residuals see how many instructions and commands the compiled programs execute.
+        programs: let them see how many instructions and commands the compiled programs execute.
     """
     return compare_residuals(
         measured,
-        residuals,
         splits,
         folds=folds,
         rounds=rounds,
@@ -154,54 +143,11 @@ def compare(
     )
 
 
-@dataclass(frozen=True)
-class TransferReport:
-    """From a set to accelerators left out of it, or from the RTL to measurements of others."""
-
-    machines: Sequence[MachineTransfer] = ()
-    others: Sequence[Transferred] = ()
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain JSON, a row each."""
-        machines = [{**asdict(machine), "ratio": machine.ratio} for machine in self.machines]
-        return machines or [asdict(other) for other in self.others]
-
-    def text(self) -> str:
-        """As a table."""
-        return transfer_text(self.machines) if self.machines else transferred_text(self.others)
-
-
-def transfer(
-    measured: str = "train",
-    residual: str = "trees",
-    *,
-    measurements: Annotated[int, Interval(ge=2, le=10_000)] = _MEASUREMENTS,
-    seed: int = 0,
-    programs: bool = False,
-    rows: Path | None = None,
-    original: Path | None = None,
-    say: Say = silent,
-) -> TransferReport:
-    """Leave accelerators out of training, and adapt to each with a few of its measurements.
+def transfer(original: Path, *, seed: int = 0, say: Say = silent) -> list[Transferred]:
+    """From the models of our RTL to the original's, with 10, 50 and 200 measurements of it.
 
     Args:
-        measured (--set, SET): measured set: micro, train, test, ranking, or a file of one.
-        residual: trees or process, a Gaussian process.
-        measurements: of the unseen accelerator.
-        seed: of models and of what is drawn.
-        programs: let residuals see how many instructions and commands the compiled programs execute.
-        rows (FILE): instead: from the RTL to FPGA measurements in the published column format.
-        original (FOLDER): instead: to the original's RTL, programs measured there (as of 'baco bench timing'), with 10, 50
-            and 200 measurements.
+        original (FOLDER): programs measured there, as of 'baco bench timing'.
+        seed: of the rows that are drawn.
     """
-    if rows is not None or original is not None:
-        of_sets = {"--set": measured != "train", "--residual": residual != "trees", "--programs": programs}
-        only_with("a transfer from a set, without --rows and --original", of_sets)
-    if original is not None:
-        of_rows = {"--rows": rows, "--measurements": measurements != _MEASUREMENTS}
-        only_with("a transfer to FPGAs or accelerators, without --original", of_rows)
-        return TransferReport(others=transfer_original(original, seed=seed, say=say))
-    if rows is not None:
-        return TransferReport(others=transfer_published(rows, measurements=measurements, seed=seed, say=say))
-    found = transfer_set(measured, residual, measurements=measurements, seed=seed, programs=programs, say=say)
-    return TransferReport(found)
+    return transfer_original(original, seed=seed, say=say)

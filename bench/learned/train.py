@@ -1,8 +1,7 @@
-"""Residuals that can learn, by name, and how one becomes a learned model."""
+"""How measurements become a learned model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,7 @@ import numpy as np
 
 from baco.accel.config import Accelerator
 from baco.bench.learned.measured_set import MeasuredSet
-from baco.bench.learned.process import ProcessLearner
-from baco.bench.learned.trees import Learner, TreeLearner
-from baco.common.errors import InputError, did_you_mean
+from baco.bench.learned.trees import TreeLearner
 from baco.common.provenance import stable_hash
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.text import parse_mapping
@@ -22,28 +19,11 @@ from baco.workloads.problem import Problem
 
 #: Weights that come with baco, by whether they look at counts of compiled programs, too.
 WEIGHTS = {False: SHIPPED, True: Path(__file__).parent / "weights" / "programs.zip"}
-#: Constructors from a seed.
-LEARNERS: dict[str, Callable[[int], Learner]] = {
-    "trees": TreeLearner,
-    "process": ProcessLearner,
-}
 
 
-def make_learner(name: str, seed: int = 0) -> Learner:
-    """An untrained residual. Raises InputError for an unknown name."""
-    check_learner(name)
-    return LEARNERS[name](seed)
-
-
-def check_learner(name: str) -> None:
-    """Raises InputError for an unknown name: to be known before hours of work."""
-    if name not in LEARNERS:
-        raise InputError(f"there is no learned model '{name}'", hint=did_you_mean(name, list(LEARNERS)))
-
-
-def train(name: str, data: MeasuredSet, seed: int = 0, **about: Any) -> LearnedModel:
+def train(data: MeasuredSet, seed: int = 0, **about: Any) -> LearnedModel:
     """Learn from measurements; the rows of a task are kept together wherever errors are estimated."""
-    residual = make_learner(name, seed)
+    residual = TreeLearner(seed)
     residual.fit(data.features, data.log_ratio, data.tasks)
     facts = {"rows": len(data), "accelerators": len(np.unique(data.machines)), "seed": seed}
     return LearnedModel(residual, data.features.names, facts | about)

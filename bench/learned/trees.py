@@ -1,17 +1,16 @@
-"""How residuals learn: the protocol of those that can, and the boosted trees that ship (scikit-learn grows them)."""
+"""How the boosted trees that ship learn: scikit-learn grows them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping as Dictionary
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from baco.common.errors import InputError
 from baco.exploration.cost.learned.boosting import Booster
-from baco.exploration.cost.learned.protocol import Arrays, Floats, ProgramFeatures, Residual
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures
 from baco.exploration.cost.learned.trees import TreeResidual, shrunk
 
 _LEAST_ERROR = 1e-3
@@ -19,34 +18,6 @@ _LEAST_ERROR = 1e-3
 _LEAST_GROUPS = 3
 #: Doubts that are tried, see `shrunk`.
 _DOUBTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, math.inf)
-
-
-class Learner(Residual, Protocol):
-    """A residual that can learn."""
-
-    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """Learn from measurements.
-
-        Args:
-            log_ratio: (B,) logarithm of measured over predicted cycles.
-            groups: (B,) whole numbers; rows of one group (a task, say) are never split between what a part of the
-                model learns from and what its errors are estimated on.
-        """
-        ...
-
-
-class Peer:
-    """A residual that trees are compared with; only trees are kept in files."""
-
-    name = "peer"
-
-    def arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """Raises InputError."""
-        raise InputError(f"'{self.name}' is compared, but not kept in files", hint="train trees")
-
-    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
-        """Raises InputError."""
-        self.arrays()
 
 
 class TreeLearner(TreeResidual):
@@ -63,7 +34,13 @@ class TreeLearner(TreeResidual):
     left_out: Floats
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Learner.fit`. With fewer groups than members, rows are left out one by one."""
+        """Learn from measurements. With fewer groups than members, rows are left out one by one.
+
+        Args:
+            log_ratio: (B,) logarithm of measured over predicted cycles.
+            groups: (B,) whole numbers; rows of one group (a task, say) are never split between what a part of the
+                model learns from and what its errors are estimated on.
+        """
         names = np.unique(groups)
         rng = np.random.default_rng(self.seed)
         if len(names) >= len(self.members):

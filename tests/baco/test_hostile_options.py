@@ -65,7 +65,7 @@ NUMBER_OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "model train --out {}/w": (("--seed",), ()),
     "model evaluate --set micro": (("--folds", "--seeds"), ()),
     "model compare": (("--folds", "--seeds"), ()),
-    "model transfer": (("--measurements", "--seed"), ()),
+    "model transfer {}": (("--seed",), ()),
     "isa": (("--word",), ()),
 }
 #: Commands with an option or argument that takes a name, at TEXT.
@@ -143,7 +143,7 @@ TEXT_PLACES = (
     "model evaluate --set TEXT",
     "model evaluate --rows TEXT",
     "model compare --split TEXT",
-    "model transfer --residual TEXT",
+    "model transfer TEXT",
     "TEXT",
     "bench TEXT",
     "explore TEXT",

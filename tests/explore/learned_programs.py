@@ -1,11 +1,15 @@
 """Random products in random tiles on two accelerators, for tests of what is known of a program before it runs."""
 
 import numpy as np
+import torch
 
 from baco.accel.config import Accelerator
 from baco.compiler.layers.layer import Layer
+from baco.compiler.mapping.batch import MappingBatch, ProblemBatch
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.mapping.text import parse_mapping
+from baco.exploration.cost.learned.analytical import BasePrediction
+from baco.exploration.cost.reference import access_counts, latency_terms
 from baco.workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=8, scratchpad_kib=64, accumulator_kib=16)
@@ -25,3 +29,18 @@ def programs(count: int, seed: int = 0) -> tuple[list[Layer], list[Mapping], lis
         mappings.append(parse_mapping(text))
         accelerators.append(machine)
     return layers, mappings, accelerators
+
+
+def reference_base(
+    layers: list[Layer], mappings: list[Mapping], accelerators: list[Accelerator], styles: list[str]
+) -> BasePrediction:
+    """The published reference model, as what residuals correct."""
+    counts = access_counts(ProblemBatch.of([layer.problem for layer in layers]), MappingBatch.of(mappings))
+    dim, bandwidth = (
+        torch.tensor([getattr(one, name) for one in accelerators], dtype=torch.float64)
+        for name in ("dim", "dram_bytes_per_cycle")
+    )
+    terms = latency_terms(counts, dim, 1.0)
+    terms[3] = terms[3] / bandwidth
+    names = ("array", "accumulator", "scratchpad", "memory")
+    return BasePrediction(terms.amax(0).numpy(), dict(zip(names, terms.numpy(), strict=True)))

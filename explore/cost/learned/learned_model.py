@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,17 +9,9 @@ from typing import Any
 
 from baco.common import portable
 from baco.common.errors import InputError, Location
-from baco.exploration.cost.learned.protocol import (
-    Floats,
-    ProgramFeatures,
-    Residual,
-    load_arrays,
-    store_arrays,
-)
+from baco.exploration.cost.learned.protocol import Floats, ProgramFeatures, load_arrays, store_arrays
 from baco.exploration.cost.learned.trees import TreeResidual
 
-#: The residuals that the product predicts with, by name: only what wins.
-RESIDUALS: dict[str, Callable[[], Residual]] = {"trees": TreeResidual}
 #: Weights that come with the product.
 SHIPPED = Path(__file__).parent / "weights" / "mappings.zip"
 _FORMAT = 1
@@ -50,7 +40,7 @@ class LearnedModel:
         about: what it was trained on, for people.
     """
 
-    residual: Residual
+    residual: TreeResidual
     columns: tuple[str, ...]
     about: dict[str, Any]
 
@@ -80,19 +70,17 @@ class LearnedModel:
         store_arrays(path, facts, arrays)
 
     @classmethod
-    def load(
-        cls, path: str | Path, residuals: Dictionary[str, Callable[[], Residual]] = RESIDUALS
-    ) -> LearnedModel:
-        """What `store` wrote, of one of the residuals by name. Raises InputError for anything else."""
+    def load(cls, path: str | Path) -> LearnedModel:
+        """What `store` wrote. Raises InputError for anything else."""
         facts, arrays = load_arrays(path)
-        if facts.get("format") != _FORMAT:
+        if (facts.get("format"), facts.get("residual")) != (_FORMAT, TreeResidual.name):
             raise InputError(
                 "these weights are of another version",
                 location=Location(str(path)),
                 hint="train them again: baco model train",
             )
         try:
-            residual = residuals[facts["residual"]]()
+            residual = TreeResidual()
             residual.restore(facts["header"], arrays)
             return cls(residual, tuple(facts["columns"]), facts["about"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:

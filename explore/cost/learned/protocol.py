@@ -1,4 +1,4 @@
-"""What every learned residual takes and gives, and how it is kept in files.
+"""What a learned residual takes and gives, and how it is kept in files.
 
 A residual learns log(measured cycles / predicted cycles). It corrects in both directions,
 
@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from baco.common.errors import InputError, Location
 from baco.common.files import atomic_write, read_input
 from baco.common.portable import Floats
 
-__all__ = ["Arrays", "Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
+__all__ = ["Arrays", "Correction", "Floats", "ProgramFeatures", "load_arrays", "store_arrays"]
 
 _HEADER = "header"
 
@@ -63,25 +63,6 @@ class Correction:
 
     log: Floats
     deviation: Floats
-
-
-class Residual(Protocol):
-    """A model of log(measured / predicted)."""
-
-    #: Registered name, as tables and files have it.
-    name: str
-
-    def predict(self, features: ProgramFeatures) -> Correction:
-        """The correction of each row."""
-        ...
-
-    def arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """Plain values and arrays from which `restore` rebuilds the model."""
-        ...
-
-    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
-        """The way back from `arrays`."""
-        ...
 
 
 def store_arrays(

@@ -51,7 +51,7 @@ class TreeResidual:
         self.doubt = 0.0
 
     def predict(self, features: ProgramFeatures) -> Correction:
-        """As `Residual.predict`: the members' mean, and learned error and disagreement as deviation."""
+        """The correction of each row: the members' mean, and learned error and disagreement as deviation."""
         each = np.stack([member.predict(features.flat) for member in self.members])
         mean = portable.total(each, 0) / len(each)
         variance = portable.total((each - mean) ** 2, 0) / len(each)
@@ -64,7 +64,7 @@ class TreeResidual:
         return portable.exp(self.error.predict(flat) + _LOG_NORMAL_GAP)
 
     def arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """As `Residual.arrays`."""
+        """Plain values and arrays from which `restore` rebuilds the model."""
         header = {
             "seed": self.seed,
             "members": len(self.members),
@@ -77,7 +77,7 @@ class TreeResidual:
         return header, arrays
 
     def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
-        """As `Residual.restore`."""
+        """The way back from `arrays`."""
         self.seed, self.options = header["seed"], BoostingOptions(**header["options"])
         self.doubt = float(header["doubt"])
         self.members = [Booster(self.options) for _ in range(header["members"])]

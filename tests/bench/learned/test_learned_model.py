@@ -1,4 +1,4 @@
-"""Features, law, process, storage, comparison and transfer of the learned model, on small made-up measurements."""
+"""Features, storage and cross-validation of the learned model, on small made-up measurements."""
 
 import json
 import math
@@ -12,20 +12,17 @@ from baco.bench.learned.measured_set import (
     MeasuredSet,
     joined,
 )
-from baco.bench.learned.process import GaussianProcess, ProcessLearner
-from baco.bench.learned.train import LEARNERS, make_learner, train
-from baco.bench.learned.transfer import adapt, leave_one_machine_out, reference_base, split_factors
-from baco.bench.learned.trees import Peer, choose_doubt
+from baco.bench.learned.train import train
+from baco.bench.learned.trees import choose_doubt
 from baco.bench.sets.dataset import read_dataset
 from baco.common.errors import InputError
-from baco.compiler.mapping.text import parse_mapping
 from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.features import described
-from baco.exploration.cost.learned.learned_model import RESIDUALS, LearnedModel
+from baco.exploration.cost.learned.learned_model import LearnedModel
 from baco.exploration.cost.learned.protocol import Correction, Floats, ProgramFeatures
-from baco.exploration.cost.learned.trees import shrunk
+from baco.exploration.cost.learned.trees import TreeResidual, shrunk
 from baco.main import run
-from tests.explore.learned_programs import WIDE, programs
+from tests.explore.learned_programs import WIDE, programs, reference_base
 
 
 def measurements(count: int, seed: int = 0) -> MeasuredSet:
@@ -43,39 +40,10 @@ def measurements(count: int, seed: int = 0) -> MeasuredSet:
     )
 
 
-def test_a_process_interpolates_and_knows_where_it_knows_nothing() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-2, 2, (80, 2))
-    x[:, 1] *= 0.1
-    process = GaussianProcess(x, np.sin(2 * x[:, 0]) + 0.01 * rng.normal(size=80))
-    test = rng.uniform(-1.5, 1.5, (40, 2)) * (1, 0.1)
-    mean, deviation = process.predict(test)
-    assert np.abs(mean - np.sin(2 * test[:, 0])).max() < 0.15
-    _, far = process.predict(np.full((1, 2), 30.0))
-    assert far[0] > 5 * deviation.max()
-
-
-def test_a_process_is_that_of_the_textbook() -> None:
-    """Against the plain formulas, with the variance, the length and the noise that it found."""
-    rng = np.random.default_rng(1)
-    x, y, at = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=(4, 3))
-    process = GaussianProcess(x, y)
-    variance, length, noise = np.exp(process.found)
-
-    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return variance * (np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(2) / length**2) + 4.0)
-
-    inverse = np.linalg.inv(kernel(x, x) + variance * noise * np.eye(12))
-    mean, deviation = process.predict(at)
-    assert mean == pytest.approx(kernel(at, x) @ inverse @ y, rel=1e-4)
-    left = variance * (5 + noise) - np.diag(kernel(at, x) @ inverse @ kernel(x, at))
-    assert deviation == pytest.approx(np.sqrt(left), rel=1e-4)
-
-
-def test_trees_come_back_from_their_file_and_peers_are_not_kept(tmp_path: Path) -> None:
+def test_trees_come_back_from_their_file(tmp_path: Path) -> None:
     data = measurements(70)
     path = tmp_path / "weights.zip"
-    model = train("trees", data, 1)
+    model = train(data, 1)
     model.store(path)
     again = LearnedModel.load(path)
     one, other = (m.correct(data.features, data.predicted) for m in (model, again))
@@ -85,13 +53,11 @@ def test_trees_come_back_from_their_file_and_peers_are_not_kept(tmp_path: Path) 
     assert path.read_bytes() == (tmp_path / "again.zip").read_bytes()
     with pytest.raises(InputError, match="other features"):
         again.correct(described(*programs(3), ["explicit"] * 3, instruction_base)[0], np.ones(3))
-    with pytest.raises(InputError, match="not kept in files"):
-        train("process", data, 1).store(tmp_path / "peer.zip")
 
 
 def test_corrections_go_both_ways_and_hold_for_new_programs() -> None:
     data, new = measurements(160), measurements(60, seed=7)
-    model = train("process", data)
+    model = train(data)
     found = model.correct(new.features, new.predicted)
     factor = found.cycles / new.predicted
     assert factor.min() < 0.8
@@ -130,7 +96,7 @@ def test_trees_with_nothing_to_learn_correct_nothing() -> None:
     noisy = MeasuredSet(
         data.features, data.predicted, unrelated, data.tasks, data.machines, data.names, data.strata
     )
-    model = train("trees", noisy)
+    model = train(noisy)
     found = model.correct(data.features, data.predicted)
     assert np.abs(np.log(found.cycles / data.predicted)).max() < 0.1
 
@@ -147,11 +113,8 @@ def test_splits_keep_tasks_and_machines_apart() -> None:
         assert (tested == 1).all()
 
 
-class Median(Peer):
+class Median(TreeResidual):
     """Corrects everything by what is typical of the rows learned from: rows that come twice change nothing."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.log = 0.0
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: np.ndarray) -> None:
         self.log = float(np.median(log_ratio))
@@ -162,12 +125,12 @@ class Median(Peer):
 
 def test_rows_of_other_sets_never_have_the_layers_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy of the set beside it brings nothing, since every layer tested is taken out of it."""
-    monkeypatch.setitem(LEARNERS, "median", Median)
+    monkeypatch.setattr("baco.bench.learned.train.TreeLearner", Median)
     data = measurements(60)
-    alone, _ = cross_validated(data, "median", "task", folds=3)
-    beside, _ = cross_validated(data, "median", "task", folds=3, also=data)
+    alone, _ = cross_validated(data, "task", folds=3)
+    beside, _ = cross_validated(data, "task", folds=3, also=data)
     assert beside.seeds[0].mean_percent == pytest.approx(alone.seeds[0].mean_percent, rel=1e-9)
-    one, _ = cross_validated(data, "median", "task", folds=3, rounds=1)
+    one, _ = cross_validated(data, "task", folds=3, rounds=1)
     assert one.seeds[0].rows < 40
 
 
@@ -182,53 +145,17 @@ def test_sets_are_joined_with_their_layers_recognised() -> None:
 
 def test_cross_validation_scores_every_row_once() -> None:
     data = measurements(60)
-    found, predictions = cross_validated(data, "process", "task", folds=3, seeds=(0, 1))
+    found, predictions = cross_validated(data, "task", folds=3, seeds=(0, 1))
     assert len(found.seeds) == 2
     assert found.seeds[0].rows == 60
     assert (predictions.cycles > 0).all()
     assert sum(one.rows for one in stratum_scores(predictions.cycles, data).values()) == 60
 
 
-def test_few_measurements_of_a_new_machine_remove_its_own_error() -> None:
-    data = measurements(240)
-    machine = data.machines == 1
-    slower = MeasuredSet(
-        data.features, data.predicted, data.cycles * np.where(machine, 1.5, 1.0), data.tasks, data.machines,
-        data.names, data.strata,
-    )  # fmt: skip
-    one = next(x for x in leave_one_machine_out(slower, "process", measurements=30) if x.machine == "wide")
-    assert one.before.mean_percent > 20
-    assert one.after.mean_percent < one.before.mean_percent / 3
-    assert one.ratio < 2
-
-
-def test_adapting_changes_little_where_nothing_was_measured() -> None:
-    data = measurements(150)
-    here = data.machines == 0
-    source = train("process", data.take(here))
-    known = data.take(here)
-    adapted = adapt(source, known.features, data.take(np.flatnonzero(~here)[:30]))
-    assert adapted.correct(known.features, known.predicted).deviation.min() > 0
-
-
-def test_unknown_residuals_and_weights_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no learned model 'tree'"):
-        make_learner("tree")
+def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"nothing")
     with pytest.raises(InputError, match="no weights"):
         LearnedModel.load(tmp_path / "a.zip")
-    assert set(LEARNERS) == {"trees", "process"}
-    assert set(RESIDUALS) == {"trees"}, "peers stay out of the product"
-    assert isinstance(make_learner("process", 3), ProcessLearner)
-
-
-def test_spatial_factors_above_the_array_become_loops() -> None:
-    mapping = parse_mapping("L3[WIO] K4 - L2[WI] N1 K32X - L1[O] C2 P8 C64X - L0[W] P8")
-    found = split_factors(mapping, 16)
-    assert (found.rows, found.columns) == (16, 16)
-    assert found.padded_bounds == mapping.padded_bounds
-    assert found.factor("C", 1) == 8
-    assert found.factor("K", 1) == 2
 
 
 def test_shipped_weights_belong_to_this_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from baco.bench.learned.transfer import reference_base
 from baco.exploration.cost.learned.analytical import instruction_base
 from baco.exploration.cost.learned.features import FLAT, described, program_features
 from baco.exploration.cost.learned.protocol import ProgramFeatures
-from tests.explore.learned_programs import programs
+from tests.explore.learned_programs import programs, reference_base
 
 
 def test_features_have_the_documented_places() -> None:
