@@ -180,4 +180,5 @@ def _conv_tile(
     tile: Mapping[str, Values], pixels: int, downsample: bool, input_loads: Values, weight_loads: Values
 ) -> ConvTile:
     parts: list[Values] = [np.asarray(tile[axis], dtype=np.float64) for axis in AXES]
-    return ConvTile(*parts, input_loads, weight_loads, float(pixels), float(downsample))
+    parts += [input_loads, weight_loads, float(pixels), float(downsample)]
+    return ConvTile(*parts)
