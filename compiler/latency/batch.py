@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from baco.accel.config import Accelerator
-from baco.compiler.analysis.profile import PROFILES, TimingProfile
-from baco.compiler.analysis.traffic import MachineRates, channel_bytes_per_cycle
+from baco.compiler.analysis.traffic import MachineRates
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.batch import AXES, ProblemBatch
 from baco.compiler.styles.explicit.plan import exact_products
@@ -110,39 +109,24 @@ def _numbers(layer: Layer) -> list[float]:
     ]
 
 
-@dataclass(frozen=True)
-class HardwareBatch:
+@dataclass(frozen=True, kw_only=True)
+class HardwareBatch(MachineRates):
     """Accelerators of a batch. Every field has the batch's shape (B,) or broadcasts with it.
 
     Attributes:
-        dim: side of the array.
-        beat: bytes that the memory port moves in a cycle.
-        request: bytes of the largest memory request.
-        requests: memory requests in flight.
-        bandwidth: bytes that main memory moves in a cycle.
         depth: channels that one pass sums up, at most `dim`.
         chain: passes that may sum up in the array, output-stationary.
-        load_entries, execute_entries, store_entries: of the reservation station.
-        load_queue, execute_queue, store_queue: commands queued before each unit.
+        store_entries: of the reservation station.
+        execute_queue, store_queue: commands queued before these units.
         groups: rows of the array between pipeline registers (`dim / tile_rows`): half the array's latency in cycles.
         scratchpad_rows, accumulator_rows: capacities.
         scratchpad_banks, accumulator_banks: banks.
         loop_ws, loop_conv: 1 where the macro is built.
-        array_speed, host_speed: how many times as fast as built array and host core are.
-        timing: one of `baco.accel.config.TIMINGS`, that of all.
     """
 
-    dim: Tensor
-    beat: Tensor
-    request: Tensor
-    requests: Tensor
-    bandwidth: Tensor
     depth: Tensor
     chain: Tensor
-    load_entries: Tensor
-    execute_entries: Tensor
     store_entries: Tensor
-    load_queue: Tensor
     execute_queue: Tensor
     store_queue: Tensor
     groups: Tensor
@@ -152,38 +136,21 @@ class HardwareBatch:
     accumulator_banks: Tensor
     loop_ws: Tensor
     loop_conv: Tensor
-    array_speed: Tensor
-    host_speed: Tensor
-    timing: str = "baco"
 
     @classmethod
-    def of(cls, accelerators: Sequence[Accelerator], dtype: torch.dtype = torch.float64) -> HardwareBatch:
+    def of(cls, accelerators: Sequence[Accelerator], dtype: torch.dtype = torch.float64) -> HardwareBatch:  # type: ignore[override]
         """One entry an accelerator. Raises ValueError for accelerators of several timings."""
         timings = {one.timing for one in accelerators}
         if len(timings) > 1:
             raise ValueError("a batch has one timing")
-        rows = torch.tensor([_hardware(one) for one in accelerators], dtype=dtype).reshape(
-            len(accelerators), -1
-        )
-        return cls(*rows.T.contiguous(), *timings)
+        rows = [_hardware(one) for one in accelerators]
+        columns = {name: torch.tensor([row[name] for row in rows], dtype=dtype) for name in rows[0]}
+        return cls(**columns, timing=timings.pop())
 
     @property
     def rate(self) -> Tensor:
         """Bytes a cycle between memory and accelerator: the slower of port and memory."""
         return torch.minimum(self.bandwidth, self.beat)
-
-    @property
-    def machine(self) -> MachineRates:
-        """What the cycles of macros depend on."""
-        return MachineRates(
-            self.dim, self.beat, self.request, self.requests, self.bandwidth, self.load_entries, self.execute_entries,
-            self.load_queue, self.array_speed, self.host_speed, self.timing,
-        )  # fmt: skip
-
-    @property
-    def profile(self) -> TimingProfile:
-        """What their timing differs in."""
-        return PROFILES[self.timing]
 
     def doubled(self, resource: Resource) -> HardwareBatch:
         """The same with twice of one resource: an array, a channel of main memory or a host core of twice the speed, or
@@ -206,34 +173,28 @@ class HardwareBatch:
         return self._each(lambda one: one.to(device))
 
     def _each(self, of: Callable[[Tensor], Tensor]) -> HardwareBatch:
-        values: dict[str, Any] = {f.name: of(getattr(self, f.name)) for f in fields(self)[:-1]}
+        values: dict[str, Any] = {
+            f.name: of(getattr(self, f.name)) for f in fields(self) if f.name != "timing"
+        }
         return replace(self, **values)
 
 
-def _hardware(a: Accelerator) -> list[float]:
+def _hardware(a: Accelerator) -> dict[str, float]:
     exact = max(1, exact_products(a))
     depth = min(a.dim, exact)
-    return [
-        a.dim,
-        a.dma_bits / 8,
-        a.dma_max_bytes,
-        a.dma_requests,
-        channel_bytes_per_cycle(a),
-        depth,
-        min(exact // depth, 1 << 30),
-        a.load_entries,
-        a.execute_entries,
-        a.store_entries,
-        a.load_queue,
-        a.execute_queue,
-        a.store_queue,
-        math.ceil(a.dim / a.tile_rows),
-        a.scratchpad_rows,
-        a.accumulator_rows,
-        a.scratchpad_banks,
-        a.accumulator_banks,
-        a.features.loop_ws,
-        a.features.loop_conv,
-        1.0,
-        1.0,
-    ]
+    rates = vars(MachineRates.of(a)).copy()
+    del rates["timing"]
+    return rates | {
+        "depth": depth,
+        "chain": min(exact // depth, 1 << 30),
+        "store_entries": a.store_entries,
+        "execute_queue": a.execute_queue,
+        "store_queue": a.store_queue,
+        "groups": math.ceil(a.dim / a.tile_rows),
+        "scratchpad_rows": a.scratchpad_rows,
+        "accumulator_rows": a.accumulator_rows,
+        "scratchpad_banks": a.scratchpad_banks,
+        "accumulator_banks": a.accumulator_banks,
+        "loop_ws": a.features.loop_ws,
+        "loop_conv": a.features.loop_conv,
+    }

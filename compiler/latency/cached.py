@@ -16,7 +16,7 @@ def cache_cycles(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Cycles of loads of weights and of inputs, of what tiles begin with, and of stores, given those of hits and of requests
     in flight; (B,) each."""
-    a, layer, machine, profile = t.a, t.layer, t.hardware.machine, t.hardware.profile
+    a, layer, machine, profile = t.a, t.layer, t.hardware, t.hardware.profile
     zero = torch.zeros_like(c.visits)
     groups = layer.problem.groups + zero
     trackers = machine.requests / machine.dim + 1.0

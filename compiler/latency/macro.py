@@ -90,7 +90,7 @@ def _cycles(
     constants: MacroConstants | None,
 ) -> InstructionLatency:
     shape = _shape(layers, mappings, a)
-    return _terms(formula(a, hardware.machine, layers, shape, constants))
+    return _terms(formula(a, hardware, layers, shape, constants))
 
 
 def _terms(found: MacroCycles) -> InstructionLatency:
@@ -122,8 +122,8 @@ def schedule_latency(
     """
     machine = None
     if twice is not None:
-        machine = HardwareBatch.of([accelerator]).doubled(twice).machine
-        rates: dict[str, Any] = {f.name: getattr(machine, f.name) for f in fields(machine)}
+        machine = HardwareBatch.of([accelerator]).doubled(twice)
+        rates: dict[str, Any] = {f.name: getattr(machine, f.name) for f in fields(MachineRates)}
         rates |= {name: one.item() for name, one in rates.items() if isinstance(one, Tensor)}
         machine = MachineRates(**rates)
     found = macro_cycles(layer, schedule, accelerator, machine)

@@ -271,7 +271,7 @@ class _Traffic:
 
 def _traffic(t: BatchTiling, c: Commands, again: Tensor) -> _Traffic:
     """`again`: how often sums leave beside results."""
-    layer, a, machine = t.layer, t.a, t.hardware.machine
+    layer, a, machine = t.layer, t.a, t.hardware
 
     def read(spans: Tensor, useful: Tensor, pitch: Tensor, aligned: Tensor) -> RowTransfer:
         return rows_read(a, machine, spans, useful, pitch, aligned)
