@@ -132,7 +132,7 @@ def opens_ahead(t: BatchTiling, c: Commands) -> Tensor:
 def paces_stores(t: BatchTiling, c: Commands) -> Tensor:
     """Whether a tile's results leave one by one between the passes of the next, into another copy, and not all at once before
     these (`baco.compiler.styles.explicit.code`)."""
-    brief = c.passes / c.tiles <= t.hardware.execute_entries
+    brief: Tensor = c.passes / c.tiles <= t.hardware.execute_entries
     return (t.copies[2] > LOOP) & ~(brief | (_stores_of_a_tile(c) <= t.hardware.store_entries))
 
 

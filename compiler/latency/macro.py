@@ -122,8 +122,8 @@ def schedule_latency(
     """
     machine = None
     if twice is not None:
-        machine = HardwareBatch.of([accelerator]).doubled(twice)
-        rates: dict[str, Any] = {f.name: getattr(machine, f.name) for f in fields(MachineRates)}
+        doubled = HardwareBatch.of([accelerator]).doubled(twice)
+        rates: dict[str, Any] = {f.name: getattr(doubled, f.name) for f in fields(MachineRates)}
         rates |= {name: one.item() for name, one in rates.items() if isinstance(one, Tensor)}
         machine = MachineRates(**rates)
     found = macro_cycles(layer, schedule, accelerator, machine)

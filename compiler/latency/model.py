@@ -229,7 +229,8 @@ def _stationary(t: BatchTiling, c: Commands, work: BusyCycles, k: Dictionary[str
     if t.hardware.profile.passes_inside:
         # the array holds fewer passes than the station, and weights come in with the rows of the pass before
         pace = torch.maximum(rows, held / window.clamp_max(t.hardware.profile.passes_inside))
-        return c.weight_blocks * ((passes - 1.0).clamp_min(0.0) * pace + t.hardware.dim + k["exchange"])
+        cycles: Tensor = (passes - 1.0).clamp_min(0.0) * pace + t.hardware.dim + k["exchange"]
+        return c.weight_blocks * cycles
     blocks = torch.maximum(t.a.up(window / passes), one)
     windows = torch.maximum(t.a.down(blocks * passes / window), one)
     rest = (blocks * passes - windows * window).clamp_min(0.0)
