@@ -1,4 +1,4 @@
-"""Tile sizes of a structure by Monte Carlo tree search, or all of them.
+"""Tile sizes of a structure by Monte Carlo tree search.
 
 Source: TileFlow: sizes are fixed one after the other; what is fixed limits the rest (divisors of what is left, instances that there
 are), upper confidence bounds choose where to look again, and random sizes complete what is looked at.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -109,23 +109,6 @@ def rated(structure: TreeStructure, made: Mapping[Choice, int]) -> SizedTree | N
     if cost.arrays > structure.machine.arrays:
         return None
     return SizedTree(structure, tree, cost)
-
-
-def all_sizes(structure: TreeStructure) -> Iterator[SizedTree]:
-    """Every tree of a structure that runs on the machine."""
-    order = structure.choices()
-
-    def further(made: dict[Choice, int]) -> Iterator[SizedTree]:
-        if len(made) == len(order):
-            found = rated(structure, made)
-            if found is not None:
-                yield found
-            return
-        choice = order[len(made)]
-        for size in structure.options(choice, made):
-            yield from further({**made, choice: size})
-
-    yield from further({})
 
 
 def search_sizes(structure: TreeStructure, trials: int, seed: int) -> SizedTree | None:

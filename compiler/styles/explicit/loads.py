@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,43 @@ def count_weight_loads(t: Tiling) -> LoadCounts:
     )
 
 
-class WeightLoads:
+class BlockLoads(ABC):
+    """Brings a block of an operand, by loads in nested loops."""
+
+    def __init__(self, e: Emitter, plan: ExplicitPlan) -> None:
+        self._e, self._plan = e, plan
+
+    @property
+    def steps(self) -> int:
+        """Loads of a full block, those of zeros beside others not counted."""
+        total = 1
+        for bound in self._full_bounds:
+            assert isinstance(bound, int)
+            total *= bound
+        return total
+
+    def job(self, *, whole: bool) -> MoveJob:
+        """A job to load a block; started with `Place.numbers` over blocks and the first scratchpad row."""
+        loops = len(self._full_bounds)
+        return MoveJob(self._e, len(self._plan.blocks) + 1, loops, self._bounds, self._body, whole=whole)
+
+    @property
+    def _full_bounds(self) -> Sequence[Number]:
+        return self._bounds([*(0 for _ in self._plan.blocks), 0])
+
+    def _place(self, parameters: Sequence[Number]) -> Place:
+        return Place.of(self._e, self._plan, parameters[:-1])
+
+    @abstractmethod
+    def _bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
+        """Of the loops, outermost first."""
+
+    @abstractmethod
+    def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
+        """The load of one step."""
+
+
+class WeightLoads(BlockLoads):
     """Brings the weights of a block, a chunk of `dim` rows and a few column blocks at a time.
 
     In the scratchpad a row holds the weights of one window position and channel for `dim` results; rows that follow each
@@ -73,7 +110,8 @@ class WeightLoads:
     """
 
     def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
-        self._e, self._plan, self._operands = e, plan, operands
+        super().__init__(e, plan)
+        self._operands = operands
         self._run_along = plan.weight_run.along
         self._width = plan.weight_width
         self._state = 1
@@ -96,23 +134,6 @@ class WeightLoads:
         if plan.transposed:
             return plan.block["K"]
         return math.prod(plan.block[name] for name in self._run_along)
-
-    @property
-    def steps(self) -> int:
-        """Loads of a full block."""
-        total = 1
-        for bound in self._bounds([*(0 for _ in self._plan.blocks), 0]):
-            assert isinstance(bound, int)
-            total *= bound
-        return total
-
-    def job(self, *, whole: bool) -> MoveJob:
-        """A job to load a block; started with `Place.numbers` over blocks and the first scratchpad row."""
-        loops = len(self._bounds([*(0 for _ in self._plan.blocks), 0]))
-        return MoveJob(self._e, len(self._plan.blocks) + 1, loops, self._bounds, self._body, whole=whole)
-
-    def _place(self, parameters: Sequence[Number]) -> Place:
-        return Place.of(self._e, self._plan, parameters[:-1])
 
     def _bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
         e, plan, place = self._e, self._plan, self._place(parameters)
@@ -295,14 +316,15 @@ class ImageReach:
         )
 
 
-class InputLoads:
+class InputLoads(BlockLoads):
     """Brings the pixels of a block, at most `dim` of one image row and a few channel blocks at a time.
 
     A row of the scratchpad holds `depth` channels of one pixel; pixels outside the image are loads of zeros.
     """
 
     def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
-        self._e, self._plan, self._operands = e, plan, operands
+        super().__init__(e, plan)
+        self._operands = operands
         self._width = plan.input_width
         problem, (height, width), (top, left) = plan.layer.problem, plan.layer.size, plan.layer.padding
         self._above, self._left = top > 0, left > 0
@@ -323,19 +345,6 @@ class InputLoads:
             block_stride=max(plan.pixels_in if plan.wide_inputs else plan.dim, 1),
         )
 
-    @property
-    def steps(self) -> int:
-        """Loads of a full block, those of zeros beside others not counted."""
-        total = 1
-        for bound in self._bounds([*(0 for _ in self._plan.blocks), 0]):
-            assert isinstance(bound, int)
-            total *= bound
-        return total
-
-    def job(self, *, whole: bool) -> MoveJob:
-        """A job to load a block; started with `Place.numbers` over blocks and the first scratchpad row."""
-        return MoveJob(self._e, len(self._plan.blocks) + 1, 4, self._bounds, self._body, whole=whole)
-
     def _positions(self, place: Place, axis: ImageAxis, results: str, window: str) -> Number:
         """Positions of an axis that this block needs."""
         e = self._e
@@ -346,8 +355,7 @@ class InputLoads:
         )
 
     def _bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
-        e, plan = self._e, self._plan
-        place = Place.of(e, plan, parameters[:-1])
+        e, plan, place = self._e, self._plan, self._place(parameters)
         lines = self._positions(place, plan.row, "Q", "S")
         chunks = e.ceil_div(self._positions(place, plan.column, "P", "R"), plan.accelerator.dim)
         return [
@@ -357,8 +365,7 @@ class InputLoads:
         ]
 
     def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
-        e, plan = self._e, self._plan
-        place = Place.of(e, plan, parameters[:-1])
+        e, plan, place = self._e, self._plan, self._place(parameters)
         layer, dim = plan.layer, plan.accelerator.dim
         problem, (height, width) = layer.problem, layer.size
         slab, image = at[0], at[1]

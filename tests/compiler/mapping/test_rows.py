@@ -21,8 +21,9 @@ from baco.compiler.mapping.structure import Gene, TreeStructure, structures
 from baco.compiler.mapping.text import format_tree, parse_tree
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 from baco.compiler.mapping.tree_cost import tree_cost
-from baco.exploration.samplers.mcts import all_sizes, search_sizes
+from baco.exploration.samplers.mcts import search_sizes
 from baco.exploration.samplers.tree_structures import search_trees
+from tests.explore.samplers.every_tree import all_sizes
 
 
 def machine(words: int = 100_000, *, online: bool = True) -> Machine:

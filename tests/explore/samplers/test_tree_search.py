@@ -19,9 +19,10 @@ from baco.compiler.mapping.text import format_tree
 from baco.compiler.mapping.tree import Loop, Residency, Tile
 from baco.compiler.mapping.tree_cost import tree_cost
 from baco.exploration.samplers import tree_structures
-from baco.exploration.samplers.mcts import all_sizes, rated, search_sizes
+from baco.exploration.samplers.mcts import rated, search_sizes
 from baco.exploration.samplers.tree_descent import descend_sizes
 from baco.exploration.samplers.tree_structures import SEARCHED, compare_trees, search_trees
+from tests.explore.samplers.every_tree import all_sizes
 from tests.seeds import seeds
 
 
