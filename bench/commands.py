@@ -34,6 +34,7 @@ _EXPERIMENTS = {
     "loop": "loop",
     "quantised": "quantised_models",
     "technologies": "technologies",
+    "pipelines": "pipelines.run",
 }
 BENCH = {name: (f"baco.bench.{module}", "run", "page") for name, module in _EXPERIMENTS.items()}
 MODEL = {

@@ -279,7 +279,7 @@ class TensorPipeline:
         names = self._output_names(made)
         shapes = self._shapes(made)
         outputs = {
-            name: _shaped(array, shape)
+            name: array if shape is None else _shaped(array, shape)
             for name, array, shape in zip(names, run.outputs.values(), shapes, strict=True)
         }
         return TensorPipelineRun(run, outputs, tuple(self._comparisons(made)))
@@ -327,11 +327,12 @@ class TensorPipeline:
             return made.post.output_names
         return list(made.unit.network.outputs)
 
-    def _shapes(self, made: _Program) -> list[tuple[int, ...]]:
+    def _shapes(self, made: _Program) -> list[tuple[int, ...] | None]:
+        """Of results, where a function says so; a network's are as they are."""
         last = made.post if made.post is not None else self.pre if self.network is None else None
         if last is not None:
             return [node.shape for node in last.outputs]
-        return [one.shape for one in made.unit.network.outputs.values()]
+        return [None for _ in made.unit.network.outputs]
 
     def _comparisons(self, made: _Program) -> Iterator[PartComparison]:
         """Each part beside numpy or the network's evaluator; of what the part read, as the integers have it."""
@@ -415,16 +416,17 @@ def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
 
 def _behind(function: Callable[..., Any], network: QuantisedNetwork) -> TracedPipeline:
     """A function traced on the results of a network, in the range that their bytes have."""
+    from baco.compiler.ops.views import View
+
     given = {}
     for name, view in network.outputs.items():
-        values = [network.values[one.value] for one in ([view] if hasattr(view, "value") else view.views)]  # type: ignore[union-attr, list-item]
-        limit = 2.0**40
-        if all(one.dtype == "int8" for one in values):
+        if not isinstance(view, View):
+            raise InputError(f"'{name}' is kept in parts, which a function behind cannot read")
+        value, limit = network.values[view.value], 2.0**40
+        if value.dtype == "int8":
             ends = np.array([-128, 127])
-            found = [
-                one.encoding.real(ends) if one.encoding is not None else ends * one.scale for one in values
-            ]
-            limit = float(np.abs(np.concatenate(found)).max())
+            numbers = ends * value.scale if value.encoding is None else value.encoding.real(ends)
+            limit = float(np.abs(numbers).max())
         given[name] = Numbers(view.shape, -limit, limit, real=True)
     wanted = given_inputs(function, dict(zip(_argument_names(function), given.values(), strict=False)))
     return TracedPipeline(function, wanted)

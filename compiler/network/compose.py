@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def _numbered(part: QuantisedNetwork, number: int) -> QuantisedNetwork:
     operators = []
     for op in part.operators:
         operands = {f.name: getattr(op, f.name) for f in fields(op)}
-        views = {name: view(operand) for name, operand in operands.items() if isinstance(operand, View)}
+        views: dict[str, Any] = {name: view(x) for name, x in operands.items() if isinstance(x, View)}
         operators.append(replace(op, name=f"{number}:{op.name}", **views))
     outputs = {name: outside(output) for name, output in part.outputs.items()}
     return replace(

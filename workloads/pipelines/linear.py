@@ -118,7 +118,8 @@ class Forms:
         if len(node.shape) == 3 and node.shape[2] != node.operands[0].shape[2]:
             if node.shape[2] != 1 or any(tap[2] is not None for tap in form.taps):
                 return None
-            moved = {(y + down, x + right, int(a["starts"][2])): n for (y, x, _), n in form.taps.items()}
+            channel: int | None = int(a["starts"][2])
+            moved = {(y + down, x + right, channel): n for (y, x, _), n in form.taps.items()}
         else:
             moved = {(y + down, x + right, c): n for (y, x, c), n in form.taps.items()}
         return Linear(form.base, moved, form.constant, node.shape)
@@ -153,7 +154,7 @@ class Forms:
         if vector.value.ndim != 1 or any(tap[2] is not None for tap in form.taps):
             return None
         numbers = [Fraction(one.item()) for one in vector.value]
-        taps = {
+        taps: dict[Tap, Fraction] = {
             (y, x, c): n * number for (y, x, _), n in form.taps.items() for c, number in enumerate(numbers)
         }
         return Linear(form.base, taps, form.constant * sum(numbers, Fraction(0)), node.shape)

@@ -197,7 +197,9 @@ class Lowered(StencilEmitter):
             matrices.append(x if last else self.builder.transpose(x, (1, 0)))
         shape = (apart.left.rows, apart.right.rows)
         self._check_distances(node, apart)
-        apart_by = self.pair("mul", self.builder.matmul(*matrices), self.parameter(-2.0), shape)
+        apart_by = self.pair(
+            "mul", self.builder.matmul(matrices[0], matrices[1]), self.parameter(-2.0), shape
+        )
         for each in squares:
             apart_by = self.pair("add", apart_by, each, shape)
         turned = self.builder.transpose(apart_by, (1, 0)) if apart.turned else apart_by

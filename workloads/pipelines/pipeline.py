@@ -170,18 +170,16 @@ class TracedPipeline:
     def random(self, seed: int) -> dict[str, np.ndarray]:
         """Inputs in range."""
         random = np.random.default_rng(seed)
-        found = {}
+        found: dict[str, np.ndarray] = {}
         for name, given in self.inputs.items():
             if given.real:
                 found[name] = random.uniform(given.low, given.high, given.shape)
-            else:
-                found[name] = random.integers(given.low, given.high, given.shape, endpoint=True) * given.scale
-        return {
-            name: array.astype(np.int64)
-            if self.inputs[name].scale == 1 and not self.inputs[name].real
-            else array
-            for name, array in found.items()
-        }
+                continue
+            whole: np.ndarray = random.integers(
+                round(given.low), round(given.high), given.shape, endpoint=True
+            )
+            found[name] = whole if given.scale == 1 else whole * given.scale
+        return found
 
     # Proof
 

@@ -158,7 +158,7 @@ class StencilEmitter(NodeEmitter):
 
 
 def _named(node: Node, name: str) -> bool:
-    return node.function == "unary" and node.attributes["name"] == name
+    return bool(node.function == "unary" and node.attributes["name"] == name)
 
 
 def _byte_limits(node: Node) -> bool:
@@ -169,4 +169,4 @@ def _byte_limits(node: Node) -> bool:
     numbers, inner = node.attributes["numbers"], node.operands[0].range
     low, high = ((q - encoding.zero) * encoding.scale for q in (encoding.low, encoding.high))
     least, most = numbers.get("low", low), numbers.get("high", high)
-    return (least == low or inner.low >= least) and (most == high or inner.high <= most)
+    return bool((least == low or inner.low >= least) and (most == high or inner.high <= most))

@@ -38,7 +38,7 @@ def best_packing(stencil: IntegerStencil, dim: int) -> Packing:
     def passes(pixels: int) -> float:
         taps = 1 + -(-(columns - 1) // pixels)
         tiles = -(-pixels * given // dim) * -(-pixels * made // dim)
-        return width // pixels * taps * tiles
+        return float(width // pixels * taps * tiles)
 
     divisors = [p for p in range(1, width + 1) if width % p == 0 and p * max(given, made) <= _MOST_CHANNELS]
     best = min(divisors, key=lambda p: (passes(p), p), default=1)

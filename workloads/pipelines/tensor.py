@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -306,7 +307,7 @@ class Traced(NDArrayOperatorsMixin):
 
     def std(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Traced:
         """Root of `var`."""
-        return self.trace.pointwise("sqrt", (self.var(axis, keepdims),))  # type: ignore[no-any-return,call-overload]
+        return self.trace.pointwise("sqrt", (self.var(axis, keepdims),))
 
     def reduced(self, name: str, axis: Any, keepdims: bool) -> Traced:
         """A reduction along dimensions, all of them by default."""
@@ -365,7 +366,7 @@ UNARY_RANGES: dict[str, Callable[[Range], Range]] = {
     "neg": ranges.negated,
     "abs": ranges.absolute,
     "sqrt": ranges.root,
-    **{name: (lambda x, name=name: ranges.rounded(x, name)) for name in ("floor", "ceil", "round", "trunc")},
+    **{name: partial(ranges.rounded, function=name) for name in ("floor", "ceil", "round", "trunc")},
     "exp": lambda x: Range(
         Fraction(math.exp(x.low) * (1 - 2**-40)), Fraction(math.exp(x.high) * (1 + 2**-40)), None
     ),
