@@ -12,12 +12,13 @@ from annotated_types import Interval
 
 from baco.accel.config import Accelerator
 from baco.accel.presets import load_accelerator
-from baco.api.pipelines import TensorPipeline, pipeline
 from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, check_names, page_of, silent, table
 from baco.bench.pipelines import six
 from baco.common.errors import BacoError
 from baco.compiler.network.graph import QuantisedNetwork
-from baco.compiler.network.program import compile_network
+from baco.compiler.network.prediction import predict_steps
+from baco.compiler.network.program import compile_network, network_code
+from baco.compiler.network.quantise import quantise_given, quantise_inputs
 from baco.compiler.network.reference import reference
 from baco.compiler.ops.accesses import of_chosen
 from baco.compiler.ops.host_work import HostWork, counted
@@ -31,8 +32,10 @@ from baco.compiler.ops.operator import (
     Values,
 )
 from baco.compiler.ops.views import View, dense
-from baco.pipelines import Numbers
-from baco.sim.network.run import run_network
+from baco.sim.network.run import NetworkRun, run_network
+from baco.workloads.pipelines.byte_choice import in_order
+from baco.workloads.pipelines.emitter import PLACINGS, Placing
+from baco.workloads.pipelines.pipeline import Numbers, TracedPipeline
 
 _CODE = Path(__file__).with_name("plain.c").read_text("utf-8")
 #: Pipelines of images: function, channels.
@@ -71,19 +74,55 @@ class PlainPipeline(IntegerOperator):
         return HostCall(self.function, "plain.c", self.sizes, operands, work, code=_CODE)
 
 
-def example(name: str, height: int, width: int, rows: int, depth: int, placing: str) -> TensorPipeline:
+def example(name: str, height: int, width: int, rows: int, depth: int) -> TracedPipeline:
     """One of `NAMES`."""
     if name == "knn":
-        given = Numbers((depth,), six.LEAST, six.MOST)
-        return pipeline(six.nearest(six.features(rows, depth)), inputs=given, placing=placing)
+        data = six.features(rows, depth)
+        return TracedPipeline(six.nearest(data), {"query": Numbers((depth,), six.LEAST, six.MOST)})
     function, channels = _IMAGES[name]
-    return pipeline(function, inputs=(height, width, channels)[: 2 + (channels > 1)], placing=placing)
+    return TracedPipeline(function, {"image": Numbers((height, width, channels)[: 2 + (channels > 1)])})
 
 
-def plain_network(name: str, made: TensorPipeline, given: Array) -> tuple[QuantisedNetwork, dict[str, Array]]:
+def places(made: TracedPipeline, machine: Accelerator) -> dict[str, float]:
+    """Predicted cycles of the whole program, by where stencils, products and sums are computed."""
+    found = {}
+    for placing in PLACINGS:
+        quantised = quantise_given(made.network(Placing(placing, machine.dim)))
+        lowered = network_code(quantised, machine).lowered
+        found[placing] = sum(one.cycles for one in predict_steps(lowered, machine))
+    return found
+
+
+def measured(
+    made: TracedPipeline, given: Array, machine: Accelerator, placing: str, engine: str
+) -> tuple[NetworkRun, float, list[Array]]:
+    """(What ran, the largest error against numpy in 64 bits as a share of the largest magnitude, results).
+
+    Raises BacoError for results that are not the integers', and for a difference where the proof says that there is none.
+    """
+    arrays = {next(iter(made.inputs)): given}
+    quantised = quantise_given(made.network(Placing(placing, machine.dim)))
+    data = quantise_inputs(quantised, made.graph_inputs(arrays))
+    values = reference(quantised, data)
+    built = compile_network(quantised, machine, data=data, check=False)
+    run = run_network(built, values, engine)
+    if run.wrong:
+        raise BacoError(f"{made.name}: {run.wrong[0]}")
+    errors, results = [], []
+    written = {**quantised.constants, **data, **run.values}
+    for name, wanted, exact in zip(quantised.outputs, made.evaluated(arrays), made.exact, strict=True):
+        array = np.asarray(quantised.read_output(name, written)).reshape(wanted.shape)
+        apart = float(np.abs(array - wanted).max(initial=0.0))
+        if exact and apart:
+            raise BacoError(f"{made.name}: '{name}' is {apart:g} off, but is proven to be exact")
+        errors.append(apart / max(float(np.abs(wanted).max(initial=0.0)), 1e-30))
+        results.append(array)
+    return run, max(errors), results
+
+
+def plain_network(name: str, made: TracedPipeline, given: Array) -> tuple[QuantisedNetwork, dict[str, Array]]:
     """(The C version as a network of one operator, what its input holds)."""
-    assert made.pre is not None
-    results = made.pre.evaluated({next(iter(made.pre.inputs)): given})
+    results = made.evaluated({next(iter(made.inputs)): given})
     dtype = {"sharpness": "float32", "mean_std": "float32", "knn": "int32"}.get(name, "int8")
     wanted = np.stack([np.asarray(one, np.float64) for one in results]).reshape(-1)
     stored: Array = wanted.astype(np.uint8).view(np.int8) if dtype == "int8" else wanted.astype(dtype)
@@ -117,24 +156,15 @@ def plain_network(name: str, made: TensorPipeline, given: Array) -> tuple[Quanti
     return network, {"input": given.astype(np.uint8 if name != "knn" else np.int8).view(np.int8)}
 
 
-def _shape_of_data(made: TensorPipeline) -> tuple[int, int]:
+def _shape_of_data(made: TracedPipeline) -> tuple[int, int]:
     """Rows and depth of what neighbours are looked for in."""
-    assert made.pre is not None
-    difference = next(
-        node for node in _nodes(made) if node.function == "binary" and node.attributes["name"] == "sub"
-    )
+    nodes = (node for node in in_order(made.outputs) if node.function == "binary")
+    difference = next(node for node in nodes if node.attributes["name"] == "sub")
     return int(difference.shape[0]), int(difference.shape[1])
 
 
-def _nodes(made: TensorPipeline) -> list[Any]:
-    from baco.workloads.pipelines.byte_choice import in_order
-
-    assert made.pre is not None
-    return in_order(made.pre.outputs)
-
-
 def plain_cycles(
-    name: str, made: TensorPipeline, given: Array, machine: Accelerator, engine: str
+    name: str, made: TracedPipeline, given: Array, machine: Accelerator, engine: str
 ) -> int | None:
     """Cycles of the C version, whose results must be those of numpy. Raises BacoError where they are not."""
     network, data = plain_network(name, made, given)
@@ -179,32 +209,34 @@ def run(
     found = []
     for name in names:
         say(name)
-        made = example(name, height, width, rows, depth, "auto")
-        assert made.pre is not None
-        places = made.places(machine)
-        best = min(places, key=lambda place: places[place])
-        made = example(name, height, width, rows, depth, best)
-        assert made.pre is not None
-        given = made.pre.random(seed)
-        measured = made.run(given, machine, engine=engine)
-        if not measured.right:
-            raise BacoError(f"{name}: {measured.wrong[0]}")
-        (image,) = given.values()
+        made = example(name, height, width, rows, depth)
+        predicted = places(made, machine)
+        best = min(predicted, key=lambda place: predicted[place])
+        (given,) = made.random(seed).values()
+        ran, error, _ = measured(made, given, machine, best, engine)
         found.append(
             {
                 "pipeline": name,
-                "size": "×".join(map(str, (rows, depth) if name == "knn" else image.shape)),
-                "places": places,
+                "size": "×".join(map(str, (rows, depth) if name == "knn" else given.shape)),
+                "places": predicted,
                 "place": best,
-                "cycles": measured.cycles,
-                "host_share": measured.host_share,
-                "plain": plain_cycles(name, made, image, machine, engine),
-                "error": max(one.error for one in measured.comparisons),
-                "exact": all(one.exact for one in measured.comparisons),
+                "cycles": ran.result.cycles,
+                "host_share": _host_share(ran),
+                "plain": plain_cycles(name, made, given, machine, engine),
+                "error": error,
+                "exact": all(made.exact),
             }
         )
         files.keep(found)
     return found
+
+
+def _host_share(ran: NetworkRun) -> float | None:
+    """Share of the operators' cycles that the host core alone ran; None without timing."""
+    if ran.result.cycles is None:
+        return None
+    total = sum(one.cycles or 0 for one in ran.operators)
+    return sum(one.cycles or 0 for one in ran.operators if one.on == "host") / total if total else None
 
 
 def _ratio(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from baco.pipelines import stencil, top
+from baco.workloads.pipelines.functions import stencil, top
 
 BINOMIAL = np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1])
 SOBEL = np.outer([1, 2, 1], [-1, 0, 1])

@@ -7,7 +7,7 @@ import pytest
 
 import baco
 from baco.bench.pipelines import six
-from baco.bench.pipelines.run import NAMES, example, page, plain_cycles, run
+from baco.bench.pipelines.run import NAMES, example, measured, page, plain_cycles, run
 
 
 def _edges(image):
@@ -64,22 +64,21 @@ def test_canny_is_exact_and_so_is_the_c_version():
     wanted = _edges(image)
     assert 0 < (wanted > 0).mean() < 0.5
     assert np.array_equal(six.canny(image), wanted)
-    pipeline = baco.pipeline(six.canny, inputs=image.shape, placing="packed")
-    found = pipeline.run(image)
-    assert found.right, found.wrong
-    assert np.array_equal(found.outputs["result"], wanted)
-    assert plain_cycles("canny", pipeline, image, baco.accelerator(), "functional") is None
+    pipeline, machine = example("canny", 24, 32, 8, 8), baco.accelerator()
+    _, error, (found,) = measured(pipeline, image, machine, "packed", "functional")
+    assert error == 0
+    assert np.array_equal(found, wanted)
+    assert plain_cycles("canny", pipeline, image, machine, "functional") is None  # it compares
 
 
 @pytest.mark.parametrize("name", ["gaussian", "tone", "sharpness", "mean_std", "knn"])
 def test_the_other_pipelines_are_within_two_thousandths_of_float64(name):
-    pipeline = example(name, 16, 32, 60, 50, "packed")
-    found = pipeline.run()
-    assert found.right, found.wrong
-    assert max(one.error for one in found.comparisons) <= 0.002
-    assert all(one.exact for one in found.comparisons) or name in ("tone", "sharpness", "mean_std")
-    (given,) = pipeline.pre.random(0).values()
-    assert plain_cycles(name, pipeline, given, baco.accelerator(), "functional") is None
+    pipeline, machine = example(name, 16, 32, 60, 50), baco.accelerator()
+    (given,) = pipeline.random(0).values()
+    _, error, _ = measured(pipeline, given, machine, "packed", "functional")
+    assert error <= 0.002
+    assert all(pipeline.exact) or name in ("tone", "sharpness", "mean_std")
+    assert plain_cycles(name, pipeline, given, machine, "functional") is None  # it compares
 
 
 def test_the_bench_says_what_a_pipeline_gains_over_c(tmp_path):
@@ -97,14 +96,15 @@ def test_the_bench_says_what_a_pipeline_gains_over_c(tmp_path):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_six_are_right_at_their_published_sizes(name):
-    found = example(name, 1080, 1920, 5000, 1000, "packed").run()
-    assert found.right, found.wrong
-    assert max(one.error for one in found.comparisons) <= 0.002
+    pipeline = example(name, 1080, 1920, 5000, 1000)
+    (given,) = pipeline.random(0).values()
+    assert measured(pipeline, given, baco.accelerator(), "packed", "functional")[1] <= 0.002
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_six_are_right_on_the_verilog(name):
-    found = example(name, 24, 32, 60, 50, "packed").run(engine="rtl")
-    assert found.right, found.wrong
+    pipeline = example(name, 24, 32, 60, 50)
+    (given,) = pipeline.random(0).values()
+    assert measured(pipeline, given, baco.accelerator(), "packed", "rtl")[1] <= 0.002
