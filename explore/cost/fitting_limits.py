@@ -177,14 +177,14 @@ class _Ways:
 
 
 @dataclass(frozen=True)
-class Moved:
+class LeastMoved:
     """Bytes between main memory and accelerator, of tilings (B,)."""
 
     read: Floats
     written: Floats
 
     @classmethod
-    def of(cls, work: LayerWork, operands: Floats, spills: Floats) -> Moved:
+    def of(cls, work: LayerWork, operands: Floats, spills: Floats) -> LeastMoved:
         """Of a layer that loads so many bytes of operands, whose sums leave so often before they are complete."""
         sums = 4.0 * work.outputs * spills
         return cls(operands + work.extra_bytes + sums, work.output_bytes + sums)
@@ -239,7 +239,7 @@ def _explicit(work: LayerWork, accelerator: Accelerator) -> _Ways:
         # what never changes has one copy, whatever a mapping says
         changing = (d * k * work.groups > 1, d * m * work.groups > 1, d > 0)
         for copies in itertools.product((1, 2), repeat=3):
-            moved = Moved.of(work, weights + inputs, spills)
+            moved = LeastMoved.of(work, weights + inputs, spills)
             sums = 4.0 * work.outputs * spills
             late = weights * (copies[0] == 1) + inputs * (copies[1] == 1) + sums * (copies[2] == 1)
             rows = copies[0] * tiles.weight_rows + copies[1] * tiles.input_rows
@@ -271,7 +271,7 @@ def _macros(work: LayerWork, accelerator: Accelerator, product: bool) -> _Ways:
         operands = work.weight_bytes * np.where((between[0] <= 2) | work.pooled, 1.0, m)
         operands = operands + work.inputs * np.where(between[1] <= 2, 1.0, k)
         spills = np.where(inner | (m * k == 1), 0.0, d - 1)
-        rows, moved = 2 * (tiles.weight_rows + tiles.input_rows), Moved.of(work, operands, spills)
+        rows, moved = 2 * (tiles.weight_rows + tiles.input_rows), LeastMoved.of(work, operands, spills)
         found.append(
             _ways(
                 work,
@@ -296,7 +296,7 @@ def _ways(
     rows: Floats,
     held: Floats,
     copies: int,
-    moved: Moved,
+    moved: LeastMoved,
     spills: Floats,
     memory: tuple[Floats, Floats],
     positions: float,
