@@ -25,8 +25,7 @@ from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.fused.predict import ALIKE, UnitCost
 from baco.compiler.styles.fused.row_unit import table_rows
-from baco.compiler.styles.macros.cycles import MacroCycles
-from baco.compiler.styles.macros.estimate import product_cycles
+from baco.compiler.styles.macros.estimate import cycles_of_products
 from baco.compiler.styles.macros.loop_ws import LoopWs, Product, check_loop_ws, product_rows
 from baco.compiler.styles.macros.reuse import plan_reuse
 
@@ -185,22 +184,25 @@ def _costs(
     runs, by_rows = schedules[0].runs, schedules[0].holds == "rows"
     i, j, k = np.array([(schedule.i, schedule.j, schedule.k) for schedule in schedules], dtype=np.int64).T
 
-    def of(layer: Layer) -> MacroCycles:
-        p = layer.problem
-        keeps = (runs.keep_a, runs.keep_b)
-        return product_cycles(layer, accelerator, Product(p.P, p.K, p.C), (i, j, k), runs.order, keeps)
-
+    # as one product, and each, which are often alike
+    each = list(dict.fromkeys(merged.layers))
+    keeps = (runs.keep_a, runs.keep_b)
+    found = cycles_of_products([merged.whole, *each], accelerator, (i, j, k), runs.order, keeps)
     dim, product = accelerator.dim, merged.product
     rows, _, depth = product.blocks(dim)
     trips_i = np.ceil(rows / i)
     changes = (trips_i if by_rows else 1.0) * len(merged.layers) - 1.0
-    cycles = of(merged.whole).total + changes * _CHANGE
-    each = {layer: of(layer) for layer in merged.layers}  # often alike
-    read = each[merged.layers[0]].input_bytes
+    cycles = found.total[0] + changes * _CHANGE
+    shape = (len(each) + 1, len(schedules))
+    inputs, weight_bytes, addends, result_bytes = (
+        np.broadcast_to(one, shape)
+        for one in (found.input_bytes, found.weight_bytes, found.addend_bytes, found.result_bytes)
+    )
+    read = inputs[1]
     written: Values = 0.0
-    for layer in merged.layers:
-        read = read + each[layer].weight_bytes + each[layer].addend_bytes
-        written = written + each[layer].result_bytes
+    for n in (1 + each.index(layer) for layer in merged.layers):
+        read = read + weight_bytes[n] + addends[n]
+        written = written + result_bytes[n]
     across = sum(math.ceil(layer.problem.K / dim) for layer in merged.layers)
     results = float(product.rows * across * dim)
     biased = sum(float(product.rows * layer.problem.K) for layer in merged.layers if layer.bias)

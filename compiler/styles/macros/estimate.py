@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,21 @@ def product_cycles(
     """
     tile = _product_tile(accelerator, product, blocks, order, keeps)
     return product_macro(NUMPY, MachineRates.of(accelerator), _layer(layer), tile)
+
+
+def cycles_of_products(
+    layers: Sequence[Layer],
+    accelerator: Accelerator,
+    blocks: tuple[Numbers, Numbers, Numbers],
+    order: str,
+    keeps: tuple[bool, bool],
+) -> MacroCycles:
+    """As `product_cycles`, of several layers that are products of one group at once: (layers, tiles) each."""
+    sizes = [(one.problem.P, one.problem.K, one.problem.C) for one in layers]
+    tiles = [_product_tile(accelerator, Product(*size), blocks, order, keeps) for size in sizes]
+    numbers = np.array([astuple(_layer(one)) for one in layers]).T[:, :, None]
+    parts = np.stack([np.array(np.broadcast_arrays(*astuple(tile))) for tile in tiles], 1)
+    return product_macro(NUMPY, MachineRates.of(accelerator), MacroLayer(*numbers), ProductTile(*parts))
 
 
 def conv_cycles(
