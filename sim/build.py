@@ -42,9 +42,13 @@ TOP = "baco_accelerator"
 #: Exact results need every product rounded on its own.
 _CXX_FLAGS = (*("-std=c++17", "-O3", "-fno-sanitize=undefined", "-ffp-contract=off", "-w"),)
 #: Of the Verilated code: what runs every cycle, and what runs once.
-_FAST, _SLOW = ("-O3",), ("-O1",)
-#: Likewise once, where there is much of it.
-_QUICK = ("-O0",)
+_FAST, _SLOW = ("-O3",), ("-O0",)
+#: In place of the first, where there is much of it and it runs briefly.
+_QUICK = ("-O1",)
+#: Verilator's files of fewer bytes are compiled together: alone, each reads headers for longer than it is compiled.
+_SMALL_BYTES = 200_000
+#: So are files of our own of one of these families, by the first word of their names, and all others.
+_FAMILIES = ("functional", "gemmini", "timed")
 _VERILATOR_FLAGS = (
     *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing"),
     # some pieces to compile side by side; each reads the same headers, so that five times as many took half as much again
@@ -193,14 +197,14 @@ class _Builder:
                 f" once, then it is kept in {self.cache.folder}"
             )
             self.report("translating the Verilog")
-            sources = self._verilate(verilog, waves, folder)
+            sources = _together(self._verilate(verilog, waves, folder))
             counted = _Counted(self.report, "the accelerator", len(sources))
             model = folder / "model"
             include = [*self._include(waves), "-I", model.name]
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
-            fast, slow = (_FAST, _SLOW) if waves != "counts" else (_SLOW, _QUICK)
-            jobs = [(path, slow if _runs_once(path) else fast) for path in sources]
+            fast = _QUICK if waves == "counts" else _FAST
+            jobs = [(path, _SLOW if _runs_once(path) else fast) for path in sources]
 
             def compiled(job: tuple[Path, tuple[str, ...]]) -> None:
                 self._compile(job[0], folder, [*job[1], *include])
@@ -218,8 +222,13 @@ class _Builder:
         return f"{what}-{stable_hash({'base': self.base, 'content': content})}"
 
     def _common_objects(self) -> list[Path]:
-        """Objects that every simulator shares, each kept by itself."""
-        return self._kept_objects({name: self.sources[name] for name in _common(self.sources)}, [], "")
+        """Objects that every simulator shares, each kept by itself: one of every family of files."""
+        texts: dict[str, str] = {}
+        for name in _common(self.sources):
+            first = name.partition("_")[0].removesuffix(".cpp")
+            family = f"{first if first in _FAMILIES else 'harness'}_family.cpp"
+            texts[family] = texts.get(family, "") + f'#line 1 "{name}"\n' + self.sources[name]
+        return self._kept_objects(texts, [], "")
 
     def _runtime_objects(self, waves: Waves) -> list[Path]:
         """Verilator's run-time library."""
@@ -387,6 +396,18 @@ def _free_bytes(folder: Path) -> float:
         return shutil.disk_usage(folder).free
     except OSError:
         return math.inf
+
+
+def _together(sources: Sequence[Path]) -> list[Path]:
+    """Verilator's files, small ones as one: its own makefiles include all in one where nothing is compiled side by side."""
+    together = [path for path in sources if path.stat().st_size >= _SMALL_BYTES]
+    for once in (False, True):
+        small = [path for path in sources if path not in together and _runs_once(path) == once]
+        if small:
+            whole = small[0].with_name("together__Slow.cpp" if once else "together.cpp")
+            whole.write_text("".join(f'#include "{path.name}"\n' for path in small), encoding="utf-8")
+            together.append(whole)
+    return together
 
 
 def _runs_once(path: Path) -> bool:

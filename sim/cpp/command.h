@@ -12,4 +12,7 @@ struct Command {
   uint64_t rs2 = 0;
 };
 
+// Of addresses that commands make: the memory port's width.
+inline constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;
+
 }  // namespace baco

@@ -21,7 +21,6 @@ namespace baco {
 
 namespace {
 
-constexpr uint64_t kCheckCycles = 256;
 constexpr uint32_t kOne = 0x3f800000u;
 // Scales at which accumulator rows are stored when they cannot be stored raw: each shows other bits.
 constexpr uint32_t kScales[] = {kOne, 0x3b800000u, 0x37800000u, 0x33800000u};  // 1, 2**-8, 2**-16, 2**-24

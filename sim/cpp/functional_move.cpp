@@ -10,7 +10,6 @@
 namespace baco {
 
 namespace {
-constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;  // the memory port's address width
 }  // namespace
 
 uint8_t* FunctionalDevice::main_memory(uint64_t address, uint64_t bytes, bool write) {

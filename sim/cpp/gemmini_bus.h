@@ -15,6 +15,9 @@
 
 namespace baco {
 
+// The look-up of a page, of loads and stores alike.
+inline constexpr uint64_t kTranslationCycles = 2;
+
 struct GemminiBusOptions {
   unsigned beat_bytes = 16;
   unsigned burst_write_cycles = 0;  // of the pipeline, beside the data of a write of several beats; fitted as those of the cache

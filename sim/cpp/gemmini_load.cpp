@@ -6,10 +6,8 @@ namespace baco {
 
 namespace {
 constexpr size_t kRowQueue = 5;           // spad_read_delay + 1
-constexpr uint64_t kTranslationCycles = 2;
 constexpr uint64_t kPlacingCycles = 4;    // from the beat that completes a row to its write
 constexpr size_t kPieceQueue = 6;
-constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;
 constexpr uint32_t kOne = 0x3f800000u;
 constexpr unsigned kScaledPerCycle = 4;   // elements that the multipliers of mvin take in a cycle
 }  // namespace

@@ -6,11 +6,9 @@ namespace baco {
 
 namespace {
 constexpr size_t kDispatchQueue = 2, kScaleQueue = 8, kIssueQueue = 5;
-constexpr uint64_t kReadCycles = 3;         // from the read of a local row to the scaling pipeline
+constexpr uint64_t kRowReadCycles = 3;      // from the read of a local row to the scaling pipeline
 constexpr uint64_t kScaleCycles = 8;
 constexpr uint64_t kScratchpadCycles = 2;   // of rows that are not scaled
-constexpr size_t kTranslationCycles = 2;
-constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;
 }  // namespace
 
 GemminiStore::GemminiStore(const Config& config, GemminiBus& bus, GemminiBanks& banks, GemminiStation& station)
@@ -122,7 +120,7 @@ void GemminiStore::dispatch() {
     --active_;
     station_.complete(2, tracked.entry);
   }
-  block.ready = now_ + kReadCycles;
+  block.ready = now_ + kRowReadCycles;
   scale_.push_back(block);
 }
 

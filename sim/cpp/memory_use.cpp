@@ -7,8 +7,7 @@
 namespace baco {
 
 namespace {
-constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;  // the memory port's address width
-constexpr uint32_t kRead = 1, kWritten = 2;
+constexpr uint32_t kWasRead = 1, kWritten = 2;
 constexpr int kWriterShift = 2;
 }  // namespace
 
@@ -73,11 +72,11 @@ void Races::follow(const Command& primitive, uint32_t convolution) {
     for (uint32_t* at = &touched_[offset]; bytes; ++at, --bytes) {
       if (!write) {
         found_ |= (*at & kWritten) != 0;
-        *at |= kRead;
+        *at |= kWasRead;
         continue;
       }
-      found_ |= (*at & kRead) != 0 || (convolution != 0 && *at >> kWriterShift == convolution);
-      *at = (*at & kRead) | kWritten | convolution << kWriterShift;
+      found_ |= (*at & kWasRead) != 0 || (convolution != 0 && *at >> kWriterShift == convolution);
+      *at = (*at & kWasRead) | kWritten | convolution << kWriterShift;
     }
   });
 }

@@ -55,7 +55,7 @@ class Races {
  private:
   MemoryUse use_;
   const uint64_t base_;
-  std::vector<uint32_t> touched_;  // by byte since the last fence: kRead, kWritten, above them who wrote it last
+  std::vector<uint32_t> touched_;  // by byte since the last fence: kWasRead, kWritten, above them who wrote it last
   bool found_ = false;
 };
 

@@ -8,6 +8,9 @@
 
 namespace baco {
 
+// Between two looks at whether anything moves.
+inline constexpr uint64_t kCheckCycles = 256;
+
 struct Options {
   std::string config;               // settings of the accelerator
   std::string engine;               // functional | timed | rtl

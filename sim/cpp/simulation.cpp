@@ -9,7 +9,6 @@ namespace baco {
 
 namespace {
 
-constexpr uint64_t kCheckCycles = 256;
 constexpr uint64_t kAloneCycles = 1 << 16;  // how long the host core runs between checks while all else rests
 
 }  // namespace

@@ -10,8 +10,6 @@ namespace {
 constexpr std::array<uint64_t, 5> kKnown{9, 7, 18, 19, 22};
 constexpr uint64_t kAllKnown = 23;
 
-uint32_t parts(int bytes, int of) { return static_cast<uint32_t>(std::max(1, bytes / of)); }
-
 }  // namespace
 
 TimedLoopConv::TimedLoopConv(const Config& config)

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "fields.h"
 #include "timed_credits.h"
+#include "timed_unroller.h"
 
 namespace baco {
 

@@ -21,14 +21,6 @@ namespace {
 
 constexpr uint32_t kOne = 0x3f800000u;  // scale 1
 
-Command make(uint8_t funct, uint64_t rs1, uint64_t rs2) {
-  Command command;
-  command.funct = funct;
-  command.rs1 = rs1;
-  command.rs2 = rs2;
-  return command;
-}
-
 Command configure_loads(uint32_t state, uint64_t block_stride, uint32_t pixels, uint32_t stride) {
   return make(kConfig, uint64_t{kOne} << 32 | (block_stride & 0xffff) << 16 | uint64_t{pixels} << 8 | state << 3 | 1, stride);
 }

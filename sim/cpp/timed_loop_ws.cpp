@@ -9,16 +9,6 @@ namespace {
 // Cycles from the bounds to when the sizes they make are known.
 constexpr uint64_t kSettling = 4;
 
-Command make(uint8_t funct, uint64_t rs1, uint64_t rs2) {
-  Command command;
-  command.funct = funct;
-  command.rs1 = rs1;
-  command.rs2 = rs2;
-  return command;
-}
-
-uint32_t parts(int bytes, int of) { return static_cast<uint32_t>(std::max(1, bytes / of)); }
-
 }  // namespace
 
 TimedLoopWs::TimedLoopWs(const Config& config)
