@@ -35,6 +35,7 @@ _EXPERIMENTS = {
     "quantised": "quantised_models",
     "technologies": "technologies",
     "pipelines": "pipelines.run",
+    "port": "port",
 }
 BENCH = {name: (f"baco.bench.{module}", "run", "page") for name, module in _EXPERIMENTS.items()}
 MODEL = {

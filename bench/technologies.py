@@ -159,8 +159,8 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """Designs, where their time and energy go, fronts, and what that comes from."""
     technologies = list(dict.fromkeys(row["technology"] for row in rows))
     parts = [
-        f"The default space, `{rows[0]['samples']:,}` samples, seed {rows[0]['seed']}, whole programs, least energy-delay product, all predicted."
-        f" Scratchpad + accumulator in KiB. Limits are those that no design of the space goes below in the model ([models](../docs/models.md)).",
+        f"The default space, {rows[0]['samples']:,} samples, seed {rows[0]['seed']}, whole programs, least energy-delay product, all predicted."
+        " Scratchpad + accumulator in KiB. Limits are those that no design of the space goes below in the model ([models](../docs/models.md)).",
         "## Best designs",
         table(
             rows,
@@ -243,8 +243,8 @@ def _reasons(rows: Sequence[Mapping[str, Any]], before: str, name: str) -> list[
         return f"{_range(now, '.0%')} of the best designs' {kind} in `{name}`, {_range(was, '.0%')} in `{before}`"
 
     lines = [
-        f"* **Clock and port.** {old['clock_mhz']:.4g} MHz is {technology(before).evidence['clock']} in `{before}`,"
-        f" {new['clock_mhz']:.4g} MHz is {technology(name).evidence['clock']} in `{name}`. Main memory keeps its bytes a second, which are"
+        f"* **Clock and port.** In `{before}` it is {old['clock_mhz']:,.4g} MHz ({technology(before).evidence['clock']}), in `{name}`"
+        f" {new['clock_mhz']:,.4g} ({technology(name).evidence['clock']}). Main memory keeps its bytes a second, which are"
         f" {old['memory_bytes']:.3g} bytes a cycle there and {new['memory_bytes']:.3g} here, beside {new['port_bytes']} of the memory port"
         f" each way. Loads and stores limit {shares('time', 'loads and stores')}; the memory channel {shares('time', 'memory channel')}."
         f" Programs take {_range([b['cycles'] / a['cycles'] for a, b in pairs], '.2f')} times the cycles and"
@@ -262,7 +262,7 @@ def _reasons(rows: Sequence[Mapping[str, Any]], before: str, name: str) -> list[
         f" ({', '.join(str(row['compared']['accelerators']) for row in news)} accelerators).",
     ]
     lines += [
-        f"  For {b['network']}, {a['design']} becomes {b['design']}"
+        f"  * For {b['network']}, {a['design']} becomes {b['design']}"
         + (
             f"; the first would cost {b['compared']['first_is_worse'] - 1:.1%} more in `{name}`."
             if b["compared"]["first_is_worse"] is not None
