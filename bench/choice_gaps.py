@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib import resources
@@ -24,9 +24,9 @@ from baco.bench.harness.experiment import FOLDER, ResultFiles, Say, page_of, sil
 from baco.bench.latency import Accuracy, accuracy
 from baco.bench.sets.shapes import draw_layer
 from baco.bench.tilings import kept_measurements
-from baco.common.errors import BacoError
+from baco.common.errors import BacoError, InputError, did_you_mean
 from baco.common.provenance import stable_hash
-from baco.compiler.choice.choose import choose
+from baco.compiler.choice.promising import promising
 from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer, Pooling
 from baco.compiler.layers.text import layer_text
@@ -81,12 +81,17 @@ class TimedSchedule:
 
 @dataclass(frozen=True)
 class JudgedLayer:
-    """A layer, what the compiler chose for it, and its alternatives."""
+    """A layer, what the compiler chose for it by its estimate, and its alternatives.
+
+    Attributes:
+        timed: the fastest of the schedules that the compiler times where it is told to try some, the choice among them.
+    """
 
     kind: str
     layer: str
     choice: TimedSchedule
     others: tuple[TimedSchedule, ...]
+    timed: TimedSchedule
 
     @property
     def best(self) -> TimedSchedule:
@@ -97,6 +102,11 @@ class JudgedLayer:
     def gap(self) -> float:
         """By how much the choice is slower than the best alternative, relative; negative where it is faster."""
         return self.choice.cycles / self.best.cycles - 1
+
+    @property
+    def timed_gap(self) -> float:
+        """The same of the fastest of those that were tried."""
+        return self.timed.cycles / self.best.cycles - 1
 
     @property
     def spearman(self) -> float | None:
@@ -115,6 +125,7 @@ class ChoiceGaps:
     accelerator: str
     alternatives: int
     seed: int
+    tried: int
     layers: list[JudgedLayer] = field(default_factory=list)
 
 
@@ -182,6 +193,8 @@ def run(
     layers: PositiveInt = 200,
     alternatives: Annotated[int, Interval(ge=2, le=64)] = 50,
     seed: NonNegativeInt = 0,
+    tried: Annotated[int, Interval(ge=1, le=64)] = 8,
+    kinds: Sequence[str] = (),
     out: Path = FOLDER,
     store: Path | None = None,
     engine: ExecutorChoice = HERE,
@@ -196,6 +209,8 @@ def run(
         layers (COUNT): how many are drawn.
         alternatives (COUNT): schedules a layer, Gemmini's default tilings among them.
         seed: of layers and alternatives.
+        tried (COUNT): schedules that the compiler times beside (`baco compile --try-schedules`).
+        kinds (--kind): repeatable; only layers of these among the drawn ones: product, vector, 1x1, depthwise, addition...
         store: file of finished measurements; by default in the cache of simulators.
         out: folder for original-choice.md and original-choice.json.
         engine: where the programs run.
@@ -204,20 +219,29 @@ def run(
     """
     machine = load_accelerator(accelerator).replace(timing="gemmini")
     files = ResultFiles(out, "original-choice", page)
-    found = ChoiceGaps(machine.name, alternatives, seed)
+    known = (*_KINDS, "published")
+    for kind in kinds:
+        if kind not in known:
+            raise InputError(f"no layers are of the kind '{kind}'", hint=did_you_mean(kind, known))
+    found = ChoiceGaps(machine.name, alternatives, seed, tried)
     with kept_measurements(store) as kept, engine.executor() as executor:
-        for number, (kind, layer) in enumerate(drawn_layers(layers, seed), 1):
-            chosen = choose(layer, machine)
-            schedules = [chosen, *_others(layer, machine, alternatives, seed, chosen)]
+        drawn = [(kind, layer) for kind, layer in drawn_layers(layers, seed) if not kinds or kind in kinds]
+        for number, (kind, layer) in enumerate(drawn, 1):
+            options = [choice.schedule for choice in promising(layer, machine, tried)]
+            others = _others(layer, machine, alternatives, seed, options[0])
+            schedules = list(dict.fromkeys([*options, *others]))
             jobs = [
                 _Timed(layer, schedule, machine, limits=_LIMITS, name=str(n))
                 for n, schedule in enumerate(schedules)
             ]
             results = gather(executor, jobs, kept)
-            found.layers.append(_judged(kind, layer, jobs, results, machine))
+            cycles = _cycles(layer, jobs, results)
+            found.layers.append(judged_layer(kind, layer, options, others, cycles, machine))
             last = found.layers[-1]
-            say(f"{number} of {layers}: {kind} {last.layer}: {last.gap:+.1%}, {last.choice.schedule}")
-            if number % 10 == 0 or number == layers:
+            say(
+                f"{number} of {len(drawn)}: {kind} {last.layer}: {last.gap:+.1%}, {last.choice.schedule}; timed {last.timed_gap:+.1%}"
+            )
+            if number % 10 == 0 or number == len(drawn):
                 files.keep(found)
     return found
 
@@ -226,29 +250,35 @@ def _others(layer: Layer, machine: Accelerator, count: int, seed: int, chosen: S
     return [one for one in alternatives_of(layer, machine, count, seed) if one != chosen]
 
 
-def _judged(
-    kind: str, layer: Layer, jobs: Sequence[_Timed], results: Sequence[Measurement], machine: Accelerator
-) -> JudgedLayer:
-    measured = []
+def _cycles(layer: Layer, jobs: Sequence[_Timed], results: Sequence[Measurement]) -> dict[Schedule, int]:
+    """By schedule, without those that take too long; the first is the choice, which may not. Raises BacoError for a wrong result."""
+    measured = {}
     for job, result in zip(jobs, results, strict=True):
         if result.status == "measured":
-            measured.append((job.schedule, result.cycles))
+            measured[job.schedule] = result.cycles
         elif job is jobs[0] or not result.reason.startswith("max_cycles"):
             raise BacoError(f"{layer.problem} by '{job.schedule.text}': {result.reason}")
-    schedules, cycles = zip(*measured, strict=True)
-    return judged_layer(kind, layer, schedules, cycles, machine)
+    return measured
 
 
 def judged_layer(
-    kind: str, layer: Layer, schedules: Sequence[Schedule], cycles: Sequence[int], machine: Accelerator
+    kind: str,
+    layer: Layer,
+    tried: Sequence[Schedule],
+    others: Sequence[Schedule],
+    cycles: Mapping[Schedule, int],
+    machine: Accelerator,
 ) -> JudgedLayer:
-    """The first schedule is the choice, the others are its alternatives; cycles by the timed model."""
+    """The first of the schedules tried is the choice by estimate; cycles by the timed model, of all that did not take too long."""
+    schedules = list(cycles)
     predicted = predict_layers([layer] * len(schedules), schedules, machine)
-    choice, *others = (
-        TimedSchedule(schedule.text, said.cycles.item(), timed)
-        for schedule, said, timed in zip(schedules, predicted, cycles, strict=True)
-    )
-    return JudgedLayer(kind, layer_text(layer), choice, tuple(others))
+    by_schedule = {
+        schedule: TimedSchedule(schedule.text, said.cycles.item(), cycles[schedule])
+        for schedule, said in zip(schedules, predicted, strict=True)
+    }
+    fastest = min((one for one in tried if one in cycles), key=lambda one: cycles[one])
+    against = tuple(by_schedule[one] for one in others if one in cycles)
+    return JudgedLayer(kind, layer_text(layer), by_schedule[tried[0]], against, by_schedule[fastest])
 
 
 def page(found: ChoiceGaps) -> str:
@@ -257,7 +287,7 @@ def page(found: ChoiceGaps) -> str:
     own = {"all": found.layers} | {
         kind: [judged for judged in found.layers if judged.kind == kind] for kind in kinds
     }
-    ranked = sorted(found.layers, key=lambda one: -one.gap)
+    ranked = sorted(found.layers, key=lambda one: (-one.timed_gap, -one.gap))
 
     def mean(kind: str, of: Callable[[JudgedLayer], float]) -> float:
         return statistics.fmean(map(of, own[kind]))
@@ -272,6 +302,9 @@ def page(found: ChoiceGaps) -> str:
         "gap": lambda kind: f"**{mean(kind, lambda judged: judged.gap):+.2%}**",
         "gap where slower": lambda kind: f"{mean(kind, lambda judged: max(judged.gap, 0.0)):.2%}",
         "worst": lambda kind: f"{max(judged.gap for judged in own[kind]):+.1%}",
+        "timed: gap": lambda kind: f"**{mean(kind, lambda judged: judged.timed_gap):+.2%}**",
+        "timed: where slower": lambda kind: f"{mean(kind, lambda judged: max(judged.timed_gap, 0.0)):.2%}",
+        "timed: worst": lambda kind: f"{max(judged.timed_gap for judged in own[kind]):+.1%}",
         "rank in a layer": rank,
         "rank": lambda kind: f"{_accuracy(own[kind]).spearman or 0:.4f}",
         "mean error": lambda kind: f"{_accuracy(own[kind]).mean_absolute_error:.1%}",
@@ -286,6 +319,8 @@ def page(found: ChoiceGaps) -> str:
         f" compiler chooses by the analytical model and {found.alternatives} others of all styles, Gemmini's default tilings among them,"
         " all run on the timed model of the original; every result is equal to numpy's integers. Gap: cycles of the choice over"
         " those of the best alternative, mean and worst; where slower: a choice that is faster than all alternatives counts as 0."
+        f" Timed: the fastest, by that timed model, of up to {found.tried} different schedules that are promising by the analytical one, the choice"
+        f" among them (`baco compile --try-schedules {found.tried}`)."
         " Rank and errors are those of the analytical model's cycles, over all schedules of the layers, and the rank among"
         " schedules of a layer (mean).",
         table(own, columns),
@@ -308,6 +343,7 @@ def _listed(layers: Sequence[JudgedLayer]) -> str:
     columns: dict[str, Callable[[JudgedLayer], object]] = {
         "layer": lambda one: f"{one.kind} {one.layer}",
         "gap": lambda one: f"{one.gap:+.1%}",
+        "timed": lambda one: f"{one.timed_gap:+.1%}",
         "choice": lambda one: said(one.choice),
         "best": lambda one: said(one.best),
     }

@@ -58,6 +58,7 @@ class NetworkRequest:
         observe: sees the module after every pass.
         design: whose mappings the layers take where they are best; its accelerator is `accelerator`.
         objective: by which they are; by default the energy-delay product.
+        try_schedules: of every layer so many are timed, and the fastest is taken; `report` is told of each.
         plan: that says how every layer is carried out; `source`, `accelerator` and `seed` are the plan's.
     """
 
@@ -68,6 +69,8 @@ class NetworkRequest:
     seed: int = 0
     baseline: bool = False
     fusion: bool | None = None
+    try_schedules: int = 0
+    report: Callable[[str], None] | None = None
     inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
     data: NetworkData | None = None
     check_layers: bool = False
@@ -91,6 +94,19 @@ class NetworkRequest:
                 "--fusion and --baseline exclude each other: Gemmini's default tiling is that of single layers",
                 hint="leave one of them out",
             )
+        self._check_tried()
+
+    def _check_tried(self) -> None:
+        """Raises InputError for schedules to try where they are given."""
+        if self.try_schedules < 0:
+            raise InputError(f"{self.try_schedules} schedules cannot be tried")
+        decided = {"--baseline": self.baseline, "a design": self.design is not None}
+        for what, given in decided.items():
+            if self.try_schedules and given:
+                raise InputError(
+                    f"--try-schedules and {what} exclude each other: it says which schedules layers have",
+                    hint="leave one of them out",
+                )
 
     @classmethod
     def of_plan(cls, plan: Plan, **options: Any) -> NetworkRequest:
@@ -172,7 +188,7 @@ class NetworkUnit:
         )
         if self.source is not None:
             built.lowered.notes.extend((*self.source.notes, *self.assumed))
-        if self._searched:
+        if self._searched or self.request.try_schedules:
             built.lowered.notes.append(options["schedule"].summary())
         return built
 
@@ -287,7 +303,12 @@ class NetworkUnit:
             from baco.compiler.network.group_choice import GroupChoice
             from baco.compiler.network.program import scheduler
 
-            schedule = scheduler(request.accelerator, baseline=request.baseline)
+            if request.try_schedules:
+                from baco.exploration.measure.timed_choice import TimedChoice
+
+                schedule = TimedChoice(request.accelerator, request.try_schedules, report=request.report)
+            else:
+                schedule = scheduler(request.accelerator, baseline=request.baseline)
             groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
             if not request.baseline:
                 combinations = chosen_combinations(request.accelerator, schedule, fused=self._fuses)

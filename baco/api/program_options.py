@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
 ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", Unit, QuantisedModel, NetworkSource]
 Array = np.ndarray[Any, Any]
 #: Options that say something of networks alone.
-_OF_NETWORKS = ("inputs", "data", "layers", "scales", "observer", "mappings", "fusion", "check_layers")
+_OF_NETWORKS = (
+    "inputs",
+    "data",
+    "layers",
+    "scales",
+    "observer",
+    "mappings",
+    "fusion",
+    "try_schedules",
+    "check_layers",
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,9 @@ class CompileOptions:
             mappings for the layers that they are best for, and the compiler's own for the others; `compiler` its own for all.
         fusion: of a network: operators run as one unit where that is predicted to pay, by moves that the original Gemmini lacks; None: in
             programs for designs of a study, and where the accelerator has units for functions of rows, which it lacks, too.
+        try_schedules: of a network: so many promising schedules of every different layer are run, by itself, on the model of the units in
+            time (of the original's with its timing), and the fastest is taken; 0: the fastest by estimate. Results are kept, so
+            that a layer is not run again.
         timing: whose cycles are predicted, and decide how the program is made: `baco` (our Verilog's) or `gemmini` (the original
             Gemmini's in a Rocket system); by default what the accelerator says.
 
@@ -86,6 +99,7 @@ class CompileOptions:
     check: bool = False
     mappings: str = "study"
     fusion: bool | None = None
+    try_schedules: int = 0
     timing: str | None = None
     check_layers: bool = False
 
@@ -126,7 +140,9 @@ class CompileOptions:
         if not isinstance(self.source, (str, Path)) or not str(self.source).endswith(".json"):
             return None
         plan = Plan.read(self.source)
-        decided = self._given("mappings", "baseline", "layers", "fusion", "scales", "observer")
+        decided = self._given(
+            "mappings", "baseline", "layers", "fusion", "try_schedules", "scales", "observer"
+        )
         decided["--seed"] = self.seed not in (0, plan.seed)
         for name, given in decided.items():
             if given:
@@ -144,7 +160,13 @@ class CompileOptions:
                 )
         return plan
 
-    def request(self, *, compare: bool = True, observe: Observer | None = None) -> NetworkRequest:
+    def request(
+        self,
+        *,
+        compare: bool = True,
+        observe: Observer | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> NetworkRequest:
         """Of a network, how it is to be compiled. Raises InputError for what does not go together."""
         common: dict[str, Any] = {
             "inputs": self.inputs or {},
@@ -152,6 +174,7 @@ class CompileOptions:
             "check_layers": self.check_layers,
             "compare": compare,
             "observe": observe,
+            "report": report,
         }
         plan, source = self.plan, self.source
         quantiser = Quantiser(self.observer, self.scales)  # type: ignore[arg-type]
@@ -174,6 +197,7 @@ class CompileOptions:
                 seed=self.seed,
                 baseline=self.baseline,
                 fusion=self.fusion,
+                try_schedules=self.try_schedules,
                 **common,
             )
         if self.timing is None:
@@ -202,13 +226,20 @@ class CompileOptions:
             return self.source.level
         return "baco" if isinstance(self.source, BoundLaunch) else "instgem"
 
-    def prepared(self, *, compare: bool = True, observe: Observer | None = None) -> Prepared:
-        """What will be lowered, with what its results must be where they are compared. Raises as `baco.compile` does."""
+    def prepared(
+        self,
+        *,
+        compare: bool = True,
+        observe: Observer | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> Prepared:
+        """What will be lowered, with what its results must be where they are compared; `report` is told what choosing schedules takes
+        time for. Raises as `baco.compile` does."""
         from baco.compiler.language.jit import BoundLaunch
 
         source = self.source
         if not isinstance(source, (Layer, TensorProgram, Unit, BoundLaunch)):
-            request = self.request(compare=compare, observe=observe)
+            request = self.request(compare=compare, observe=observe, report=report)
             return Prepared(prepare_network(request), request.accelerator, observe=observe)
         machine = self.machine()
         if isinstance(source, TensorProgram):

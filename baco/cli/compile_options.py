@@ -140,6 +140,8 @@ class NetworkOptions:
         fusion: Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run
             as one unit where that is predicted to pay, by moves that the original Gemmini lacks. By default for designs of a study
             and accelerators with units for functions of rows.
+        try_schedules (N): Run N promising schedules of every different layer, each by itself, on the model of the units in time, and take
+            the fastest; by default the fastest by estimate.
         check_layers: The program compares what every operator wrote, and ends at the first difference.
     """
 
@@ -152,6 +154,7 @@ class NetworkOptions:
     observer: str = "mse"
     mappings: str = "study"
     fusion: bool | None = None
+    try_schedules: int = 0
     check_layers: bool = False
 
     def given_options(self) -> dict[str, bool]:

@@ -76,6 +76,7 @@ def compile_options(
         seed=program.seed,
         mappings=network.mappings,
         fusion=network.fusion,
+        try_schedules=network.try_schedules,
         timing=timing,
         check_layers=network.check_layers,
     )

@@ -73,7 +73,9 @@ def compile_(
     if network.network is not None and emit in ("baco", "linalg"):
         allowed = ", ".join(one for one in EMITS if one not in ("baco", "linalg"))
         raise InputError(f"a network has no '{emit}' form", hint=f"allowed: {allowed}")
-    prepared = asked.prepared(compare=check, observe=observer(program.dump_after, asked.level))
+    prepared = asked.prepared(
+        compare=check, observe=observer(program.dump_after, asked.level), report=stderr().print
+    )
     if emit in FUNCTIONS:
         for line in emit_library(prepared, emit, out):
             stderr().print(line)

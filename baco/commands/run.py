@@ -75,14 +75,13 @@ def run_program(
     if report is not None:
         output_folder(report)
     check_run(asked.machine(), engine, timing=timing, log=log)
-    prepared = asked.prepared(observe=observer(program.dump_after, asked.level))
+    talkative = not (json or quiet)
+    report_line = stderr().print if talkative else None
+    prepared = asked.prepared(observe=observer(program.dump_after, asked.level), report=report_line)
     files = files_to_save(prepared, save or ())
     expected = expected_arrays(prepared, expect or ())
     built = compiled(prepared)
-    talkative = not (json or quiet)
-    found = built.run(
-        engine, timing=timing, log=log, report=stderr().print if talkative else None, expected=expected
-    )
+    found = built.run(engine, timing=timing, log=log, report=report_line, expected=expected)
     for name, path in files.items():
         save_array(path, found.arrays[name])
     if outputs is not None:

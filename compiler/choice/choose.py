@@ -18,6 +18,7 @@ from baco.compiler.analysis.profile import PROFILES
 from baco.compiler.choice.equal_parts import equal_parts
 from baco.compiler.choice.explicit import explicit_mappings
 from baco.compiler.choice.gemmini import gemmini_paths
+from baco.compiler.choice.neighbours import MacroSchedule, climb
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import (
     DepthwiseSchedule,
@@ -47,7 +48,10 @@ _MOST_COLUMNS = 1 << 16
 #: Share by which estimates of tilings have to differ to mean something, and share of bytes that is worth further runs of a macro.
 _ALIKE, _WORTH = 0.01, 0.2
 #: Tilings of a macro whose runs are looked at one by one.
-_CLOSER = 48
+LOOKED_AT = 48
+#: Runs of the original's loop macros that are this many times shorter than the memories allow begin sooner and leave the array
+#: waiting less at the end.
+_SHARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 #: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
 #: tenth, those of macros to a hundredth.
 DOUBT = 1.1
@@ -100,19 +104,23 @@ def choices(
     best: int = 1,
     style: AllowedStyles = "auto",
     blocks: Blocks | None = None,
+    *,
+    climbing: bool = False,
 ) -> list[ScheduleChoice]:
     """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
     doubt; but Gemmini's default tiling stands before those that are hardly faster.
 
     Args:
         blocks: of a product: tiles are to be made of whole blocks of so many rows, columns and depth.
+        climbing: where a timing's macro runs wait, look at shorter runs, and at what differs a little from the fastest: estimates that
+            pick among so many are often too low, so that this is for who measures.
     """
     candidates: list[ScheduleChoice] = []
     defaults: list[ScheduleChoice] = []
     if style != "explicit":
-        candidates += _products(layer, accelerator, best, blocks)
+        candidates += _products(layer, accelerator, best, blocks, climbing=climbing)
         if blocks is None:
-            candidates += _convolutions(layer, accelerator, best)
+            candidates += _convolutions(layer, accelerator, best, climbing=climbing)
             defaults = _default(layer, accelerator)
     if style != "macro":
         candidates += _explicit(layer, accelerator, best, blocks)
@@ -175,7 +183,7 @@ def _explicit(
 ) -> list[ScheduleChoice]:
     mappings = explicit_mappings(layer, accelerator, blocks)
     options = ((cycles, ExplicitSchedule(mapping)) for cycles, mapping in mappings)
-    return _carried_out(layer, accelerator, best, options)
+    return carried_out(layer, accelerator, best, options)
 
 
 def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
@@ -191,11 +199,11 @@ def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleC
             continue
         before = expansion_cycles(layer, packed)
         options = ((cycles + before, DepthwiseSchedule(mapping, packed)) for cycles, mapping in mappings)
-        carried += _carried_out(layer, accelerator, best, options)
+        carried += carried_out(layer, accelerator, best, options)
     return sorted(carried, key=lambda choice: choice.cycles)[:best]
 
 
-def _carried_out(
+def carried_out(
     layer: Layer, accelerator: Accelerator, best: int, options: Iterable[tuple[float, Schedule]]
 ) -> list[ScheduleChoice]:
     """The first `best` schedules, with their cycles, that the accelerator carries out: what their code needs beyond
@@ -216,7 +224,12 @@ def _carried_out(
 
 
 def _products(
-    layer: Layer, accelerator: Accelerator, best: int, made_of: Blocks | None = None
+    layer: Layer,
+    accelerator: Accelerator,
+    best: int,
+    made_of: Blocks | None = None,
+    *,
+    climbing: bool = False,
 ) -> list[ScheduleChoice]:
     try:
         product = check_loop_ws(layer, LoopWsSchedule(1, 1, 1, keep_a=False), accelerator)
@@ -233,11 +246,14 @@ def _products(
     fits = (i * j <= half_acc) & (deepest > 0)
     if not fits.any():
         return []
-    # depth: as much as fits, and the equal parts that this makes
+    # depth: as much as fits, the equal parts that this makes, and shares of these where short runs are worth a look
     i, j, most = i[fits], j[fits], deepest[fits]
     equal = -(-blocks[2] // -(-blocks[2] // most))
-    k = np.concatenate([most, np.minimum(-(-equal // each[2]) * each[2], blocks[2])])
-    i, j = np.tile(i, 2), np.tile(j, 2)
+    depths = [most, equal]
+    if climbing and PROFILES[accelerator.timing].runs_wait:
+        depths += [-(-equal // parts) for parts in _SHARES]
+    k = np.concatenate([most, *(np.minimum(-(-one // each[2]) * each[2], blocks[2]) for one in depths[1:])])
+    i, j = np.tile(i, len(depths)), np.tile(j, len(depths))
     trips_i, trips_j, trips_k = (-(-whole // part) for whole, part in zip(blocks, (i, j, k), strict=True))
     orders, costs, kept = ("ijk", "jik"), [], []
     for order in orders:
@@ -251,23 +267,40 @@ def _products(
         found.append(_estimated(schedule, costs[which], n))
         if len(found) == _looked_at(accelerator, best):
             break
-    return _closer(layer, accelerator, found)[:best]
+    return _closer(layer, accelerator, found, climbing=climbing)[:best]
 
 
 def _looked_at(accelerator: Accelerator, best: int) -> int:
     """How many of the fastest tilings by the quick estimate are looked at, where the best so many are wanted."""
-    return max(best, _CLOSER) if PROFILES[accelerator.timing].runs_wait else best
+    return max(best, LOOKED_AT) if PROFILES[accelerator.timing].runs_wait else best
 
 
-def _closer(layer: Layer, accelerator: Accelerator, found: list[ScheduleChoice]) -> list[ScheduleChoice]:
-    """The same tilings, their runs looked at one by one if the timing makes that worth while, the fastest first."""
+def _closer(
+    layer: Layer, accelerator: Accelerator, found: list[ScheduleChoice], *, climbing: bool
+) -> list[ScheduleChoice]:
+    """The same tilings, and with `climbing` those near the fastest, their runs looked at one by one if the timing makes that worth
+    while, the fastest first."""
     if not PROFILES[accelerator.timing].runs_wait:
         return found
-    closer = []
+    moved = {choice.schedule: choice.bytes for choice in found}
+
+    def cycles(schedule: MacroSchedule) -> float | None:
+        try:
+            cost = macro_choice_cycles(layer, schedule, accelerator)
+        except InfeasibleError:
+            return None
+        moved.setdefault(schedule, float(cost.bytes))
+        return float(cost.total)
+
+    known: dict[MacroSchedule, float] = {}
     for choice in found:
         assert isinstance(choice.schedule, LoopWsSchedule | LoopConvSchedule)
-        cost = macro_choice_cycles(layer, choice.schedule, accelerator)
-        closer.append(ScheduleChoice(choice.schedule, float(cost.total), choice.bytes))
+        took = cycles(choice.schedule)
+        assert took is not None, "it was planned before"
+        known[choice.schedule] = took
+    if climbing:
+        known = climb(layer, accelerator.dim, known, cycles)
+    closer = [ScheduleChoice(schedule, took, moved[schedule]) for schedule, took in known.items()]
     return sorted(closer, key=lambda choice: choice.cycles)
 
 
@@ -304,7 +337,9 @@ def _tiles(blocks: int, most: int = 64) -> Integers:
 # -------------------------------------------------------------------- LOOP_CONV_WS
 
 
-def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
+def _convolutions(
+    layer: Layer, accelerator: Accelerator, best: int, *, climbing: bool
+) -> list[ScheduleChoice]:
     p, pool, dim = layer.problem, layer.pooling, accelerator.dim
     try:
         plan_loop_conv(layer, _ONE_RESULT, accelerator)
@@ -364,7 +399,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Sch
         found.append(_estimated(schedule, costs[which], n))
         if len(found) == _looked_at(accelerator, best):
             break
-    return _closer(layer, accelerator, found)[:best]
+    return _closer(layer, accelerator, found, climbing=climbing)[:best]
 
 
 def _that_fit(

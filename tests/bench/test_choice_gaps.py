@@ -85,9 +85,11 @@ def test_the_page_says_gaps(tmp_path: Path) -> None:
         TimedSchedule("loop_ws 2,1,1 order ijk", 120.0, 100),
         TimedSchedule("loop_ws 4,1,1 order ijk", 130.0, 150),
     )
-    layer = JudgedLayer("product", "P64 C64 K64", choice, others)
+    timed = TimedSchedule("loop_ws 2,2,1 order ijk", 95.0, 102)
+    layer = JudgedLayer("product", "P64 C64 K64", choice, others, timed)
     assert layer.gap == pytest.approx(0.1)
+    assert layer.timed_gap == pytest.approx(0.02)
     assert layer.spearman == pytest.approx(0.5)
-    text = page(ChoiceGaps("machine", 2, 0, [layer]))
-    assert "| product | 1 | **+10.00%** | 10.00% | +10.0% | 0.500 |" in text
+    text = page(ChoiceGaps("machine", 2, 0, 8, [layer]))
+    assert "| product | 1 | **+10.00%** | 10.00% | +10.0% | **+2.00%** | 2.00% | +2.0% | 0.500 |" in text
     assert "loop_ws 2,1,1 order ijk: 100 (120)" in text
