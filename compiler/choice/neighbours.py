@@ -93,7 +93,8 @@ def _axes(layer: Layer, dim: int, schedule: MacroSchedule) -> tuple[str, tuple[i
         product = as_product(layer)
         assert product is not None, "LOOP_WS computes products"
         whole: tuple[int, ...] = product.blocks(dim)
-        axes, tile = "ijk", (schedule.i, schedule.j, schedule.k)
+        axes = "ijk"
+        tile: tuple[int, ...] = (schedule.i, schedule.j, schedule.k)
     else:
         p, pool = layer.problem, layer.pooling
         stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
