@@ -2,8 +2,8 @@
 // PRELOAD and COMPUTE for every run of at most DIM output pixels (trans_input_3120: for every DIM batches). Only the
 // first of them brings new weights.
 //
-// Three steps: the counters; the address of the input pixel (which takes a product) together with what the command
-// depends on; the command. A PRELOAD waits in the second step until the loads that fill its operands have been
+// Three steps: the counters; the input pixel together with what the command depends on; the command, whose address and
+// size take a product each. A PRELOAD waits in the second step until the loads that fill its operands have been
 // taken; hazards from there on are the reservation station's, which sees the commands in that order.
 //
 // A dilated input has data at every second pixel: only positions are visited which meet data. A kernel position that
@@ -99,8 +99,9 @@ module baco_loop_conv_execute #(
 
   // second step
   reg valid1, first1;
-  reg [ROW_BITS-1:0] a1, a1_line, w1, c1;
-  reg [15:0] i1, j1, k1, batch1, block1;
+  reg [ROW_BITS-1:0] a1, w1, c1;              // a1: without the rows of the image before
+  reg [7:0] pack1, ich1;
+  reg [15:0] i1, j1, batch1, block1;
   reg [19:0] row1;
 
   // third step: what COMPUTE needs after its PRELOAD
@@ -157,7 +158,8 @@ module baco_loop_conv_execute #(
   wire [19:0] row_ds = ds ? row_und >> 1 : row_und;
   wire [19:0] col_ds = ds ? col_und >> 1 : col_und;
   wire [ROW_BITS-1:0] pixel = c_row + local_row(ocol);
-  wire [ROW_BITS-1:0] a = a1 + a1_line;
+  wire [ROW_BITS-1:0] a = a1 + {{(ROW_BITS-20){1'b0}}, row1} * {{(ROW_BITS-20){1'b0}}, line_in};
+  wire [15:0] k1 = {8'd0, pack1} * {8'd0, ich1};
   wire [31:0] image_rows = {{(32-ROW_BITS){1'b0}}, image_in};
   wire [31:0] image_out_rows = {{(32-ROW_BITS){1'b0}}, image_out};
   wire _unused = &{1'b0, image_rows, image_out_rows, size_ich};
@@ -245,12 +247,12 @@ module baco_loop_conv_execute #(
         valid1 <= !empty;
         first1 <= first;
         a1 <= a_b + {{(ROW_BITS-20){1'b0}}, col_ds};
-        a1_line <= {{(ROW_BITS-20){1'b0}}, row_ds} * {{(ROW_BITS-20){1'b0}}, line_in};
         w1 <= w;
         c1 <= c_och + pixel;
         i1 <= swap_in ? size_b : (span + {15'd0, dil}) >> dil;
         j1 <= last_och ? n_och - och : D;
-        k1 <= {8'd0, size_pack[7:0]} * {8'd0, size_ich[7:0]};
+        pack1 <= size_pack[7:0];
+        ich1 <= size_ich[7:0];
         block1 <= block;
         batch1 <= b;
         row1 <= row_ds;

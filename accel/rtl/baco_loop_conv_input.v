@@ -2,7 +2,8 @@
 // blocks as one load can hold; padding is loaded as zeros. trans_input_3120: batches take the place of the channels
 // of a load, and channels are walked one by one.
 //
-// Rows and columns count from the first pixel that is not padding, so padding has negative numbers.
+// Rows count from the first one that is not padding, so padding has negative numbers. Columns are walked in three parts:
+// padding, those inside, padding; a run ends where its part does.
 module baco_loop_conv_input #(
     parameter DIM = 16,
     parameter DMA_MAX_BYTES = 64,
@@ -43,44 +44,54 @@ module baco_loop_conv_input #(
   localparam BLOCKS = DMA_MAX_BYTES > DIM ? DMA_MAX_BYTES / DIM : 1;   // blocks in one load
   localparam LOG_DIM = $clog2(DIM);
   localparam [15:0] WIDE = BLOCKS[15:0] * DIM[15:0];
+  localparam [1:0] LEFT = 2'd0, INSIDE = 2'd1, RIGHT = 2'd2;
 
   reg more;                                  // the counters stand on a command
   reg [63:0] base;
   reg swapped, ds;                           // trans_input_3120, downsample
   reg [15:0] images, chs;
-  reg signed [19:0] r_first, c_first, r_inside, c_inside, r_end, c_end;
+  reg signed [19:0] r_first, r_inside, r_end;
+  reg [19:0] cols_of_inside, cols_of_right;  // columns of a part
+  reg [19:0] cols_of_first;
+  reg [1:0] part_first;
   reg [31:0] ch_step, run_step, line_step, line, image_step;                    // main memory
   reg [ROW_BITS-1:0] local_ch_step, local_line_step, local_image_step;
   reg [15:0] b, ch;
-  reg signed [19:0] r, c;
+  reg signed [19:0] r;
+  reg [1:0] part;                            // of the columns: LEFT, INSIDE, RIGHT
+  reg [19:0] cols_left;                      // columns of it that are not passed
   reg [19:0] line_number;
   reg [31:0] at_b, at_r, at_c, at;           // main memory offset where each loop stands
   reg [ROW_BITS-1:0] row_b, row_r, row;      // local row likewise
-  reg [19:0] column;                         // c - c_first
+  reg [19:0] column;                         // columns passed
 
-  wire outside = r < 20'sd0 || r >= r_inside || c < 20'sd0 || c >= c_inside;
-  wire signed [19:0] most = c >= 20'sd0 && c < c_inside && ds ? 20'sd2 * $signed(DIM[19:0]) : $signed(DIM[19:0]);
-  wire signed [19:0] reach = c < 20'sd0 ? 20'sd0 : c >= c_inside ? c_end : c_inside;
-  wire signed [19:0] left_run = reach - c;
-  wire signed [19:0] run = left_run > most ? most : left_run;     // columns passed, twice the pixels if ds
-  wire [19:0] pixels = run >>> ds;
+  wire outside = r < 20'sd0 || r >= r_inside || part != INSIDE;
+  wire [19:0] most = part == INSIDE && ds ? 20'd2 * DIM[19:0] : DIM[19:0];
+  wire part_goes_on = cols_left > most;
+  wire [19:0] run = part_goes_on ? most : cols_left;              // columns passed, twice the pixels if ds
+  wire [19:0] pixels = run >> ds;
   wire [15:0] left_chs = swapped ? images - b : chs - ch;
   wire [15:0] size_chs = left_chs > WIDE ? WIDE : left_chs;
   wire [15:0] ch_next = ch + (swapped ? 16'd1 : WIDE);
   wire [15:0] b_next = b + (swapped ? WIDE : 16'd1);
   wire signed [19:0] r_next = r + 20'sd1 + $signed({19'd0, ds});
   wire last_ch = ch_next >= chs || ch_next < ch;
-  wire last_c = c + run >= c_end;
+  wire to_inside = part == LEFT && cols_of_inside != 20'd0;
+  wire last_c = !part_goes_on && !to_inside && (part == RIGHT || cols_of_right == 20'd0);
   wire last_r = r_next >= r_end;
   wire last_b = b_next >= images || b_next < b;
   wire [19:0] column_next = column + run;
   wire [19:0] column_ds = column_next >> ds;
   // the first row inside is row 0, or 1 when a downsampled image begins between
   wire [31:0] at_r_next = r < 20'sd0 ? at_b + (r_next[0] ? line : 32'd0) : at_r + line_step;
-  wire [31:0] at_c_next = c < 20'sd0 ? at_r : at_c + run_step;
+  wire [31:0] at_c_next = part == LEFT ? at_r : at_c + run_step;
   wire [31:0] block_stride = {{(32-ROW_BITS){1'b0}}, block_in};
   wire [ROW_BITS-1:0] wide_block = BLOCKS[ROW_BITS-1:0] * block_in;
   wire [31:0] stride = {16'd0, trans_input_3120 ? batch_size : in_pixel} << downsample;
+  wire [19:0] new_inside = cols_inside[19] ? 20'd0 : cols_inside;
+  wire [19:0] new_right = {3'd0, pad_right};
+  wire [1:0] new_part = pad_left != 17'd0 ? LEFT : new_inside != 20'd0 ? INSIDE : RIGHT;
+  wire [19:0] new_cols = pad_left != 17'd0 ? {3'd0, pad_left} : new_inside != 20'd0 ? new_inside : new_right;
   wire _unused = &{1'b0, block_stride, pixels};
 
   always @(posedge clock) begin
@@ -97,11 +108,12 @@ module baco_loop_conv_input #(
       images <= batches;
       chs <= ichs;
       r_first <= -$signed({3'd0, pad_up});
-      c_first <= -$signed({3'd0, pad_left});
       r_inside <= rows_inside;
-      c_inside <= cols_inside;
       r_end <= rows_inside + $signed({3'd0, pad_down});
-      c_end <= cols_inside + $signed({3'd0, pad_right});
+      cols_of_inside <= new_inside;
+      cols_of_right <= new_right;
+      cols_of_first <= new_cols;
+      part_first <= new_part;
       ch_step <= trans_input_3120 ? in_image : {16'd0, WIDE};
       run_step <= {16'd0, in_pixel} << (LOG_DIM[4:0] + {4'd0, downsample});
       line <= in_line;
@@ -112,7 +124,8 @@ module baco_loop_conv_input #(
       local_image_step <= trans_input_3120 ? wide_block : image_in;
       {b, ch} <= 32'd0;
       r <= -$signed({3'd0, pad_up});
-      c <= -$signed({3'd0, pad_left});
+      part <= new_part;
+      cols_left <= new_cols;
       line_number <= 20'd0;
       {at_b, at_r, at_c, at} <= 128'd0;
       row_b <= sp_start;
@@ -135,13 +148,18 @@ module baco_loop_conv_input #(
       end else begin
         ch <= 16'd0;
         if (!last_c) begin
-          c <= c + run;
+          if (part_goes_on) cols_left <= cols_left - most;
+          else begin
+            part <= to_inside ? INSIDE : RIGHT;
+            cols_left <= to_inside ? cols_of_inside : cols_of_right;
+          end
           column <= column_next;
           at_c <= at_c_next;
           at <= at_c_next;
           row <= row_r + {{(ROW_BITS-20){1'b0}}, column_ds};
         end else begin
-          c <= c_first;
+          part <= part_first;
+          cols_left <= cols_of_first;
           column <= 20'd0;
           if (!last_r) begin
             r <= r_next;

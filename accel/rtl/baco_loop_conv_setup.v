@@ -186,24 +186,27 @@ module baco_loop_conv_setup #(
   assign pad_right = ({1'b0, rpad} + dil) >> dilated;
   assign in_pixel = trans_input_3120 ? batches : in_stride;
 
-  // The program of the multiplier: operands at step s, the product one step later. A step may use the product of
-  // the step before it.
+  // The program of the multiplier: operands at step s, chosen in the step before, and the product one step later. A step
+  // may use the product of the step before it.
   reg signed [19:0] rows_in, cols_in;    // rows and columns that the windows span: stride, kernel, padding
   assign overlong = rows_in[19:16] != 4'd0 | cols_in[19:16] != 4'd0;
-  reg [19:0] irows;                      // input rows after ds
-  reg [31:0] left;
-  reg [15:0] right;
+  reg [31:0] left, left_next;
+  reg [15:0] right, right_next;
+  reg chained, chained_next;             // the product takes the place of `left`
+  wire [4:0] upcoming = run ? 5'd0 : step + 5'd1;
+  wire [15:0] kernel_chs_next = run_0132 ? ochs : ichs;
+  wire [31:0] operand = chained ? product[31:0] : left;
   wire [PRODUCT_BITS-1:0] factor;
   generate
     if (PRODUCT_BITS > 32) begin : wide_product
-      assign factor = {{(PRODUCT_BITS-32){1'b0}}, left};
+      assign factor = {{(PRODUCT_BITS-32){1'b0}}, operand};
     end else begin : usual_product
-      assign factor = left;
+      assign factor = operand;
     end
   endgenerate
   // of weights; of the input; of the output
-  wire [15:0] in_blocks = step == 5'd21 ? (trans_input_3120 ? batches : ichs)
-                        : step == 5'd2 && trans_weight_0132 ? ichs : ochs;
+  wire [15:0] in_blocks = upcoming == 5'd21 ? (trans_input_3120 ? batches : ichs)
+                        : upcoming == 5'd2 && trans_weight_0132 ? ichs : ochs;
   wire [16:0] blocks = {1'b0, in_blocks} + (DIM[16:0] - 17'd1);
   wire [16:0] blocks_of_dim = blocks >> LOG_DIM;
   wire _unused = &{1'b0, rs1, rs2, blocks_of_dim};
@@ -218,35 +221,39 @@ module baco_loop_conv_setup #(
   assign store_ready = step >= 5'd22;
   assign all_ready = step == LAST;
 
+  wire [19:0] irows_next = (dilated ? rows_dil : rows_in) >> downsample;
+  wire [19:0] icols_next = (dilated ? cols_dil : cols_in) >> downsample;
   always @* begin
-    left = product[31:0];
-    case (step)
-      5'd0: {left, right} = {16'd0, kernel_chs, kcols};
-      5'd1: right = krows;
-      5'd2: right = blocks_of_dim[15:0];
+    left_next = 32'd0;
+    right_next = 16'd0;
+    chained_next = 1'b0;
+    case (upcoming)
+      5'd0: {left_next, right_next} = {16'd0, kernel_chs_next, kcols};
+      5'd1: {chained_next, right_next} = {1'b1, krows};
+      5'd2: {chained_next, right_next} = {1'b1, blocks_of_dim[15:0]};
       5'd3: begin
-        left = dw ? 32'd1 : {16'd0, trans_weight_1203 | trans_weight_0132 ? out_channels : in_channels};
-        right = dw | trans_weight_1203 ? 16'd1 : trans_weight_0132 ? in_channels : weight_stride;
+        left_next = dw ? 32'd1 : {16'd0, trans_weight_1203 | trans_weight_0132 ? out_channels : in_channels};
+        right_next = dw | trans_weight_1203 ? 16'd1 : trans_weight_0132 ? in_channels : weight_stride;
       end
-      5'd4, 5'd5: right = kernel_dim;
-      5'd6: {left, right} = {16'd0, orows, ocols};
-      5'd7: right = batches;
-      5'd8: {left, right} = {16'd0, orows, 8'd0, stride};
-      5'd9: {left, right} = {16'd0, ocols, 8'd0, stride};
-      5'd10: {left, right} = {dilation_less_one, krows - 16'd1};
-      5'd11: {left, right} = {dilation_less_one, kcols - 16'd1};
-      5'd12: {left, right} = {16'd0, in_pixel, in_col_dim};
-      5'd13: right = in_row_dim;
-      5'd14: {left, right} = {24'd0, pixels_per_row, 6'd0, kernel_dilation};
-      5'd15: {left, right} = {12'd0, irows, icols[15:0]};
-      5'd16: right = trans_input_3120 ? ichs : batches;
-      5'd17: {left, right} = {24'd0, pixels_per_row, kernel_chs};
-      5'd18: {left, right} = {16'd0, trans_output_1203 & no_pool ? batch_size : out_stride,
-                              trans_output_1203 & no_pool ? out_channels : 16'd1};
-      5'd19: right = no_pool ? out_col_dim : pool_out_col_dim;
-      5'd20: right = no_pool ? out_row_dim : pool_out_row_dim;
-      5'd21: {left, right} = {{(32-ROW_BITS){1'b0}}, block_in, blocks_of_dim[15:0]};
-      default: {left, right} = {{(32-ROW_BITS){1'b0}}, block_out, blocks_of_dim[15:0]};
+      5'd4, 5'd5: {chained_next, right_next} = {1'b1, kernel_dim};
+      5'd6: {left_next, right_next} = {16'd0, orows, ocols};
+      5'd7: {chained_next, right_next} = {1'b1, batches};
+      5'd8: {left_next, right_next} = {16'd0, orows, 8'd0, stride};
+      5'd9: {left_next, right_next} = {16'd0, ocols, 8'd0, stride};
+      5'd10: {left_next, right_next} = {dilation_less_one, krows - 16'd1};
+      5'd11: {left_next, right_next} = {dilation_less_one, kcols - 16'd1};
+      5'd12: {left_next, right_next} = {16'd0, in_pixel, in_col_dim};
+      5'd13: {chained_next, right_next} = {1'b1, in_row_dim};
+      5'd14: {left_next, right_next} = {24'd0, pixels_per_row, 6'd0, kernel_dilation};
+      5'd15: {left_next, right_next} = {12'd0, irows_next, icols_next[15:0]};
+      5'd16: {chained_next, right_next} = {1'b1, trans_input_3120 ? ichs : batches};
+      5'd17: {left_next, right_next} = {24'd0, pixels_per_row, kernel_chs};
+      5'd18: {left_next, right_next} = {16'd0, trans_output_1203 & no_pool ? batch_size : out_stride,
+                                        trans_output_1203 & no_pool ? out_channels : 16'd1};
+      5'd19: {chained_next, right_next} = {1'b1, no_pool ? out_col_dim : pool_out_col_dim};
+      5'd20: {chained_next, right_next} = {1'b1, no_pool ? out_row_dim : pool_out_row_dim};
+      5'd21: {left_next, right_next} = {{(32-ROW_BITS){1'b0}}, block_in, blocks_of_dim[15:0]};
+      default: {left_next, right_next} = {{(32-ROW_BITS){1'b0}}, block_out, blocks_of_dim[15:0]};
     endcase
   end
 
@@ -255,7 +262,8 @@ module baco_loop_conv_setup #(
     else if (run) step <= 5'd0;
     else if (step != LAST) step <= step + 5'd1;
 
-    if (run) kernel_chs <= run_0132 ? ochs : ichs;
+    {left, right, chained} <= {left_next, right_next, chained_next};
+    if (run) kernel_chs <= kernel_chs_next;
     else if (step != LAST) begin
       product <= factor * {{(PRODUCT_BITS-16){1'b0}}, right};
       case (step)
@@ -279,8 +287,7 @@ module baco_loop_conv_setup #(
         5'd14: begin
           in_image <= product[31:0];
           odd <= (dilated ? rows_dil[0] : rows_in[0]) | pad_left[0] | cols_inside[0] | pad_right[0];
-          irows <= (dilated ? rows_dil : rows_in) >> downsample;
-          icols <= (dilated ? cols_dil : cols_in) >> downsample;
+          icols <= icols_next;
         end
         5'd15: pack_dilation <= product[15:0];
         5'd16: image_in <= product[ROW_BITS-1:0];

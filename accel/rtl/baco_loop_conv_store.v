@@ -56,7 +56,7 @@ module baco_loop_conv_store #(
   reg [15:0] cmd_block;                      // channel block of the command
   reg cmd_move;                              // it is an MVOUT, which depends on computes
   reg blank;                                 // no command yet
-  reg [31:0] at_b, at_orow, at;              // main memory offset where each loop stands, without the channel
+  reg [31:0] at_b, at_orow, at;              // main memory offset where each loop stands
   reg [ROW_BITS-1:0] row_och, row;           // local row likewise
 
   // of the config_st that switches pooling on; all ones in rs2 keep the scale
@@ -71,7 +71,7 @@ module baco_loop_conv_store #(
   wire last_orow = pool || n_orow - orow <= 16'd1;
   wire last_b = n_b - b <= 16'd1;
   wire last_och = left_och <= D;
-  wire [31:0] offset = at + {16'd0, och};
+  wire [15:0] och_next = och + D;
   wire _unused = &{1'b0, pool_size, pool_stride, pool_upad, pool_lpad, pool_out_col_dim, pool_out_rows, pool_out_cols};
 
   assign cmd_valid = active & !blank & (!cmd_move | execute_done | (execute_live & cmd_block < execute_block));
@@ -108,7 +108,7 @@ module baco_loop_conv_store #(
       cmd_block <= block;
       if (more) begin
         cmd_funct <= 7'd3;
-        cmd_rs1 <= base + {32'd0, offset};
+        cmd_rs1 <= base + {32'd0, at};
         // a pooled store ignores the number of rows
         cmd_rs2 <= {size_ocol, size_och, 1'b1, {(31-ROW_BITS){1'b0}}, row};
         if (!last_ocol) begin
@@ -131,9 +131,9 @@ module baco_loop_conv_store #(
               at <= at_b + image_step;
             end else begin
               b <= 16'd0;
-              och <= och + D;
+              och <= och_next;
               block <= block + 16'd1;
-              {at_b, at_orow, at} <= 96'd0;
+              {at_b, at_orow, at} <= {3{16'd0, och_next}};
               row_och <= row_och + block_rows;
               row <= row_och + block_rows;
               if (last_och) more <= 1'b0;
