@@ -20,7 +20,7 @@ class Combinations:
     Attributes:
         diagonals: how many groups of a convolution with constant weights run as one, on a diagonal; None: each by itself.
         rides: whether a product and an addition to its results run as one; None: one after the other.
-        beside: whether the host takes results through a table while the array makes the next ones.
+        beside: whether the host works on parts of results while the array makes others (`baco.compiler.network.shared_work`).
         sums: whether the array adds up rows that the host normalises, as layers of their own.
     """
 

@@ -131,11 +131,11 @@ def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleO
         end_function(e)
     module = e.finish()
     if scale:
-        _scale_by(module, e.arguments[-1])
+        scale_by(module, e.arguments[-1])
     return module
 
 
-def _scale_by(module: ModuleOp, scale: SSAValue) -> None:
+def scale_by(module: ModuleOp, scale: SSAValue) -> None:
     """Stores that scale by `ANY_SCALE` scale by the number whose bits are an argument of their function."""
     store, wanted = OPERATIONS["config_st"], float32_bits(ANY_SCALE)
     found = [op for op in module.walk() if isinstance(op, store) and op.fields["acc_scale"] == wanted]

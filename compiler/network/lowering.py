@@ -32,6 +32,7 @@ from baco.compiler.network.output_stage import RequantisedPart, requantised_behi
 from baco.compiler.network.part_caller import PartCaller
 from baco.compiler.network.pooling import plan_max_pool
 from baco.compiler.network.rotation import rotation_product
+from baco.compiler.network.rounds import Shared
 from baco.compiler.network.row_code import (
     RowCode,
     plan_normalisation,
@@ -115,7 +116,8 @@ class Lowering(PartCaller):
         self._gates = self._find_gates()
         self._gated = {function.name: name for name, (function, _) in self._gates.items()}
         if combinations.beside:
-            self._plan_parts({*self._tables, *self._gated})
+            self._plan_parts({*self._tables, *self._requantised, *self._gated, *self._gates, *self._done})
+            self._done |= {op.name for work in self._shared.values() for op in work.operators[:-1]}
 
     def _find_gates(self) -> dict[str, tuple[Map, Gate]]:
         elsewhere = {*self._inner, *self._groups, *(table.name for table in self._tables.values())}
@@ -124,6 +126,9 @@ class Lowering(PartCaller):
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
         if op.name in self._done or op.name in self._inner:
+            return
+        if op.name in self._shared:
+            self._call_shared(self._shared[op.name])
             return
         if op.name in self._gated:
             self.result.reasons[op.name] = f"within {self._gated[op.name]}"
@@ -142,10 +147,6 @@ class Lowering(PartCaller):
         if isinstance(op, Convolution | MatMul) and self._requantise(op):
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
-        if isinstance(op, MatMul) and (table := self._in_parts(op, self._matmul)) is not None:
-            self._done.add(table.name)
-            self._negative |= {op.output.value, table.output.value}
-            return
         following = self._table
         if following is not None:
             target = through(op, following)
@@ -174,6 +175,16 @@ class Lowering(PartCaller):
             self._note_in_place(op, self._riding.get(op.name))
         if following is not None or not self._is_positive(op):
             self._negative.add(op.output.value)
+
+    def _call_shared(self, work: Shared) -> None:
+        """Append the steps of operators that accelerator and host compute in turns."""
+        self._table = None
+        self._in_rounds(work, self._matmul, self._addition)
+        for op in work.operators:
+            if isinstance(op, _POINTWISE):
+                self._note_in_place(op)
+            if not self._is_positive(op):
+                self._negative.add(op.output.value)
 
     def _on_host(self, op: IntegerOperator, reason: str) -> None:
         """The host computes the operator, and the table behind it, in place."""

@@ -19,7 +19,14 @@ START = 4
 #: What a table takes until it is in force: its loads, one way through memory, in latencies.
 TABLE = 2
 #: Kinds, in the order in which programs have their functions.
-KINDS = ("additions", "products with additions", "poolings", "functions of rows", "embeddings")
+KINDS = (
+    "additions",
+    "products with additions",
+    "runs of products",
+    "poolings",
+    "functions of rows",
+    "embeddings",
+)
 
 
 class OperatorCode(ABC):

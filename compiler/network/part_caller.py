@@ -1,34 +1,38 @@
-"""Writes operators that accelerator and host share: normalisations, and products whose results the host takes through a table.
+"""Writes operators that accelerator and host share: normalisations, and products with what the host does with their results.
 
-Of these, the host works on a part while the array makes the next. The host core stands still when the accelerator takes no more commands, and a fence waits for all that was given it. So a part is
-what the accelerator takes at once, two runs of LOOP_WS at most: the fence before a part waits for the one before, the part goes
-to the accelerator, and the host's table for the part before runs beside it.
+Of these, the host works on a part while the array makes the next (`baco.compiler.network.rounds`). The host core stands still when
+the accelerator takes no more commands, and a fence waits for all that was given it. So a part is what the accelerator takes at
+once, two runs of LOOP_WS at most: the fence before a round waits for the one before, the part goes to the accelerator, and the
+host's own part runs beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from baco.accel.isa import float32_bits
+from baco.common.errors import InfeasibleError
+from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
 from baco.compiler.network.layers import matmul_layer
+from baco.compiler.network.lowered import ANY_SCALE
+from baco.compiler.network.product_runs import RunsCode
 from baco.compiler.network.ride_caller import RideCaller
-from baco.compiler.network.row_sums import sums_of_rows
-from baco.compiler.network.steps import ByteRange, region
-from baco.compiler.network.way_out import tables_behind, through
-from baco.compiler.ops.elementwise import Map
-from baco.compiler.ops.operator import IntegerTensor
+from baco.compiler.network.rounds import ArrayPart, Part, Shared
+from baco.compiler.network.row_sums import SummedRows, sums_of_rows
+from baco.compiler.network.shared_work import TAKEN, SharedWork
+from baco.compiler.network.steps import regions
+from baco.compiler.ops.elementwise import Addition
+from baco.compiler.ops.host_model import host_cycles
+from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.products import MatMul
 from baco.compiler.ops.rows import Normalisation, NormalisationBySums
-from baco.compiler.ops.views import View
 from baco.compiler.schedules.schedule import LoopWsSchedule
-
-#: Columns of a part in sides of the array, the widest first; the fewest parts, and the fewest elements of one, for which the host
-#: takes many times as long as for beginning another part.
-_WIDTHS, _LEAST_PARTS, _LEAST_ELEMENTS = (8, 4, 2), 4, 1024
-#: Runs of LOOP_WS that the accelerator takes before the first is done.
-_TAKEN = 2
+from baco.compiler.styles.macros.loop_ws import check_loop_ws
 
 
 class PartCaller(RideCaller):
@@ -36,13 +40,18 @@ class PartCaller(RideCaller):
 
     #: Whether the array adds up rows that the host normalises.
     _sums = False
-    #: Tables that the host takes results of products through while the array makes the next ones, by these.
-    _beside: Mapping[str, Map] = {}
+    #: Operators that accelerator and host compute in turns, by the last one of them; they are computed at its turn.
+    _shared: Mapping[str, Shared] = {}
+    #: Predicted cycles of products in parts.
+    _predicted: dict[tuple[Layer, LoopWsSchedule], float]
 
-    def _plan_parts(self, others: Container[str]) -> None:
-        """Look for tables behind products, but for those of these names, which are computed elsewhere."""
-        found = tables_behind(self.network) if not self.accelerator.features.row_functions else {}
-        self._beside = {name: table for name, table in found.items() if table.name not in others}
+    def _plan_parts(self, others: Collection[str]) -> None:
+        """Look for operators that go in parts, but for those of these names, which are computed elsewhere."""
+        if self.accelerator.features.row_functions:
+            return
+        self._predicted = {}
+        work = SharedWork(self.network, others, self.accelerator.dim, self._runs_of, self._sums_of)
+        self._shared = {shared.operators[-1].name: shared for shared in work.find()}
 
     def _summed(
         self, op: Normalisation, multiply: Callable[[MatMul], None]
@@ -53,96 +62,134 @@ class PartCaller(RideCaller):
         Args:
             multiply: writes the call of a product.
         """
-        op = replace(op, offset=self._rounding(op.offset))
-        names = (f"ones{op.input.shape[-1]}", f"{op.name}.sums", f"{op.name}.squares")
-        parts = sums_of_rows(op, self.accelerator.dim, names) if self._sums else None
+        parts = self._sums_of(op, op.name)
         if parts is None:
-            return op
-        calls = [matmul_layer(product) for product in parts.products]
-        if any(call is None or self._layer_name(call.layer) is None for call in calls):
-            return op
-        self._add_constant(parts.ones.value, np.ones(parts.ones.shape, np.int8))
-        for name, words in zip(names[1:], (parts.sums, parts.squares), strict=True):
-            self.values[name] = IntegerTensor(name, (words,), "int32")
+            return replace(op, offset=self._rounding(op.offset))
         for product in parts.products:
             multiply(product)
         return parts.rest
 
-    def _in_parts(self, op: MatMul, multiply: Callable[[MatMul], None]) -> Map | None:
-        """The host's table behind a product where they go in parts, whose calls are then written; None where they do not.
+    def _sums_of(self, op: Normalisation, name: str) -> SummedRows | None:
+        """A normalisation whose rows the accelerator adds up, in parts; None where it does not.
 
         Args:
-            multiply: writes the call of a product.
+            name: that the sums are called by.
         """
-        behind = self._beside.get(op.name)
-        if behind is None:
-            return None
-        parts = next((found for width in _WIDTHS if (found := self._side_by_side(op, behind, width))), None)
+        self._operator = op.name
+        op = replace(op, offset=self._rounding(op.offset))
+        names = (f"ones{op.input.shape[-1]}", f"{name}.sums", f"{name}.squares")
+        parts = sums_of_rows(op, self.accelerator.dim, names) if self._sums else None
         if parts is None:
             return None
-        self.result.reasons[behind.name] = f"while the accelerator goes on with {op.name}"
-        for number, (product, _) in enumerate(parts):
-            self._operator = op.name
-            multiply(product)
-            self._exactly(product.output, product.output, waits=number > 0)
-            if number:
-                self._table_of(behind.name, parts[number - 1][1])
-        self._table_of(behind.name, parts[-1][1])
-        return behind
-
-    def _side_by_side(self, op: MatMul, behind: Map, width: int) -> list[tuple[MatMul, Map]] | None:
-        """Products and their tables in parts of so many sides of the array; None where the accelerator would not take a part at
-        once."""
-        parts = list(_columns(op, behind, width * self.accelerator.dim))
-        calls = matmul_layer(parts[0][0]) if len(parts) >= _LEAST_PARTS else None
-        if calls is None or len(calls.offsets) > 1 or parts[0][0].output.words < _LEAST_ELEMENTS:
+        calls = [matmul_layer(product) for product in parts.products]
+        if any(call is None or self._layer_name(call.layer) is None for call in calls):
             return None
-        name = self._layer_name(calls.layer)
-        if name is None:
+        self._add_constant(parts.ones.value, np.ones(parts.ones.shape, np.int8))
+        for value, words in zip(names[1:], (parts.sums, parts.squares), strict=True):
+            self.values[value] = IntegerTensor(value, (words,), "int32")
+        return parts
+
+    def _in_rounds(
+        self, work: Shared, multiply: Callable[[MatMul], None], add: Callable[[Addition], None]
+    ) -> None:
+        """Write the calls of operators that accelerator and host compute in turns.
+
+        Args:
+            multiply, add: write the call of a product, of an addition.
+        """
+        words = {name: math.prod(value.shape) for name, value in self.values.items()}
+        for ours, theirs in work.rounds(words, self._cycles_of):
+            if ours is not None:
+                self._operator = ours.op.name
+                if isinstance(ours.op, Addition):
+                    add(ours.op)
+                elif ours.runs is not None:
+                    self._call_runs(ours.op, *ours.runs)
+                else:
+                    self._schedule_at_once(ours.op)
+                    multiply(ours.op)
+                self._exactly(ours.op, waits=bool(theirs))
+            for part in theirs:
+                self._operator = part.name
+                self._host(part.host_call(self.values))
+                self._exactly(part)
+                self.result.reasons[part.name] = "while the accelerator goes on with products"
+
+    def _cycles_of(self, part: Part) -> float:
+        """What a part takes, about."""
+        if not isinstance(part, ArrayPart):
+            call = part.host_call(self.values)
+            places = [
+                None if view is None else (view.value, self._pointer(view).offset) for view in call.operands
+            ]
+            return host_cycles(call.work, call.work.misses(places), self.accelerator.timing)
+        if isinstance(part.op, Addition):
+            return 0.0  # the host gives all of its commands
+        found = self._in_runs(part.op)
+        if found is None:
+            return 0.0
+        if found not in self._predicted:
+            (whole,) = predict_layers([found[0]], [found[1]], self.accelerator)
+            self._predicted[found] = float(whole.cycles.item())
+        return self._predicted[found] / (1 if part.runs is None else self._runs_of(part.op) or 1)
+
+    def _runs_of(self, product: MatMul) -> int | None:
+        """Runs of LOOP_WS of a product with one tile of results; None of another one."""
+        found = self._in_runs(product)
+        if found is None:
+            return None
+        layer, schedule = found
+        return -(-layer.problem.C // (schedule.k * self.accelerator.dim))
+
+    def _in_runs(self, product: MatMul) -> tuple[Layer, LoopWsSchedule] | None:
+        """The layer of a product of one matrix and its schedule as one tile of results."""
+        calls = matmul_layer(product)
+        if calls is None or len(calls.offsets) > 1 or product.scale is None:
             return None
         dim, problem = self.accelerator.dim, calls.layer.problem
         i, j, depth = (-(-extent // dim) for extent in (problem.P, problem.K, problem.C))
         # each of the runs that are taken has its share of the scratchpad
-        k = min(depth, self.accelerator.scratchpad_rows // _TAKEN // ((i + j) * dim))
-        if k == 0 or -(-depth // k) > _TAKEN or i * j * dim > self.accelerator.accumulator_rows // _TAKEN:
+        most = self.accelerator.scratchpad_rows // TAKEN // ((i + j) * dim)
+        if most == 0:
             return None
-        if i == 1:  # weights take longer than what is computed with them, and come best in whole rows
+        count = -(-depth // most)
+        layer = calls.layer if problem.groups == 1 else None
+        schedule = LoopWsSchedule(i, j, -(-depth // count))
+        if layer is None:
             return None
-        self.result.layers[name] = replace(
-            self.result.layers[name], schedule=LoopWsSchedule(i, j, k), workspaces=()
-        )
-        return parts
+        layer = replace(layer, scale=layer.scale if layer.scale == 1.0 else ANY_SCALE)
+        try:
+            check_loop_ws(layer, schedule, self.accelerator)
+        except InfeasibleError:
+            return None
+        return layer, schedule
 
-    def _table_of(self, operator: str, part: Map) -> None:
-        """The host's call for a part."""
-        self._operator = operator
-        self._host(part.host_call(self.values))
-        self._exactly(part.input, part.output)
+    def _schedule_at_once(self, product: MatMul) -> None:
+        """The layer of a part of a product is carried out by runs that the accelerator takes at once."""
+        found = self._in_runs(product)
+        if found is None:
+            return
+        layer, schedule = found
+        name = self._layer_name(layer)
+        assert name is not None
+        self.result.layers[name] = replace(self.result.layers[name], schedule=schedule, workspaces=())
 
-    def _exactly(self, read: View, written: View, *, waits: bool = False) -> None:
-        """The last call touches of two values rows with gaps between, and not what is in the gaps."""
+    def _call_runs(self, op: MatMul, first: int, last: int) -> None:
+        """Append the call of some runs of a product."""
+        found = self._in_runs(op)
+        assert found is not None
+        layer, schedule = found
+        bias = None if op.bias is None else self._constant(op.bias)
+        views = [view for view in (op.left, op.right, op.output, bias) if view is not None]
+        numbers = [float32_bits(op.scale)] if layer.scale == ANY_SCALE and op.scale is not None else []
+        name = self._code("runs", RunsCode(layer, schedule, first, last))
+        self._run(name, views, numbers, [view for view in views if view is not op.output], op.output)
+
+    def _exactly(self, part: IntegerOperator, *, waits: bool = False) -> None:
+        """The last call touches of values what a part of an operator does, and not what is in the gaps between."""
         step = self.result.steps[-1]
-        reads = [one for one in step.reads if one.value != read.value]
-        if len(reads) < len(step.reads):
-            reads += self._ranges(read)
-        self.result.steps[-1] = replace(
-            step, reads=tuple(reads), writes=tuple(self._ranges(written)), waits=waits
-        )
-
-    def _ranges(self, view: View) -> list[ByteRange]:
-        rows, columns = view.shape
-        return [region(view.sliced((row, 0), (1, columns), (1, 1)), self.values) for row in range(rows)]
-
-
-def _columns(op: MatMul, behind: Map, width: int) -> Iterator[tuple[MatMul, Map]]:
-    """A product and the table behind it in parts of `width` columns; none where that leaves a rest, and of a batch."""
-    target, columns = through(op, behind), op.output.shape[-1]
-    if target is None or len(op.output.shape) != 2 or columns % width or op.scale is None:
-        return
-    rows, depth = op.left.shape
-    for start in range(0, columns, width):
-        result, table = (view.sliced((0, start), (rows, width), (1, 1)) for view in (op.output, target))
-        right = op.right.sliced((0, start), (depth, width), (1, 1))
-        bias = None if op.bias is None else op.bias.sliced((start,), (width,), (1,))
-        product = replace(op, output=result, right=right, bias=bias)
-        yield product, replace(behind, input=result, output=table)
+        touched = {view.value for view in part.inputs if view.value not in self._data}
+        reads = [one for one in step.reads if one.value not in touched]
+        reads += [one for view in part.inputs if view.value in touched for one in regions(view, self.values)]
+        writes = tuple(regions(part.output, self.values))
+        self.result.steps[-1] = replace(step, reads=tuple(reads), writes=writes, waits=waits)

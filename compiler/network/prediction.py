@@ -64,13 +64,18 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
 
 def _beside(lowered: LoweredNetwork, costs: list[StepCost]) -> list[StepCost]:
     """The same where the host works beside the accelerator: what is left of a step when its commands are given counts for the
-    step behind it, as far as that does not take as long."""
+    steps of the host behind it, as far as these do not take as long."""
     for number, step in enumerate(lowered.steps):
-        if step.waits:
-            given = min(_GIVEN, costs[number].cycles)
-            left = costs[number].cycles - given
-            costs[number] = costs[number]._replace(cycles=given)
-            costs[number + 1] = costs[number + 1]._replace(cycles=max(left, costs[number + 1].cycles))
+        if not step.waits:
+            continue
+        given = min(_GIVEN, costs[number].cycles)
+        left = costs[number].cycles - given
+        costs[number] = costs[number]._replace(cycles=given)
+        last = number
+        while last + 1 < len(costs) and not lowered.steps[last + 1].accelerator:
+            last += 1
+            left -= costs[last].cycles
+        costs[last] = costs[last]._replace(cycles=costs[last].cycles + max(0.0, left))
     return costs
 
 

@@ -73,7 +73,17 @@ def sums_of_rows(op: Normalisation, dim: int, names: tuple[str, str, str]) -> Su
         result = View(sums.value, (rows, 1), (1, 1))
         products.append(MatMul(op.name, (), result, source, column, None, relu=False, scale=None))
     rest = NormalisationBySums(
-        op.name, (), target, source, sums if op.centre else None, diagonal, gain, offset, op.epsilon, op.shift
+        op.name,
+        (),
+        target,
+        source,
+        sums if op.centre else None,
+        diagonal,
+        gain,
+        offset,
+        op.epsilon,
+        op.shift,
+        columns,
     )
     made = tuple(product for product in products if product is not None)
     return SummedRows(ones, rows, squares_words(rows, dim), made, rest)

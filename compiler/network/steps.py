@@ -105,3 +105,16 @@ def region(view: View, values: Mapping[str, IntegerTensor]) -> ByteRange:
     high = view.offset + sum(one for one in reach if one > 0) + 1
     size = itemsize(values[view.value])
     return ByteRange(view.value, low * size, high * size)
+
+
+def regions(view: View, values: Mapping[str, IntegerTensor]) -> list[ByteRange]:
+    """The bytes of a view's elements without those in the gaps between rows that are contiguous."""
+    rows = view.collapsed()
+    contiguous = bool(rows.strides) and rows.strides[-1] == 1
+    lead = rows.shape[:-1] if contiguous else rows.shape
+    length = rows.shape[-1] if contiguous else 1
+    size = itemsize(values[view.value])
+    starts = [rows.offset]
+    for extent, stride in zip(lead, rows.strides, strict=False):
+        starts = [start + n * stride for start in starts for n in range(extent if stride else 1)]
+    return [ByteRange(view.value, start * size, (start + length) * size) for start in starts]

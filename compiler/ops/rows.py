@@ -152,6 +152,7 @@ class NormalisationBySums(IntegerOperator):
         sums, squares: int32 [rows]; without `sums` (RMS) nothing is subtracted.
         gain, offset: int32 constants of 16 bits [columns].
         epsilon, shift: as in `Normalisation`.
+        count: elements of a row; `columns` of them are normalised.
     """
 
     takes_runs: ClassVar[bool] = False
@@ -163,14 +164,15 @@ class NormalisationBySums(IntegerOperator):
     offset: View
     epsilon: int
     shift: int
+    count: int
 
     def compute(self, read: Read) -> Array:
         """See the class."""
         squares = read(self.squares).astype(np.int64)[:, None]
         total = np.zeros_like(squares) if self.sums is None else read(self.sums).astype(np.int64)[:, None]
-        gain, offset, count = read(self.gain), read(self.offset), self.input.shape[1]
+        gain, offset = read(self.gain), read(self.offset)
         return normalise_by(
-            read(self.input), total, squares, gain, offset, self.shift, self.epsilon, count=count
+            read(self.input), total, squares, gain, offset, self.shift, self.epsilon, count=self.count
         )
 
     def accesses(self) -> Dependences:
@@ -189,7 +191,8 @@ class NormalisationBySums(IntegerOperator):
         rows, columns = self.input.shape
         steps = (self.input.strides[0], self.output.strides[0])
         along = (0 if self.sums is None else self.sums.strides[0], self.squares.strides[0])
-        words = (rows, columns, *steps, *along, int(self.sums is not None), self.epsilon, self.shift)
+        numbers = (int(self.sums is not None), self.epsilon, self.shift, self.count)
+        words = (rows, columns, *steps, *along, *numbers)
         # gains and offsets are fetched for so many rows together
         together = OperandWalk(3, (-(-rows // _SIDE_BY_SIDE), columns), (0, 4), 4)
         lines = line_misses([together, replace(together, place=4)])

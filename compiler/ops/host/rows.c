@@ -1,39 +1,18 @@
 // Operators on whole rows. Parameters: walk over the rows, then the elements of a row.
 #include "host.h"
 
-INLINE int64_t largest_of_eight(const int8_t* from, int64_t step, int64_t largest) {
-  int64_t x[8];
-  for (int64_t k = 0; k < 8; ++k) x[k] = from[k * step];
-  for (int64_t k = 0; k < 8; ++k)
-    if (RARELY(x[k] > largest)) largest = x[k];
-  return largest;
-}
-
+// `volatile` has all loads begin before the first comparison waits for one.
 INLINE int64_t largest_of(int64_t n, const int8_t* from, int64_t step, int64_t largest) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) largest = largest_of_eight(from + i * step, step, largest);
+  for (; i + 8 <= n; i += 8) {
+    int64_t x[8];
+    for (int64_t k = 0; k < 8; ++k) x[k] = *(const volatile int8_t*)(from + (i + k) * step);
+    for (int64_t k = 0; k < 8; ++k)
+      if (RARELY(x[k] > largest)) largest = x[k];
+  }
   for (; i < n; ++i)
     if (RARELY(from[i * step] > largest)) largest = from[i * step];
   return largest;
-}
-
-// The same of neighbours, eight at a time once the largest so far is rarely exceeded. That a word has a byte above it
-// shows in the bits 7: from the elements' signs, and from whether the sum of the other bits and what is missing to 128
-// reaches there.
-INLINE int64_t largest_of_neighbours(int64_t n, const int8_t* from) {
-  const uint64_t every = 0x0101010101010101, signs = every << 7;
-  const int64_t first = least(n, 16 + (-(uintptr_t)from & 7));
-  int64_t largest = largest_of(first, from, 1, -128);
-  const uint64_t *word = (const uint64_t*)(from + first), *end = word + (n - first) / 8;
-  while (word < end) {
-    const uint64_t missing = (uint64_t)(127 - (largest & 127)) * every;
-    if (largest < 0)
-      while (word < end && !RARELY(((((*word & ~signs) + missing) | (*word ^ signs)) & signs) != 0)) ++word;
-    else
-      while (word < end && !RARELY((((*word & ~signs) + missing) & ~*word & signs) != 0)) ++word;
-    if (word < end) largest = largest_of_eight((const int8_t*)word++, 1, largest);
-  }
-  return largest_of((n - first) % 8, (const int8_t*)end, 1, largest);
 }
 
 // A row of a softmax; `taken` may be null. The result of the largest element is the largest one, because the table
@@ -100,31 +79,36 @@ INLINE void results_of(int64_t n, const uint64_t* pairs, uint64_t inverse, int8_
 }
 #undef NEXT_RESULTS
 
-// A row of a softmax whose elements and results are neighbours, and all take part.
-INLINE void softmax_of_neighbours(int64_t n, const int8_t* from, const int32_t* table, int64_t numerator, int8_t* to) {
-  const int64_t largest = largest_of_neighbours(n, from);
-  const int32_t* below = table + largest;
-  uint64_t pairs[KEPT / 2 + 4];
+// A row with one large element.
+static APART void limited_results(int64_t n, const int8_t* from, const int32_t* below, int64_t inverse, int8_t* to) {
+  const int64_t half = (int64_t)1 << 23;
+  FOR_EACH_SATURATED(i, n, to[i], RESULT(below[-from[i]]));
+}
+
+// A row of a softmax whose elements and results are neighbours, and all take part; in `pairs` is room for what is kept.
+static APART void softmax_of_neighbours(int64_t n, const int8_t* from, const int32_t* table, int64_t numerator, int8_t* to,
+                                        uint64_t* pairs) {
+  const int32_t* below = table + largest_of(n, from, 1, -128);
   int64_t total = 0;
   const int64_t first = least(n, -(uintptr_t)to & 7), kept = least(n - first, KEPT) & -8;  // results are stored by words
   for (int64_t i = 0; i < first; ++i) total += below[-from[i]];
   for (int64_t i = 0; i < kept; i += 8) total += exponentials_of(from + first + i, below, (uint32_t*)pairs + i);
   for (int64_t i = first + kept; i < n; ++i) total += below[-from[i]];
   const int64_t inverse = total ? least(numerator / total, 65535) : 0, half = (int64_t)1 << 23;
-  if (RARELY(RESULT(table[0]) > 127)) {  // a row with one large element
-    FOR_EACH_SATURATED(i, n, to[i], RESULT(below[-from[i]]));
+  if (RARELY(RESULT(table[0]) > 127)) {
+    limited_results(n, from, below, inverse, to);
     return;
   }
   for (int64_t i = 0; i < first; ++i) to[i] = (int8_t)RESULT(below[-from[i]]);
   if (kept) results_of(kept, pairs, (uint64_t)inverse, to + first);
-  from += first + kept, to += first + kept;
-  FOR_EACH(i, n - first - kept, int8_t, to[i], RESULT(below[-from[i]]));
+  for (int64_t i = first + kept; i < n; ++i) to[i] = (int8_t)RESULT(below[-from[i]]);
 }
 #undef RESULT
 
 static APART void softmax_of_all_neighbours(struct walk* w, int64_t n, const int8_t* input, const int32_t* table,
                                             int64_t numerator, int8_t* output) {
   const int64_t rows = walk_inner(w), from_row = walk_step(w, 0), to_row = walk_step(w, 1);
+  uint64_t pairs[KEPT / 2 + 4];
   do {
     const int8_t* from = input + w->at[0];
     int8_t* to = output + w->at[1];
@@ -132,7 +116,7 @@ static APART void softmax_of_all_neighbours(struct walk* w, int64_t n, const int
       if (n < SHORT)
         softmax_row(n, from, 1, 0, 0, table, numerator, to, 1);
       else
-        softmax_of_neighbours(n, from, table, numerator, to);
+        softmax_of_neighbours(n, from, table, numerator, to, pairs);
     }
   } while (walk_next_outer(w));
 }
@@ -370,17 +354,17 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
   } while (walk_next(&rows));
 }
 
-// Rows whose sums and sums of squares are known: how many, their elements, from row to row of input, output, sums and sums
-// of squares; whether to centre, epsilon, shift. Offsets as above.
+// Columns of rows whose sums and sums of squares are known: how many rows and columns, from row to row of input, output, sums
+// and sums of squares; whether to centre, epsilon, shift, elements of a row. Offsets as above.
 void net_normalise_by(const int64_t* d, const int8_t* input, const int32_t* sums, const int32_t* squares,
                       const int32_t* gain, const int32_t* offset, int8_t* output) {
   const int64_t rows = d[0], n = d[1], from_row = d[2], to_row = d[3];
-  const int64_t centre = d[6], epsilon = d[7], shift = d[8];
+  const int64_t centre = d[6], epsilon = d[7], shift = d[8], count = d[9];
   struct normal normals[SIDE_BY_SIDE];
   for (int64_t left = rows; left > 0; left -= SIDE_BY_SIDE) {
     const int64_t together = least(left, SIDE_BY_SIDE);
     for (int64_t k = 0; k < together; ++k, sums += d[4], squares += d[5])
-      normals[k] = normal_of(n, centre ? *sums : 0, *squares, epsilon);
+      normals[k] = normal_of(count, centre ? *sums : 0, *squares, epsilon);
     if (together == SIDE_BY_SIDE)
       normalise_together(n, normals, shift, input, from_row, gain, offset, output, to_row);
     else

@@ -146,7 +146,7 @@ class LoopWs:
 
     def emit(self) -> None:
         """The whole layer."""
-        self._configure()
+        self.configure()
         self.loops("g" + self.order, {})
 
     def loops(self, axes: str, at: dict[str, Number]) -> None:
@@ -163,7 +163,8 @@ class LoopWs:
 
     # ---------------------------------------------------------------- configuration
 
-    def _configure(self) -> None:
+    def configure(self) -> None:
+        """All that the runs need."""
         self.configure_loads()
         if not self.spills:
             self.configure_addend()
