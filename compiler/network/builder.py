@@ -44,6 +44,7 @@ class IntegerBuilder:
         quantiser: how scales are chosen.
         encodings: of tensors whose whole numbers the model gives (`baco.compiler.network.given`).
         real: tensors of such a model that stay real numbers (`baco.compiler.network.given_floats`).
+        given: it is such a model, even where none of its numbers are whole.
     """
 
     def __init__(
@@ -54,10 +55,14 @@ class IntegerBuilder:
         quantiser: Quantiser,
         encodings: Mapping[str, Encoding] | None = None,
         real: Container[str] = (),
+        *,
+        given: bool = False,
     ) -> None:
         #: Of tensors whose whole numbers the model gives, as they are stored.
         self.encodings = {name: one.stored for name, one in (encodings or {}).items()}
         self.real = real
+        #: Whether the model says how its numbers are kept.
+        self.given = given or bool(encodings)
         #: Real numbers of tensors that hold whole ones.
         self.decoded: dict[str, View] = {}
         #: Inputs and outputs that the user sees as whole numbers.

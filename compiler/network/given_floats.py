@@ -44,7 +44,7 @@ Array = np.ndarray
 
 
 def real_tensors(
-    network: Network, encodings: Mapping[str, Encoding], indices: Container[str] = ()
+    network: Network, encodings: Mapping[str, Encoding], indices: Container[str] = (), *, given: bool = False
 ) -> frozenset[str]:
     """Names of the operators and inputs whose results are real numbers in memory; none in a model that is not quantised.
 
@@ -52,8 +52,9 @@ def real_tensors(
         network: as it is run.
         encodings: of the tensors whose whole numbers the model gives.
         indices: inputs that hold positions.
+        given: the model says how its numbers are kept even where none are whole.
     """
-    if not encodings:
+    if not encodings and not given:
         return frozenset()
     found = {x.name for x in network.inputs if x.name not in encodings and x.name not in indices}
     for op in network.operators:
@@ -100,7 +101,7 @@ def _hands_on(op: Operator) -> bool:
 
 def is_real(b: IntegerBuilder, op: Operator) -> bool:
     """Whether the operator is computed in real numbers: its result or an operand is such, and there is a rule for it."""
-    return bool(b.encodings) and (op.name in b.real or _reads_real(op, b.real)) and _has_rule(op)
+    return b.given and (op.name in b.real or _reads_real(op, b.real)) and _has_rule(op)
 
 
 def real_operator(b: IntegerBuilder, op: Operator) -> None:

@@ -161,7 +161,7 @@ def quantise_given(network: Network, seed: int = 0) -> QuantisedNetwork:
     Raises as `quantise`.
     """
     parameters = Parameters(network.source, seed)
-    return _integers(runnable(network, parameters), parameters, Ranges(), DEFAULT, seed)
+    return _integers(runnable(network, parameters), parameters, Ranges(), DEFAULT, seed, given=True)
 
 
 def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
@@ -183,13 +183,19 @@ def names_outside(network: Network, layers: int | None = None) -> tuple[list[str
 
 
 def _integers(
-    network: Network, parameters: Parameters, ranges: Ranges, quantiser: Quantiser, seed: int
+    network: Network,
+    parameters: Parameters,
+    ranges: Ranges,
+    quantiser: Quantiser,
+    seed: int,
+    *,
+    given: bool = False,
 ) -> QuantisedNetwork:
     network = settle_requantisations(network, ranges)
     indices = index_inputs(network)
     encodings = given_encodings(network, indices)
-    reals = given_floats.real_tensors(network, encodings, indices)
-    b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals)
+    reals = given_floats.real_tensors(network, encodings, indices, given=given)
+    b = IntegerBuilder(network, parameters, ranges, quantiser, encodings, reals, given=given)
     tables, skipped = table_cones(b)
     for x in network.inputs:
         if x.name in indices:
@@ -211,7 +217,7 @@ def _integers(
 
 def _rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator], None]:
     function = semantics_of(op).function
-    if b.encodings and function in CONTRACTIONS and given_floats.reads_whole(b, op):
+    if b.given and function in CONTRACTIONS and given_floats.reads_whole(b, op):
         return CONTRACTIONS[function]
     if given_floats.is_real(b, op):
         return given_floats.real_operator

@@ -162,6 +162,24 @@ def test_a_network_between_two_functions_is_one_program_with_one_verdict(classif
     assert run.outputs["result"][0, 0] == wanted[0]
 
 
+def test_a_function_behind_a_network_reads_its_numbers_as_they_are():
+    """Of 1,000 scores, many of which are equal in 8 bits; no number of the function is a byte."""
+    import torch
+
+    class Scores(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(48, 1000)
+
+        def forward(self, x):
+            return self.linear(x)
+
+    torch.manual_seed(0)
+    network = Scores().eval(), torch.zeros(1, 48)
+    run = baco.pipeline(lambda x: x.reshape(1, 48) / 255, network, best, inputs=(4, 4, 3)).run()
+    assert run.right, run.wrong
+
+
 def test_runs_in_the_background_come_back_in_order(classifier):
     images = [np.full((14, 32), value) for value in (0, 100, 255)]
     pipeline = baco.pipeline(gaussian, inputs=(14, 32))
