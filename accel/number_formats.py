@@ -259,23 +259,20 @@ FORMATS: dict[str, NumberFormat] = {
 }
 
 
-def products_summed(left: Array, right: Array, start: Array | None = None) -> Array:
-    """left [M, K] times right [K, N] in float32: each product rounded, and added in the order of K to what `start` [N] has.
+def products_summed(left: Array, right: Array) -> Array:
+    """left [M, K] times right [K, N], float32: each product rounded, and added in the order of K.
 
-    Numbers are those that operands' formats hold; without `start` sums begin at 0.
+    Numbers are those that operands' formats hold.
     """
     rows, depth = left.shape
     columns = right.shape[1]
-    result = np.empty((rows, columns), np.float32)
-    held = np.empty((depth + 1, 1, columns), np.float32)
-    held[0] = 0 if start is None else start
-    step = max(1, _HELD // max(1, (depth + 1) * columns))
-    for first in range(0, rows, step):
+    result = np.zeros((rows, columns), np.float32)
+    right = right.astype(np.float32)
+    step = max(1, _HELD // max(1, depth * columns))
+    for first in range(0, rows if depth else 0, step):
         part = left[first : first + step].astype(np.float32)
-        terms = np.empty((depth + 1, len(part), columns), np.float32)
-        terms[0] = held[0]
         with np.errstate(over="ignore", invalid="ignore"):
-            np.multiply(part.T[:, :, None], right.astype(np.float32)[:, None, :], out=terms[1:])
-            # by definition one after the other, where a sum might be taken in pairs
+            terms = part.T[:, :, None] * right[:, None, :]
+            # one after the other by definition, where a sum might be taken in pairs
             result[first : first + step] = np.add.accumulate(terms, axis=0, dtype=np.float32)[-1]
     return result

@@ -17,7 +17,9 @@ import torch
 
 from baco.common.errors import InputError
 from baco.compiler.network.agreement import Comparison, TensorAgreement, comparable_tensors
-from baco.compiler.network.float_graph import FloatGraph
+from baco.compiler.network.calibrate import calibrate
+from baco.compiler.network.float_graph import FloatGraph, output_tensors
+from baco.compiler.network.format_graph import FormatGraph, float_format
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise_inputs, runnable
@@ -157,8 +159,7 @@ def measure_accuracy(
 
     Raises InputError for labels that do not fit what the network says, and for a network without such an output.
     """
-    unseen = len(samples) >= 2 * quantiser.calibration
-    judged = samples[quantiser.calibration :] if unseen else samples
+    judged, unseen = _judged(samples, quantiser.calibration)
     parameters = Parameters(network.source, seed)
     graph = FloatGraph(runnable(network, parameters, layers), parameters)
     compared = comparable_tensors(quantised)
@@ -201,6 +202,70 @@ def measure_accuracy(
         whole.agreement(output),
         tuple(agreement.agreement(name) for name, agreement in sums.items() if agreement.elements),
     )
+
+
+@dataclass(frozen=True)
+class FormatAccuracy:
+    """How right a network is whose products read numbers of another format (`baco.compiler.network.format_graph`).
+
+    Attributes:
+        form: name of the format.
+        samples, unseen: as of `ModelAccuracy`.
+        right: share of the answers that are the labels'; None without.
+        agreeing: share of the answers that are those in floating point.
+        near: how near the first output is to the same in floating point, over all samples.
+    """
+
+    form: str
+    samples: int
+    unseen: bool
+    right: float | None
+    agreeing: float
+    near: TensorAgreement
+
+
+def format_accuracy(
+    network: Network,
+    form: str,
+    samples: SampleSet,
+    *,
+    calibration: int = DEFAULT.calibration,
+    seed: int = 0,
+    layers: int | None = None,
+) -> FormatAccuracy:
+    """How right a network is with operands of a floating-point or block format, on the samples that `measure_accuracy` judges.
+
+    Args:
+        form: name of the format, one of `baco.accel.number_formats.FORMATS`.
+        calibration: samples that the units of activations are taken from at most, the first ones.
+
+    Raises InputError for other formats, for labels that do not fit, and for transposed convolutions.
+    """
+    judged, unseen = _judged(samples, calibration)
+    parameters = Parameters(network.source, seed)
+    network = runnable(network, parameters, layers)
+    ranges = calibrate(network, parameters, samples.inputs[:calibration], "min-max")
+    floats = FloatGraph(network, parameters)
+    stored = FormatGraph(network, parameters, float_format(form), ranges.largest)
+    whole, said, meant = Comparison(), [], []
+    for number in range(len(judged)):
+        wanted, given = floats.run(judged[number])[0], stored.run(judged[number])[0]
+        whole.add(wanted, given)
+        said.append(_answers(wanted))
+        meant.append(_answers(given))
+    classes, theirs = np.stack(meant), np.stack(said)
+    right = None
+    if judged.labels is not None:
+        right = float(np.mean(classes == _fitting(judged.labels, wanted, theirs)))
+    agreeing = float(np.mean(classes == theirs))
+    near = whole.agreement(output_tensors(network)[0].name)
+    return FormatAccuracy(form, len(judged), unseen, right, agreeing, near)
+
+
+def _judged(samples: SampleSet, calibration: int) -> tuple[SampleSet, bool]:
+    """The samples behind those that ranges are taken from, and that they are; all where those are the fewer."""
+    unseen = len(samples) >= 2 * calibration
+    return (samples[calibration:] if unseen else samples), unseen
 
 
 def _answers(output: np.ndarray) -> np.ndarray:

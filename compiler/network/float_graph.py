@@ -17,6 +17,9 @@ from baco.workloads.semantics import Operand, Parameter
 from baco.workloads.views import apply_steps
 
 Array = np.ndarray
+Values = list[Any]
+Attributes = dict[str, Any]
+Shape = tuple[int, ...]
 
 
 def output_tensors(network: Network) -> tuple[Tensor, ...]:
@@ -93,20 +96,19 @@ class FloatGraph:
         values = [self._operand(operand, tensors) for operand in op.semantics.operands]
         if observe_operands:
             observe_operands(op, values)
-        function = FUNCTIONS[op.semantics.function]
         with np.errstate(all="ignore"):  # numbers that are not finite have no part in ranges
-            result = function(values, dict(op.semantics.attributes), op.output.shape)
+            result = self._compute(op, values)
             return result.astype(np.float32) if result.dtype.kind == "f" else result
+
+    def _compute(self, op: Operator, values: Values) -> Array:
+        """An operator's result from what it reads."""
+        assert op.semantics is not None
+        return FUNCTIONS[op.semantics.function](values, dict(op.semantics.attributes), op.output.shape)
 
     def _operand(self, operand: Operand, tensors: Mapping[str, Array]) -> Array | None:
         if isinstance(operand, Parameter):
             return self.parameters(operand)
         return None if operand is None else apply_steps(tensors[operand.name], operand.steps)
-
-
-Values = list[Any]
-Attributes = dict[str, Any]
-Shape = tuple[int, ...]
 
 
 def _torch(*arrays: Array | None) -> list[Any]:
