@@ -1,4 +1,4 @@
-"""A network trained on scikit-learn's digits, in int8 by every observer: `python -m baco.bench.digits [DIR]`, a row each.
+"""A network trained on scikit-learn's digits, in integers and in other formats: `python -m baco.bench.digits [DIR]`, a row each.
 
 Writes `digits.onnx` and `digits.npz` into the folder: 128 samples of the training set, which ranges are taken from, and the 797 of the
 test set behind them, which accuracy is measured on. Trains in seconds; seeds are fixed.
@@ -16,8 +16,9 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from baco.accel.number_formats import FORMATS
 from baco.common.errors import BacoError, InputError
-from baco.compiler.network.accuracy import measure_accuracy
+from baco.compiler.network.accuracy import format_accuracy, measure_accuracy
 from baco.compiler.network.quantise import names_outside, quantise
 from baco.compiler.network.quantiser import OBSERVERS, Quantiser
 from baco.workloads.inputs.load import load_network
@@ -106,29 +107,53 @@ def _as_onnx(model: torch.nn.Sequential) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def _forms() -> Iterator[tuple[str, Quantiser]]:
+def _integer_forms() -> Iterator[tuple[str, Quantiser]]:
     for observer in OBSERVERS:
-        yield f"`{observer}`", Quantiser(observer)
-    yield "`mse`, biases not corrected", Quantiser(bias_correction=False)
-    yield "`mse`, scales powers of two", Quantiser(scales="power-of-two")
+        yield f"int8, `{observer}`", Quantiser(observer)
+    yield "int8, biases not corrected", Quantiser(bias_correction=False)
+    yield "int8, scales powers of two", Quantiser(scales="power-of-two")
+    yield "int8, channels equalised", Quantiser(equalisation=True)
+    yield "int8, scales of channels", Quantiser(weight_scales="channel")
+    for name, corrected in (("", True), (", biases not corrected", False)):
+        yield f"int4 weights{name}", Quantiser(weight_format="int4", bias_correction=corrected)
+        yield (
+            f"int4 weights, scales of channels{name}",
+            Quantiser(weight_format="int4", weight_scales="channel", bias_correction=corrected),
+        )
+
+
+#: Formats of weights and activations alike.
+_FORMATS = (
+    *("bf16", "fp8-e4m3", "fp8-e5m2", "fp4-e2m1"),
+    *("mxint8", "mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4"),
+)
 
 
 def digits_table(model: Path, data: Path) -> str:
-    """Markdown: how right the test set is, in floating point and by every choice of a quantisation."""
+    """Markdown: how right the test set is, in floating point, by every choice of a quantisation, and in other formats."""
     network = load_network(str(model))
     samples = read_samples(data, network, names_outside(network)[0])
-    rows = ["| | right, % | as in floating point, % | signal to noise, dB |", "|---|---|---|---|"]
-    for name, quantiser in _forms():
+    rows = [
+        "| | bits of a weight | right, % | as in floating point, % | signal to noise, dB |",
+        "|---|---|---|---|---|",
+    ]
+    for name, quantiser in _integer_forms():
         integers = quantise(network, samples.inputs, quantiser=quantiser)
         found = measure_accuracy(network, integers, samples, quantiser=quantiser)
-        assert found.integers is not None
-        assert found.floats is not None
         if len(rows) == 2:
-            rows.append(f"| floating point | {100 * found.floats:.2f} | | |")
-        rows.append(
-            f"| int8, {name} | {100 * found.integers:.2f} | {100 * found.agreeing:.2f} | {found.near.snr_db:.1f} |"
-        )
+            assert found.floats is not None
+            rows.append(f"| floating point | 32 | {100 * found.floats:.2f} | | |")
+        bits = FORMATS[quantiser.weight_format].bits
+        rows.append(_row(name, bits, found.integers, found.agreeing, found.near.snr_db))
+    for name in _FORMATS:
+        stored = format_accuracy(network, name, samples)
+        rows.append(_row(f"`{name}`", FORMATS[name].bits, stored.right, stored.agreeing, stored.near.snr_db))
     return "\n".join(rows) + "\n"
+
+
+def _row(name: str, bits: float, right: float | None, agreeing: float, snr_db: float) -> str:
+    assert right is not None
+    return f"| {name} | {bits:g} | {100 * right:.2f} | {100 * agreeing:.2f} | {snr_db:.1f} |"
 
 
 def main(arguments: list[str]) -> int:

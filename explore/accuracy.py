@@ -1,7 +1,8 @@
 """What a study's networks lose in integers on its data, and how their numbers were chosen for it.
 
 All accelerators of a space compute the same int8 numbers, so that accuracy is a property of the quantisation: it is measured once, before
-the search, and holds for every design that is found. What can be chosen for it is the observer.
+the search, and holds for every design that is found. What can be chosen for it is the quantiser: where scales end, whether
+channels are equalised, whether they have scales of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 
 
 _FILE = "accuracy.json"
+#: What is tried for a bound, one after the other until it is kept: other scales, which cost nothing; equalised channels, which do
+#: neither; scales of channels, which the hardware or the host must apply.
+_STAGES = [
+    [Quantiser(observer, **options) for observer in OBSERVERS]
+    for options in (
+        {},
+        {"equalisation": True},
+        {"weight_scales": "channel"},
+        {"weight_scales": "channel", "equalisation": True},
+    )
+]
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class StudyAccuracy:
         quantiser: the choice.
         networks: `ModelAccuracy.to_dict` by network; empty where there is nothing to measure on.
         bound: largest loss that was allowed; None without.
-        tried: loss by observer, the largest of all networks; empty where the observer was given.
+        tried: loss by choice (`Quantiser.label`), the largest of all networks; empty where the quantiser was given.
     """
 
     quantiser: Quantiser = DEFAULT
@@ -100,7 +112,7 @@ def share(text: str | float) -> float:
 def settle_accuracy(
     workload: Workload, samples: Mapping[str, SampleSet], quantiser: Quantiser | None, bound: float | None
 ) -> StudyAccuracy:
-    """Measure what networks lose; with a bound and no quantiser, by the observer that loses least.
+    """Measure what networks lose; with a bound and no quantiser, by what loses least of that which costs least of what keeps it.
 
     Args:
         workload: networks with what they compute.
@@ -121,12 +133,9 @@ def settle_accuracy(
             "a loss of accuracy is measured on data of every network",
             hint="give --data FILE.npz, with labels",
         )
-    choices = [quantiser or DEFAULT]
-    if quantiser is None and bound is not None:
-        choices = [Quantiser(observer) for observer in OBSERVERS]
-    found: dict[str, dict[str, ModelAccuracy]] = {}
-    for choice in choices:
-        found[choice.observer] = {
+
+    def measure(choice: Quantiser) -> dict[str, ModelAccuracy]:
+        return {
             network.name: measure_accuracy(
                 network,
                 quantise(network, measured[network.name].inputs, quantiser=choice),
@@ -136,19 +145,27 @@ def settle_accuracy(
             for network in workload.networks
             if network.name in measured
         }
-    losses = {
-        name: max((accuracy.loss for accuracy in networks.values()), default=0.0)
-        for name, networks in found.items()
-    }
-    best = min(losses, key=lambda name: losses[name])
+
+    stages = [[quantiser or DEFAULT]] if quantiser is not None or bound is None else _STAGES
+    chosen: dict[str, Quantiser] = {}
+    found: dict[str, dict[str, ModelAccuracy]] = {}
+    losses: dict[str, float] = {}
+    for stage in stages:
+        for choice in stage:
+            chosen[choice.label], found[choice.label] = choice, measure(choice)
+            networks = found[choice.label].values()
+            losses[choice.label] = max((accuracy.loss for accuracy in networks), default=0.0)
+        best = min(losses, key=lambda name: losses[name])
+        if bound is None or losses[best] <= bound:
+            break
     if bound is not None and losses[best] > bound:
         tried = ", ".join(f"{name} {loss:.2%}" for name, loss in losses.items())
         raise InfeasibleError(
             f"int8 loses {losses[best]:.2%} of accuracy at least, more than the bound of {bound:.2%}",
-            hint=f"by observer: {tried}",
+            hint=f"tried: {tried}",
         )
     return StudyAccuracy(
-        next(choice for choice in choices if choice.observer == best),
+        chosen[best],
         {name: accuracy.to_dict() for name, accuracy in found[best].items()},
         bound,
         losses if len(losses) > 1 else {},

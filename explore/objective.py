@@ -185,7 +185,7 @@ class Objective:
             if name in ("accuracy", "accuracy-loss", "accuracy_loss"):
                 raise InputError(
                     "accuracy is no objective: every accelerator computes the same int8 numbers, so that designs do not differ in it",
-                    hint="bound it, and the quantisation that loses least is taken: --accuracy-loss 1% (accuracy_loss=0.01)",
+                    hint="bound it, and the quantisation that costs least of those that keep the bound is taken: --accuracy-loss 1% (accuracy_loss=0.01)",
                 )
             if name not in METRICS and not isinstance(name, FunctionMetric):
                 raise InputError(f"unknown objective '{name}'", hint=did_you_mean(name, METRICS))

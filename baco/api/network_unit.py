@@ -251,7 +251,7 @@ class NetworkUnit:
         if self.source is None:
             return None
         parameters = Parameters(self.source.source, self.request.seed)
-        network = runnable(self.source, parameters, self.request.layers)
+        network = runnable(self.source, parameters, self.request.layers, self.request.quantiser)
         given = bool(self.request.inputs) or self.request.data is not None
         return agreement(network, parameters, self.network, self.inputs, values, random=not given)
 

@@ -34,16 +34,10 @@ if TYPE_CHECKING:
 ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", Unit, QuantisedModel, NetworkSource]
 Array = np.ndarray[Any, Any]
 #: Options that say something of networks alone.
+_OF_QUANTISERS = ("scales", "observer", "weight_format", "weight_scales", "equalisation")
 _OF_NETWORKS = (
-    "inputs",
-    "data",
-    "layers",
-    "scales",
-    "observer",
-    "mappings",
-    "fusion",
-    "try_schedules",
-    "check_layers",
+    *("inputs", "data", "layers", *_OF_QUANTISERS),
+    *("mappings", "fusion", "try_schedules", "check_layers"),
 )
 
 
@@ -68,6 +62,9 @@ class CompileOptions:
         layers: of a network: run repeated blocks only so many times.
         scales: of a network's quantisation: `float` or `power-of-two`.
         observer: where scales of activations end: `mse`, `min-max`, `percentile` or `entropy`.
+        weight_format: of a network's trained weights: `int8`, or `int4`, which are stored as int8.
+        weight_scales: one for all weights of a layer, `tensor`, or one for each `channel` of its output.
+        equalisation: channels of neighbouring layers are brought to like ranges first, by powers of two.
         seed: of random contents.
         check: the program compares its results itself, and exits with 1 where they differ.
         check_layers: of a network: it compares what every operator wrote, and ends at the first difference.
@@ -95,6 +92,9 @@ class CompileOptions:
     layers: int | None = None
     scales: str = "float"
     observer: str = "mse"
+    weight_format: str = "int8"
+    weight_scales: str = "tensor"
+    equalisation: bool = False
     seed: int = 0
     check: bool = False
     mappings: str = "study"
@@ -140,9 +140,7 @@ class CompileOptions:
         if not isinstance(self.source, (str, Path)) or not str(self.source).endswith(".json"):
             return None
         plan = Plan.read(self.source)
-        decided = self._given(
-            "mappings", "baseline", "layers", "fusion", "try_schedules", "scales", "observer"
-        )
+        decided = self._given("mappings", "baseline", "layers", "fusion", "try_schedules", *_OF_QUANTISERS)
         decided["--seed"] = self.seed not in (0, plan.seed)
         for name, given in decided.items():
             if given:
@@ -177,10 +175,11 @@ class CompileOptions:
             "report": report,
         }
         plan, source = self.plan, self.source
-        quantiser = Quantiser(self.observer, self.scales)  # type: ignore[arg-type]
+        quantiser = Quantiser(**{name: getattr(self, name) for name in _OF_QUANTISERS})
         if isinstance(source, QuantisedModel):
-            if any(self._given("scales", "observer").values()):
-                raise InputError("a quantised model has its own scales and observer")
+            for name, given in self._given(*_OF_QUANTISERS).items():
+                if given:
+                    raise InputError(f"a quantised model says it all: it and {name} exclude each other")
             quantiser = source.quantiser
             common["data"] = source.samples if self.data is None else self.data
             source = source.network

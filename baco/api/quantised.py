@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from baco.api.argument_types import checked
 from baco.api.sources import NetworkSource
 from baco.api.sources import network as load_network
+from baco.common.errors import InputError, did_you_mean
 from baco.common.shown import shown_html
 from baco.compiler.network.quantiser import Quantiser
 
@@ -101,6 +103,10 @@ def quantise(
     scales: str = "float",
     bias_correction: bool = True,
     calibration: int = 128,
+    weight_format: str = "int8",
+    weight_scales: str = "tensor",
+    equalisation: bool = False,
+    int4_layers: Sequence[str] = (),
 ) -> QuantisedModel:
     """A network in int8, its numbers chosen on data, to be measured, explored, compiled and run.
 
@@ -115,6 +121,11 @@ def quantise(
         scales: any (`float`), or `power-of-two`.
         bias_correction: biases take back what rounded weights add to sums on average.
         calibration: samples that ranges are taken from at most, the first ones.
+        weight_format: of trained weights: `int8`, or `int4`, which are stored as int8: memory holds and moves as many bytes.
+        weight_scales: one for all weights of a layer (`tensor`), or one for each `channel` of its output, which machines with
+            `requantization` apply on the way out and the host core else.
+        equalisation: channels of neighbouring layers are brought to like ranges first, by powers of two: the float model stays the same.
+        int4_layers: names of layers whose weights are int4 where those of others are int8.
 
     Raises InputError for a network that cannot be run, data that does not fit, and choices that there are not.
     """
@@ -122,8 +133,21 @@ def quantise(
     from baco.compiler.network.quantise import quantise as in_integers
     from baco.workloads.inputs.samples import read_samples
 
-    quantiser = Quantiser(observer, scales, bias_correction, calibration)  # type: ignore[arg-type]
     network = load_network(model)
+    known = [op.name for op in network.operators]
+    for name in int4_layers:
+        if name not in known:
+            raise InputError(f"the network has no operator '{name}'", hint=did_you_mean(name, known))
+    quantiser = Quantiser(
+        observer,  # type: ignore[arg-type]
+        scales,  # type: ignore[arg-type]
+        bias_correction,
+        calibration,
+        weight_format,  # type: ignore[arg-type]
+        weight_scales,  # type: ignore[arg-type]
+        equalisation,
+        tuple(int4_layers),
+    )
     samples = read_samples(data, network, names_outside(network)[0])
     integers = in_integers(network, samples.inputs, quantiser=quantiser)
     return QuantisedModel(network, samples, quantiser, integers)

@@ -136,6 +136,10 @@ class NetworkOptions:
         layers (N): Run repeated blocks only so many times.
         scales: Of the quantisation: float or power-of-two.
         observer (NAME): Where scales of activations end: mse, min-max, percentile or entropy.
+        weight_format: Of trained weights: int8, or int4, which are stored as int8.
+        weight_scales (WHOSE): One for all weights of a layer, tensor, or one for each channel of its output, which machines with
+            requantization apply on the way out and the host core else.
+        equalisation: Channels of neighbouring layers are brought to like ranges first, by powers of two.
         mappings (WHOSE): On the design of a study's folder: 'study' takes its mappings where they are best, 'compiler' none.
         fusion: Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run
             as one unit where that is predicted to pay, by moves that the original Gemmini lacks. By default for designs of a study
@@ -152,6 +156,9 @@ class NetworkOptions:
     layers: int | None = None
     scales: str = "float"
     observer: str = "mse"
+    weight_format: str = "int8"
+    weight_scales: str = "tensor"
+    equalisation: bool = False
     mappings: str = "study"
     fusion: bool | None = None
     try_schedules: int = 0

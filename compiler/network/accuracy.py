@@ -161,7 +161,7 @@ def measure_accuracy(
     """
     judged, unseen = _judged(samples, quantiser.calibration)
     parameters = Parameters(network.source, seed)
-    graph = FloatGraph(runnable(network, parameters, layers), parameters)
+    graph = FloatGraph(runnable(network, parameters, layers, quantiser), parameters)
     compared = comparable_tensors(quantised)
     output = next(iter(quantised.outputs))
 

@@ -124,9 +124,9 @@ class IntegerBuilder:
         value = self.values[view.value]
         return value.encoding or Encoding(value.scale, value.zero, -128, 127)
 
-    def scale_for(self, largest: float) -> float:
-        """The scale by which numbers up to `largest` in magnitude fit into int8."""
-        ideal = largest / 127
+    def scale_for(self, largest: float, steps: int = 127) -> float:
+        """The scale by which numbers up to `largest` in magnitude are at most `steps`: those of int8."""
+        ideal = largest / steps
         if self.quantiser.scales == "float":
             return float32(ideal)
         return math.ldexp(1.0, math.ceil(math.log2(ideal)))

@@ -89,7 +89,7 @@ class FormatGraph(FloatGraph):
             rounded = np.ldexp(self._form.rounded(np.ldexp(moved, -unit)), unit)
         else:
             rounded = self._form.rounded(moved)
-        stored = np.moveaxis(rounded.astype(np.float32), -1, axis)
+        stored: Array = np.moveaxis(rounded.astype(np.float32), -1, axis)
         if trained:
             self._weights[key] = stored
         return stored

@@ -27,7 +27,6 @@ from baco.compiler.network.given_sums import (
 )
 from baco.compiler.network.real_values import real_line
 from baco.compiler.network.tensor_operators import (
-    LARGEST_SUM,
     ConvolutionGeometry,
     batched,
     flattened,
@@ -35,10 +34,10 @@ from baco.compiler.network.tensor_operators import (
     inserted,
     matrix_of,
     order_for_reader,
-    quantise_weights,
     stored_image,
     unpadded,
 )
+from baco.compiler.network.trained_weights import LARGEST_SUM, quantise_weights
 from baco.compiler.ops.arithmetic import distinct
 from baco.compiler.ops.elementwise import Fill, Map
 from baco.compiler.ops.products import Convolution, MatMul
@@ -128,8 +127,8 @@ def weights_of(
     if given is not None:
         return given
     real = arranged(b.parameters(p))
-    integers, _, scale = quantise_weights(b, op, real, None, math.prod(real.shape[:-1]), source)
-    return GivenWeights((integers,), np.array([scale], np.float32))
+    found = quantise_weights(b, op, real, None, math.prod(real.shape[:-1]), source)
+    return GivenWeights((found.integers,), found.scales.astype(np.float32))
 
 
 def _last(numbers: np.ndarray) -> np.ndarray:

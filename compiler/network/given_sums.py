@@ -8,7 +8,7 @@ import numpy as np
 
 from baco.compiler.network.builder import IntegerBuilder
 from baco.compiler.network.fusion import Epilogue, follow
-from baco.compiler.network.tensor_operators import LARGEST_SUM
+from baco.compiler.network.trained_weights import LARGEST_SUM
 from baco.compiler.ops.arithmetic import float32
 from baco.compiler.ops.floating import ScaledSums
 from baco.compiler.ops.requantisation import Requantise

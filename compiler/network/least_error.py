@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baco.compiler.ops.arithmetic import saturate8
+from baco.accel.number_formats import IntegerFormat
 from baco.workloads.network import Network, Tensor
 
 #: float32 numbers without their last 19 bits: sixteenths of octaves.
@@ -40,8 +40,10 @@ class Magnitudes:
         bits = np.abs(np.ascontiguousarray(numbers, dtype=np.float32)).reshape(-1).view(np.uint32)
         self._counts += np.bincount(bits >> _BIN_BITS, minlength=_BINS)
 
-    def end(self, largest: float, most_cut: float = 1.0, least_gain: float = _LEAST_GAIN) -> float:
-        """Where a scale of 127 steps ends that has the least squared error: `largest`, or a part of it.
+    def end(
+        self, largest: float, most_cut: float = 1.0, least_gain: float = _LEAST_GAIN, steps: int = 127
+    ) -> float:
+        """Where a scale of so many steps ends that has the least squared error: `largest`, or a part of it.
 
         Args:
             largest: of the magnitudes.
@@ -53,7 +55,7 @@ class Magnitudes:
         middles = ((filled.astype(np.uint32) << _BIN_BITS) + (1 << (_BIN_BITS - 1))).view(np.float32)
         size = np.minimum(middles.astype(np.float64), largest)
         end = largest * _PARTS[:, None]
-        step = end / 127
+        step = end / steps
         rounded = np.where(size < step / 2, size**2, step**2 / 12)
         error = (count * np.where(size > end, (size - end) ** 2, rounded)).sum(1)
         cut = (count * (size > end)).sum(1)
@@ -62,19 +64,31 @@ class Magnitudes:
         return largest * float(_PARTS[best]) if error[best] < (1 - least_gain) * error[0] else largest
 
 
-def weights_end(weight: np.ndarray, largest: float) -> float:
-    """Where the scale of weights ends. Numbers that the largest one's scale holds exactly stay exact."""
+def weights_end(weight: np.ndarray, largest: float, form: IntegerFormat) -> float:
+    """Where the scale of weights of a format ends. Numbers that the largest one's scale holds exactly stay exact."""
     sample = weight.reshape(-1)[:: weight.size // _SAMPLED_WEIGHTS + 1]
     magnitudes = Magnitudes()
     magnitudes.add(sample)
-    end = magnitudes.end(largest)
-    shorter, whole = (_squared_error(sample, one) for one in (end, largest))
+    end = magnitudes.end(largest, steps=form.high)
+    shorter, whole = (float(_squared_error(sample, one, form)) for one in (end, largest))
     return end if shorter < (1 - _LEAST_GAIN) * whole else largest
 
 
-def _squared_error(numbers: np.ndarray, end: float) -> float:
-    step = end / 127
-    return float(((saturate8(np.rint(numbers / step)) * step - numbers) ** 2).sum())
+def channel_ends(weight: np.ndarray, largest: np.ndarray, form: IntegerFormat) -> np.ndarray:
+    """Where the scale of each channel ends: float64 [K], of weights [n, K] whose magnitudes reach `largest` [K]."""
+    best = whole = _squared_error(weight, largest, form)
+    ends = largest.astype(np.float64)
+    for part in _PARTS[1:]:
+        error = _squared_error(weight, largest * part, form)
+        better = (error < best) & (error < (1 - _LEAST_GAIN) * whole)
+        best, ends = np.where(better, error, best), np.where(better, largest * part, ends)
+    return ends
+
+
+def _squared_error(numbers: np.ndarray, end: np.ndarray | float, form: IntegerFormat) -> np.ndarray:
+    """What rounding numbers [n] or [n, K] to scales that end there costs: of all, or of each column."""
+    step = end / form.high
+    return np.asarray(((form.rounded(numbers / step) * step - numbers) ** 2).sum(0))
 
 
 def images_inside(network: Network) -> set[str]:

@@ -1,7 +1,7 @@
-"""Static quantisation of a network to int8, per tensor and symmetric.
+"""Static quantisation of a network to int8, symmetric.
 
 The float network is run on samples to find every activation's largest magnitude; weights and activations then get one
-scale each (zero point 0), biases are int32 in the units of the products, batch normalisation and constant factors are
+scale each (zero point 0; weights one for each output channel if wanted), biases are int32 in the units of the products, batch normalisation and constant factors are
 folded into weights. What follows a tensor operator and fits into its requantisation is fused into it.
 """
 
@@ -34,6 +34,7 @@ from baco.compiler.network.calibrate import (
     random_samples,
 )
 from baco.compiler.network.cones import table_cones
+from baco.compiler.network.equalise import equalised
 from baco.compiler.network.given import given_encodings
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.masks import fold_computed_masks, fold_factors, fold_masks
@@ -146,7 +147,7 @@ def quantise(
         InfeasibleError: a network that no main memory holds.
     """
     parameters = Parameters(network.source, seed)
-    network = runnable(network, parameters, layers)
+    network = runnable(network, parameters, layers, quantiser)
     calibrated = list(samples or random_samples(network, seed))[: quantiser.calibration]
     ranges = calibrate(network, parameters, calibrated, quantiser.observer)
     network, masks = fold_computed_masks(network, ranges, strict=bool(samples))
@@ -164,13 +165,13 @@ def quantise_given(network: Network, seed: int = 0) -> QuantisedNetwork:
     return _integers(runnable(network, parameters), parameters, Ranges(), DEFAULT, seed, given=True)
 
 
-def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
+def sketch(network: Network, layers: int | None = None, quantiser: Quantiser = DEFAULT) -> QuantisedNetwork:
     """The network in integers of the right shapes, whatever their values: what its operators cost, not what they compute.
 
     Raises as `quantise`.
     """
     parameters = ParameterShapes(network.source)
-    return _integers(runnable(network, parameters, layers), parameters, Ranges(), DEFAULT, 0)
+    return _integers(runnable(network, parameters, layers), parameters, Ranges(), quantiser, 0)
 
 
 def names_outside(network: Network, layers: int | None = None) -> tuple[list[str], list[str]]:
@@ -226,15 +227,19 @@ def _rule(b: IntegerBuilder, op: Operator) -> Callable[[IntegerBuilder, Operator
     return GIVEN[function] if op.name in b.encodings and function in GIVEN else RULES[function]
 
 
-def runnable(network: Network, parameters: Parameters, layers: int | None = None) -> Network:
-    """The network as it is run: blocks unrolled, masks part of their softmax, only what the outputs need.
+def runnable(
+    network: Network, parameters: Parameters, layers: int | None = None, quantiser: Quantiser = DEFAULT
+) -> Network:
+    """The network as it is run: blocks unrolled, masks part of their softmax, only what the outputs need, channels equalised where
+    the quantiser asks for it.
 
     Raises InputError naming operators that cannot be run, InfeasibleError for what no main memory holds.
     """
     unrolled = expand(network, layers)
     check_network_memory(unrolled)
     spelled = fold_spelled_out(unrolled, parameters)
-    return needed(fold_factors(fold_masks(spelled, parameters), parameters))
+    found = needed(fold_factors(fold_masks(spelled, parameters), parameters))
+    return equalised(found, parameters) if quantiser.equalisation else found
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:

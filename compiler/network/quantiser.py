@@ -12,6 +12,10 @@ Scales: TypeAlias = Literal["float", "power-of-two"]
 #: Where the scale of an activation ends (`baco.compiler.network.observers`).
 Observer: TypeAlias = Literal["mse", "min-max", "percentile", "entropy"]
 OBSERVERS: tuple[Observer, ...] = get_args(Observer)
+#: Formats of trained weights; what is computed is int8 all the same.
+WeightFormat: TypeAlias = Literal["int8", "int4"]
+#: What has a scale of its own: all weights of an operator, or those of each output channel.
+WeightScales: TypeAlias = Literal["tensor", "channel"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,11 @@ class Quantiser:
         scales: any float32, or powers of two.
         bias_correction: whether biases take back what rounded weights add to sums on average.
         calibration: samples, of those given, that ranges are taken from at most: the first ones.
+        weight_format: of trained weights. int4 ones are stored as int8: memory holds and moves as many bytes.
+        weight_scales: what has a scale. Scales of channels are applied on the way out by machines with the feature
+            `requantization`, else by the host core, and not to maxima over windows that ride.
+        equalisation: whether channels of neighbouring layers are brought to like ranges first (`equalise.equalised`).
+        int4_layers: operators, by name, whose weights are int4 where those of others are int8.
 
     Raises InputError for a choice that there is not.
     """
@@ -32,18 +41,43 @@ class Quantiser:
     scales: Scales = "float"
     bias_correction: bool = True
     calibration: int = 128
+    weight_format: WeightFormat = "int8"
+    weight_scales: WeightScales = "tensor"
+    equalisation: bool = False
+    int4_layers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.scales not in get_args(Scales):
-            raise InputError(
-                f"scales cannot be '{self.scales}'", hint=did_you_mean(self.scales, get_args(Scales))
-            )
-        if self.observer not in OBSERVERS:
-            raise InputError(
-                f"there is no observer '{self.observer}'", hint=did_you_mean(self.observer, OBSERVERS)
-            )
+        choices: list[tuple[str, str, tuple[str, ...]]] = [
+            ("scales cannot be", self.scales, get_args(Scales)),
+            ("there is no observer", self.observer, OBSERVERS),
+            ("weights cannot be", self.weight_format, get_args(WeightFormat)),
+            ("scales of weights cannot be by", self.weight_scales, get_args(WeightScales)),
+        ]
+        for says, given, known in choices:
+            if given not in known:
+                raise InputError(f"{says} '{given}'", hint=did_you_mean(given, known))
+        object.__setattr__(self, "int4_layers", tuple(self.int4_layers))  # JSON gives a list
         if self.calibration < 1:
             raise InputError(f"ranges are taken from at least one sample, not {self.calibration}")
+
+    @property
+    def label(self) -> str:
+        """The choices that lose more or less accuracy, in a few words, the observer first."""
+        words = {
+            "int4": self.weight_format == "int4",
+            "scales of channels": self.by_channel,
+            "equalised": self.equalisation,
+        }
+        return ", ".join([self.observer, *(word for word, chosen in words.items() if chosen)])
+
+    @property
+    def by_channel(self) -> bool:
+        """Whether every output channel has a scale."""
+        return self.weight_scales == "channel"
+
+    def format_of(self, operator: str) -> WeightFormat:
+        """Of the weights of an operator of the network."""
+        return "int4" if operator in self.int4_layers else self.weight_format
 
 
 #: What nobody chose.

@@ -10,17 +10,15 @@ import numpy as np
 
 from baco.compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
 from baco.compiler.network.fusion import Epilogue, batchnorm_line, follow
-from baco.compiler.network.least_error import weights_end
-from baco.compiler.ops.arithmetic import distinct, float32, saturate8
+from baco.compiler.network.trained_weights import LARGEST_SUM, QuantisedWeights, quantise_weights
+from baco.compiler.ops.arithmetic import distinct, float32
 from baco.compiler.ops.elementwise import Addition, Map
 from baco.compiler.ops.products import Convolution, MatMul
+from baco.compiler.ops.requantisation import Requantise
 from baco.compiler.ops.views import View
 from baco.workloads.network import Operator, Tensor
 from baco.workloads.semantics import Operand, Parameter
 from baco.workloads.views import Reshape
-
-#: Sums of products and bias must stay within int32.
-LARGEST_SUM = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -44,56 +42,6 @@ class ConvolutionGeometry:
             spatial_pair(op.output.shape[2:]),
             a["groups"],
         )
-
-
-# Weights
-
-
-def quantise_weights(
-    b: IntegerBuilder,
-    op: Operator,
-    weight: np.ndarray,
-    bias: np.ndarray | None,
-    fan_in: int,
-    source: float,
-    mean: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray | None, float]:
-    """(int8 weights, int32 bias or None, scale of the weights) for inputs of the scale `source`.
-
-    The scale is raised where the bias would not fit beside the largest possible sum of products. The bias takes back what
-    rounding the weights adds to a sum on average (Nagel et al., "Data-free quantization through weight equalization and bias
-    correction", 2019).
-
-    Args:
-        weight: real [..., input channels of a group, output channels].
-        mean: of every input channel, or None: the bias stays as it is.
-    """
-    shape, weight = weight.shape, distinct(weight)
-    if not np.isfinite(weight).all() or (bias is not None and not np.isfinite(bias).all()):
-        raise b.error(op, "its parameters are not all finite numbers")
-    largest = float(np.abs(weight).max(initial=0.0)) or 1.0
-    cut = b.quantiser.observer != "min-max"
-    scale = b.scale_for(weights_end(weight, largest) if cut else largest)
-    room = LARGEST_SUM - fan_in * 127 * 128
-    if room < 2**24:
-        raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
-    if bias is None or not bias.any():
-        return np.broadcast_to(saturate8(np.rint(weight / scale)), shape), None, scale
-    needed = float(np.abs(bias).max()) / (source * room)
-    if scale < needed:
-        scale = b.scale_for(needed * 127)
-    rounded_weight = np.broadcast_to(saturate8(np.rint(weight / scale)), shape)
-    if mean is not None and b.quantiser.bias_correction:
-        bias = bias - mean_error(np.broadcast_to(rounded_weight * scale - weight, shape), mean)
-    integers = np.clip(np.rint(bias / (scale * source)), -room, room).astype(np.int32)
-    return rounded_weight, integers, scale
-
-
-def mean_error(difference: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """What weights that differ by `difference` [..., C / groups, K] add to a sum of products with inputs of `mean` [C]: [K]."""
-    depth, channels = difference.shape[-2:]
-    taps = difference.reshape(-1, depth, mean.size // depth, channels * depth // mean.size).sum(0)
-    return np.asarray(np.einsum("gc,cgk->gk", mean.reshape(-1, depth), taps).reshape(channels))
 
 
 def result(b: IntegerBuilder, e: Epilogue, order: tuple[int, ...] | None) -> tuple[View, View | None]:
@@ -152,7 +100,8 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     dimensions = len(weight.shape)
     padding = [before for before, _ in semantics_of(op).attributes["padding"]]
     x = unpadded(b, x, padding)
-    e = follow(b, op, 1, pools=dimensions == 4 and len(op.output.shape) == 4)
+    pools = dimensions == 4 and len(op.output.shape) == 4 and not b.quantiser.by_channel
+    e = follow(b, op, 1, pools=pools)
     kernel = b.parameters.scaled(weight, e.factor.reshape(-1, *[1] * (dimensions - 1)))
     if dimensions == 3:
         kernel = kernel[:, :, None, :]
@@ -202,33 +151,80 @@ def convolve(
     """
     bias = bias * e.factor + e.shift
     bias = np.broadcast_to(bias, weight.shape[-1:])
-    integers, shift, scale = quantise_weights(
-        b, op, weight, bias, math.prod(weight.shape[:3]), b.scale(source), b.ranges.mean(op.name)
+    quantised = quantise_weights(
+        b,
+        op,
+        weight,
+        bias,
+        math.prod(weight.shape[:3]),
+        b.scale(source),
+        b.ranges.mean(op.name),
+        by_channel=b.quantiser.by_channel and e.pool is None,
     )
+    way_out = _Rescaling(b, name, e, op, quantised.scales * b.scale(source), output)
     b.emit(
         Convolution(
-            b.name(name),
-            tuple(e.sources),
-            output,
+            b.name(way_out.name),
+            way_out.sources,
+            way_out.target,
             source,
-            b.constant(f"{name}.weight", integers, scale),
-            None if shift is None else b.constant(f"{name}.bias", shift, scale * b.scale(source)),
+            b.constant(f"{name}.weight", quantised.integers, float(quantised.scales[0])),
+            _bias(b, name, quantised, b.scale(source)),
             window.stride,
             window.padding,
             window.dilation,
             window.size,
             window.groups,
-            e.relu,
-            float32(b.scale(source) * scale / b.scale(output)),
+            way_out.relu,
+            way_out.scale,
             e.pool,
         )
     )
+    way_out.emit()
+
+
+def _bias(b: IntegerBuilder, name: str, quantised: QuantisedWeights, source: float) -> View | None:
+    if quantised.bias is None:
+        return None
+    return b.constant(f"{name}.bias", quantised.bias, float(quantised.scales[0]) * source)
+
+
+class _Rescaling:
+    """How sums of products become a result: by the array's own scale, or where channels have their own by what requantises them.
+
+    Attributes:
+        name, sources, target, relu, scale: of the product.
+    """
+
+    def __init__(
+        self, b: IntegerBuilder, name: str, e: Epilogue, op: Operator, units: np.ndarray, output: View
+    ) -> None:
+        self._b, self._name, self._e, self._output = b, name, e, output
+        self._factors = (units / b.scale(output)).astype(np.float32)
+        self._direct = units.size == 1
+        self.scale: float | None = None
+        if self._direct:
+            self.name, self.sources, self.target = name, tuple(e.sources), output
+            self.relu, self.scale = e.relu, float32(float(units[0]) / b.scale(output))
+        else:
+            self.name, self.sources = f"{name}.sums", (op.name,)
+            self.target = b.value(f"{name}.sums", output.shape, 1.0, "int32")
+            self.relu = False
+
+    def emit(self) -> None:
+        """The operator behind the product, if there is one."""
+        if self._direct:
+            return
+        b, name, sources = self._b, self._name, tuple(self._e.sources)
+        factors = b.constant(f"{name}.factors", self._factors.view(np.int32))
+        low = 0 if self._e.relu else -128
+        b.emit(Requantise(b.name(name), sources, self._output, self.target, None, None, factors, 0, low, 127))
 
 
 def batchnorm(b: IntegerBuilder, op: Operator) -> None:
     """Batch normalisation that follows no convolution: a depthwise one of 1x1."""
     factor, shift = batchnorm_line(b, op)
-    e = follow(b, op, 1, pools=len(op.output.shape) == 4)
+    e = follow(b, op, 1, pools=len(op.output.shape) == 4 and not b.quantiser.by_channel)
     source = image_of(b, b.operand(semantics_of(op).operands[0], op), op)
     raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     size = (source.shape[1], source.shape[2])
@@ -270,16 +266,23 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
         if flat is not None:
             real = flat.reordered(real)
             mean = None if mean is None else flat.reordered(mean[:, None])[:, 0]
-        integers, offsets, scale = quantise_weights(
-            b, op, real, total, real.shape[-2], b.scale(a_view), mean if real.ndim == 2 else None
+        quantised = quantise_weights(
+            b,
+            op,
+            real,
+            total,
+            real.shape[-2],
+            b.scale(a_view),
+            mean if real.ndim == 2 else None,
+            by_channel=b.quantiser.by_channel and real.ndim == 2 and not vector,
         )
-        b_view = b.constant(f"{op.name}.weight", integers, scale)
-        alpha = 1.0
+        offsets, units = quantised.bias, quantised.scales * b.scale(a_view)
+        b_view = b.constant(f"{op.name}.weight", quantised.integers, float(quantised.scales[0]))
     else:
         b_view = matrix_of(b, b.operand(right, op), op, row=False)
         alpha = float(np.prod(factor))
-        product = b.scale(a_view) * b.scale(b_view) * alpha
-        offsets = _offsets(b, op, total, product, a_view.shape[-1])
+        units = np.array([b.scale(a_view) * b.scale(b_view) * alpha])
+        offsets = _offsets(b, op, total, float(units[0]), a_view.shape[-1])
     out_order = None if vector or len(left.shape) == 1 else order_for_reader(b, e.last)
     raw, final = result(b, e, out_order)
     y_view = raw
@@ -288,19 +291,20 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     if vector:
         y_view = inserted(y_view, len(y_view.shape))
     a_view, b_view, y_view = batched(b, op, a_view, b_view, y_view, batch_left)
-    scale_product = b.scale(a_view) * b.scale(b_view) * alpha
+    way_out = _Rescaling(b, op.name, e, op, units, y_view)
     b.emit(
         MatMul(
-            b.name(op.name),
-            tuple(e.sources),
-            y_view,
+            b.name(way_out.name),
+            way_out.sources,
+            way_out.target,
             a_view,
             b_view,
-            None if offsets is None else b.constant(f"{op.name}.bias", offsets, scale_product),
-            e.relu,
-            float32(scale_product / b.scale(y_view)),
+            None if offsets is None else b.constant(f"{op.name}.bias", offsets, float(units[0])),
+            way_out.relu,
+            way_out.scale,
         )
     )
+    way_out.emit()
     clip(b, e, raw, final)
 
 

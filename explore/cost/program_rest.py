@@ -15,6 +15,7 @@ from baco.compiler.network.lowered import LoweredNetwork, step_kind
 from baco.compiler.network.lowering import lower_network
 from baco.compiler.network.prediction import predict_step
 from baco.compiler.network.quantise import sketch
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.compiler.network.row_code import RowCode
 from baco.compiler.network.steps import StepCost
 from baco.compiler.schedules.schedule import LoopWsSchedule, Schedule
@@ -89,13 +90,17 @@ class Programs:
 
     Args:
         keep: whether what is lowered is kept, of every accelerator that differs in more.
+        quantiser: how numbers are chosen, as far as programs differ by it.
 
     Attributes:
         reasons: why a network cannot become a program, by name, of those that were asked about.
     """
 
-    def __init__(self, networks: Sequence[Network], *, keep: bool = True) -> None:
+    def __init__(
+        self, networks: Sequence[Network], *, keep: bool = True, quantiser: Quantiser = DEFAULT
+    ) -> None:
         self._networks, self._keep = {one.name: one for one in networks}, keep
+        self._quantiser = quantiser
         self.reasons: dict[str, str] = {}
         self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
         self._lowered: dict[tuple[str, int, Accelerator], tuple[LoweredNetwork, GroupsByNames]] = {}
@@ -119,7 +124,7 @@ class Programs:
         """`sketches` of a network; empty for one that cannot become a program."""
         if name not in self._parts:
             try:
-                self._parts[name] = sketches(self._networks[name])
+                self._parts[name] = sketches(self._networks[name], self._quantiser)
             except BacoError as error:
                 self._parts[name], self.reasons[name] = [], error.message
         return self._parts[name]
@@ -339,16 +344,16 @@ def no_schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
     return LoopWsSchedule(1, 1, 1), ()
 
 
-def sketches(network: Network) -> list[tuple[float, QuantisedNetwork]]:
+def sketches(network: Network, quantiser: Quantiser = DEFAULT) -> list[tuple[float, QuantisedNetwork]]:
     """Integer networks whose costs, each so many times, add up to those of a network.
 
     Blocks that repeat are looked at in networks of one and of two of them: what each further one adds is the difference.
     """
     counts = {block.count for block in network.blocks}
     if len(counts) != 1 or counts <= {1, 2}:
-        return [(1.0, sketch(network))]
+        return [(1.0, sketch(network, quantiser=quantiser))]
     more = float(counts.pop() - 1)
-    return [(1.0 - more, sketch(network, 1)), (more, sketch(network, 2))]
+    return [(1.0 - more, sketch(network, 1, quantiser)), (more, sketch(network, 2, quantiser))]
 
 
 def _merged(parts: Iterable[tuple[float, Sequence[OperatorCost]]]) -> tuple[OperatorCost, ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.groups import Group, GroupSchedule
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.exploration.cost.program_rest import Programs
 from baco.exploration.fused import Point
 from baco.exploration.operators import OperatorCost
@@ -31,6 +32,7 @@ class BesideLayers:
         space: that was searched.
         rest: what the study knows of it.
         best: the accelerator that others are compared with.
+        quantiser: how the study's numbers were chosen.
 
     Attributes:
         leading: of every group, the schedules that lead on accelerators of the best one's sizes; None until they were decided on for
@@ -38,8 +40,14 @@ class BesideLayers:
     """
 
     def __init__(
-        self, workload: Workload, space: DesignSpace, rest: RestOfPrograms, best: Accelerator
+        self,
+        workload: Workload,
+        space: DesignSpace,
+        rest: RestOfPrograms,
+        best: Accelerator,
+        quantiser: Quantiser = DEFAULT,
     ) -> None:
+        self._quantiser = quantiser
         self._workload, self._space, self._rest, self._best = workload, space, rest, best
         self._possible: dict[object, dict[str, PossibleGroups]] = {}
         self.leading: dict[Group, set[GroupSchedule]] | None = None
@@ -130,7 +138,7 @@ class BesideLayers:
 
     @cached_property
     def _programs(self) -> Programs:
-        return Programs(self._networks)
+        return Programs(self._networks, quantiser=self._quantiser)
 
 
 def _sizes(machine: Accelerator) -> Point:

@@ -23,6 +23,7 @@ from baco.common.tensors import one_thread
 from baco.compiler.layers.layer import Layer
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.network.groups import Group, GroupSchedule
+from baco.compiler.network.quantiser import DEFAULT, Quantiser
 from baco.exploration.candidate import Candidate, Cost, CostModelName, broken_bounds
 from baco.exploration.cost.evaluation import KEPT
 from baco.exploration.cost.genome import FLOW, FLOWS, WIDTH, Genomes, from_mapping, macro_side
@@ -71,6 +72,7 @@ class Known:
         designs: whose mappings are known.
         state: the search's snapshot; None where there is none.
         blocks: of a kernel, see `SearchSetup`.
+        quantiser: how the study's numbers were chosen.
     """
 
     workload: Workload
@@ -82,6 +84,7 @@ class Known:
     designs: Sequence[Candidate]
     state: State | None = None
     blocks: tuple[tuple[int, int, int], ...] = ()
+    quantiser: Quantiser = DEFAULT
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -136,7 +139,7 @@ class Remapper:
         self._beside = None
         if known.rest is not None:
             best = known.designs[0].accelerator
-            self._beside = BesideLayers(known.workload, known.space, known.rest, best)
+            self._beside = BesideLayers(known.workload, known.space, known.rest, best, known.quantiser)
 
     def remap(self, accelerator: Accelerator) -> Remapped:
         """The best that is found on an accelerator. Raises BacoError with the reason where nothing can be said."""

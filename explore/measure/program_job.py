@@ -76,7 +76,8 @@ class _PlannedNetwork:
             return None
         parameters = Parameters(self.network.source, self.plan.seed)
         known = {**self.quantised.constants, **self.data, **values}
-        network, at_random = runnable(self.network, parameters), self.plan.data is None
+        network = runnable(self.network, parameters, quantiser=self.plan.quantiser)
+        at_random = self.plan.data is None
         return agreement(network, parameters, self.quantised, self.inputs, known, random=at_random)
 
 

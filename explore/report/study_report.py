@@ -169,7 +169,10 @@ def _read(path: Path, stopped: str | None = None, notes: tuple[str, ...] = ()) -
     best = nearest[0] if nearest else merged.candidates[merged.best]
     layers = layers_of_tasks(best.tasks, workload)
     designs = [best, *merged.candidates]
-    known = Known(workload, layers, space, objective, record.cost_model, rest, designs, state, blocks)
+    quantiser = kept_accuracy(path.parent).quantiser
+    known = Known(
+        workload, layers, space, objective, record.cost_model, rest, designs, state, blocks, quantiser
+    )
     return _Found(known, merged, nearest, summaries, record, provenance)
 
 

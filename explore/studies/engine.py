@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from baco.common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
 from baco.compiler.layers.layer import Layer
+from baco.exploration.accuracy import kept_accuracy
 from baco.exploration.candidate import BatchSummary, Candidate, CostModelName
 from baco.exploration.cost.infeasible import (
     Impossible,
@@ -164,7 +165,7 @@ def run_exploration(
             workload, space, objective, searcher, seed, model_name, whole=whole, fusion=fusion, blocks=blocks
         )
         made = made_now(record, command)
-        programs = _programs(workload, space, model_name)
+        programs = _programs(workload, space, model_name, out)
 
         def tasks() -> Sequence[Task]:
             return workload.tasks if programs is None or blocks else programs.searched(workload, space)
@@ -191,13 +192,14 @@ def run_exploration(
         return _outcome(study, ready, stopped, stop, resumed=bool(sessions), notes=told.notes)
 
 
-def _programs(workload: Workload, space: DesignSpace, model: CostModelName) -> Programs | None:
-    """Of the networks, whose layers are searched; None where only problems count."""
+def _programs(workload: Workload, space: DesignSpace, model: CostModelName, folder: Path) -> Programs | None:
+    """Of the networks, whose layers are searched, with the study's numbers; None where only problems count."""
     if model != "instruction":
         return None
     from baco.exploration.cost.program_rest import Programs  # loads the compiler
 
-    return Programs(workload.networks, keep=bool(space.settings))
+    quantiser = kept_accuracy(folder).quantiser
+    return Programs(workload.networks, keep=bool(space.settings), quantiser=quantiser)
 
 
 def _check(workload: Workload, samples: int | None, time_limit: float | None, searcher: str | None) -> None:

@@ -5,13 +5,19 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 import baco
 from baco.common.errors import InfeasibleError, InputError
 from baco.compiler.network.plan import Plan
+from baco.exploration.accuracy import StudyAccuracy, settle_accuracy
 from baco.exploration.report.summary import SCHEMA_PATH
 from baco.main import run
+from baco.workloads.inputs.load import load_network
+from baco.workloads.inputs.samples import read_samples
+from baco.workloads.network import Workload
 from tests.explore.measure.test_study_samples import write_model
 from tests.explore.validate_helpers import small_space
 
@@ -127,10 +133,14 @@ def test_a_quantised_model_is_explored_compiled_and_run(model: str, tmp_path: Pa
         "scales": "power-of-two",
         "bias_correction": False,
         "calibration": 128,
+        "weight_format": "int8",
+        "weight_scales": "tensor",
+        "equalisation": False,
+        "int4_layers": [],
     }
     (one,) = stated["networks"].values()
     assert one["agreeing"] == made.accuracy.agreeing
-    with pytest.raises(InputError, match="its own"):
+    with pytest.raises(InputError, match="says it all"):
         baco.run(made, observer="mse", scales="power-of-two")
     with pytest.raises(InputError, match="its own"):
         baco.explore(made, data={"x": X})
@@ -149,3 +159,65 @@ def test_the_command_line_says_it(
     assert stated["quantiser"]["observer"] == "entropy"
     assert stated["tried"] == {}
     assert f"{one['integers']:.2%} right, 87.50% in floating point, every design (bound 30.00%)" in text
+
+
+def _unlike(path: Path) -> str:
+    """Two convolutions and a product; the channels between the first two have ranges far apart."""
+    random = np.random.default_rng(4)
+    far = np.exp2(np.linspace(-5, 5, 12)).astype(np.float32)[:, None, None, None]
+    arrays = {
+        "v": random.standard_normal((12, 3, 3, 3)).astype(np.float32) * far,
+        "w": random.standard_normal((8, 12, 3, 3)).astype(np.float32) / far.reshape(1, 12, 1, 1),
+        "f": random.standard_normal((10, 8)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["a"], pads=[1, 1, 1, 1], name="first"),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w"], ["c"], name="second"),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["q"]),
+        helper.make_node("Gemm", ["q", "f"], ["y"], transB=1, name="fc"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "unlike",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 10])],
+        [numpy_helper.from_array(one, name) for name, one in arrays.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return str(path)
+
+
+def test_a_bound_is_kept_by_what_costs_least(tmp_path: Path) -> None:
+    """Scales alone where these do, else equalised channels, else scales of channels; all that was tried is stated."""
+    workload = Workload.of([load_network(_unlike(tmp_path / "unlike.onnx"))])
+    x = np.random.default_rng(3).standard_normal((60, 3, 8, 8)).astype(np.float32)
+    samples = {workload.networks[0].name: read_samples({"x": x}, workload.networks[0], ["x"])}
+    loose = settle_accuracy(workload, samples, None, 1.0)
+    assert set(loose.tried) == {"mse", "min-max", "percentile", "entropy"}
+    bound = 0.1
+    assert min(loose.tried.values()) > bound
+    kept = settle_accuracy(workload, samples, None, bound)
+    assert kept.quantiser.equalisation
+    assert not kept.quantiser.by_channel
+    assert len(kept.tried) == 8
+    assert kept.tried[kept.quantiser.label] == min(kept.tried.values()) <= bound
+    assert {name: kept.tried[name] for name in loose.tried} == loose.tried
+    assert StudyAccuracy.from_json(json.loads(json.dumps(kept.to_json()))) == kept
+
+
+def test_a_search_knows_what_scales_of_channels_cost(model: str, tmp_path: Path) -> None:
+    """They are part of the program that is minimised, and the program that runs is predicted as the search did."""
+    space = small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,))
+    requantised = {}
+    for scales in ("tensor", "channel"):
+        made = baco.quantise(model, {"x": X}, weight_scales=scales)
+        out = tmp_path / scales
+        baco.explore(made, space=space, samples=40, out=out, progress=False).save_report()
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["accuracy"]["quantiser"]["weight_scales"] == scales
+        parts = [one for one in summary["parts"] if "requantise" in one["function"]]
+        requantised[scales] = sum(one["predicted"]["latency_cycles"] for one in parts)
+    assert requantised["tensor"] == 0
+    assert requantised["channel"] > 0

@@ -8,12 +8,13 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from baco.accel.number_formats import FORMATS
 from baco.compiler.network.calibrate import Ranges
 from baco.compiler.network.least_error import Magnitudes, images_inside, weights_end
 from baco.compiler.network.parameters import Parameters
 from baco.compiler.network.quantise import quantise, quantise_inputs, real, runnable
 from baco.compiler.network.reference import reference
-from baco.compiler.network.tensor_operators import mean_error
+from baco.compiler.network.trained_weights import mean_error
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import snr_db
 
@@ -52,7 +53,7 @@ def test_weights_that_a_scale_holds_exactly_stay_exact():
     random = np.random.default_rng(1)
     integers = np.clip(np.rint(random.standard_normal((64, 64)) * 9), -127, 127)
     integers[0, 0] = 127
-    assert weights_end(integers * 0.03, 127 * 0.03) == 127 * 0.03
+    assert weights_end(integers * 0.03, 127 * 0.03, FORMATS["int8"]) == 127 * 0.03
 
 
 @pytest.mark.parametrize("groups", [1, 3, 12])
