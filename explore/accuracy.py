@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,7 @@ class StudyAccuracy:
     def to_json(self) -> dict[str, Any]:
         """Plain values; `from_json` is the way back."""
         return {
-            "quantiser": asdict(self.quantiser),
+            "quantiser": self.quantiser.to_json(),
             "bound": self.bound,
             "tried": dict(self.tried),
             "networks": {name: dict(one) for name, one in self.networks.items()},

@@ -130,7 +130,7 @@ class Plan:
             "schedules": dict(self.schedules),
             "groups": dict(self.groups),
             "data": None if self.data is None else asdict(self.data),
-            "quantiser": asdict(self.quantiser),
+            "quantiser": self.quantiser.to_json(),
         }
 
     @classmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 from baco.common.errors import InputError, did_you_mean
 
@@ -59,6 +59,10 @@ class Quantiser:
         object.__setattr__(self, "int4_layers", tuple(self.int4_layers))  # JSON gives a list
         if self.calibration < 1:
             raise InputError(f"ranges are taken from at least one sample, not {self.calibration}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, arguments of one that is equal."""
+        return asdict(self) | {"int4_layers": list(self.int4_layers)}
 
     @property
     def label(self) -> str:
