@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from baco.common.door import argument
 from baco.common.errors import InputError, Location
-from baco.common.files import check_output
+from baco.common.files import check_output, output_folder
 from baco.compiler.network.quantise import names_outside
 from baco.workloads.inputs.samples import NetworkData, SampleFile, SampleSet, read_samples
 from baco.workloads.network import Workload
@@ -47,6 +47,7 @@ def keep_samples(folder: Path, samples: Samples) -> list[Path]:
     """Write samples beside the study in `folder`, in place of those that it had; the files. Raises StorageError."""
     paths = _paths(folder, list(samples))
     for name, path in paths.items():
+        output_folder(folder)
         check_output(path)
         SampleFile.written(path, samples[name])
     return list(paths.values())
