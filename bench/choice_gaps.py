@@ -276,8 +276,10 @@ def judged_layer(
         schedule: TimedSchedule(schedule.text, said.cycles.item(), cycles[schedule])
         for schedule, said in zip(schedules, predicted, strict=True)
     }
-    fastest = min((one for one in tried if one in cycles), key=lambda one: cycles[one])
-    against = tuple(by_schedule[one] for one in others if one in cycles)
+    fastest = min(
+        (schedule for schedule in tried if schedule in cycles), key=lambda schedule: cycles[schedule]
+    )
+    against = tuple(by_schedule[schedule] for schedule in others if schedule in cycles)
     return JudgedLayer(kind, layer_text(layer), by_schedule[tried[0]], against, by_schedule[fastest])
 
 

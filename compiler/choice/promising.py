@@ -26,13 +26,17 @@ def promising(layer: Layer, accelerator: Accelerator, count: int) -> list[Schedu
     that are no neighbours of any before them, of every way to write code at most `_SHARE` of all. Raises InfeasibleError as `choose` does."""
     chosen = choose(layer, accelerator)
     every = choices(layer, accelerator, best=LOOKED_AT, climbing=True)
-    macros = [one for one in every if one.schedule.by_macros]
-    single = list({one.schedule.text: one for one in reversed(every) if not one.schedule.by_macros}.values())
-    single = sorted(single, key=lambda one: one.cycles)[:_SINGLE]
-    options = sorted(
-        [*macros, *single, *_otherwise_buffered(layer, accelerator, single)], key=lambda one: one.cycles
+    macros = [choice for choice in every if choice.schedule.by_macros]
+    single = list(
+        {choice.schedule.text: choice for choice in reversed(every) if not choice.schedule.by_macros}.values()
     )
-    found = [next((one for one in every if one.schedule == chosen), ScheduleChoice(chosen, math.nan))]
+    single = sorted(single, key=lambda choice: choice.cycles)[:_SINGLE]
+    options = sorted(
+        [*macros, *single, *_otherwise_buffered(layer, accelerator, single)], key=lambda choice: choice.cycles
+    )
+    found = [
+        next((choice for choice in every if choice.schedule == chosen), ScheduleChoice(chosen, math.nan))
+    ]
     of_style = Counter([chosen.style])
     for option in options:
         schedule = option.schedule

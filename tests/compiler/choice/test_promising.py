@@ -56,10 +56,12 @@ def test_climbing_ends_where_no_neighbour_is_faster(start: str) -> None:
     first = cycles(begin)
     assert first is not None
     found = climb(layer, dim, {begin: first}, cycles)
-    assert begin in found or runs_of(layer, dim, begin) in {runs_of(layer, dim, one) for one in found}
-    best = min(found, key=lambda one: found[one])
+    assert begin in found or runs_of(layer, dim, begin) in {
+        runs_of(layer, dim, schedule) for schedule in found
+    }
+    best = min(found, key=lambda schedule: found[schedule])
     assert found[best] < first
-    near = [took for one in neighbours(layer, dim, best) if (took := cycles(one)) is not None]
+    near = [took for schedule in neighbours(layer, dim, best) if (took := cycles(schedule)) is not None]
     assert min(near) >= found[best]
 
 
