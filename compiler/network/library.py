@@ -75,7 +75,7 @@ class _LibraryLowering(Lowering):
 
     def _convolution(self, op: Convolution) -> None:
         rows = self._rows_of(op)
-        if rows and self._predicted(rows[0]) * len(rows) < self._predicted(op):
+        if rows and self._cycles_by_tiling(rows[0]) * len(rows) < self._cycles_by_tiling(op):
             for row in rows:
                 super()._convolution(row)
         else:
@@ -106,7 +106,7 @@ class _LibraryLowering(Lowering):
             for row in range(height)
         ]
 
-    def _predicted(self, op: Convolution) -> float:
+    def _cycles_by_tiling(self, op: Convolution) -> float:
         """Cycles of the layer by the library's tiling; no end of them where there is none."""
         name = self._layer_of(self._on_images(op))
         if name is None:

@@ -270,21 +270,14 @@ def _is_matrix(view: View) -> bool:
 
 def _rows_of(op: _Rows, start: int, height: int) -> _Rows:
     """Some rows of an operator whose operands are matrices (`_is_matrix`)."""
-
-    def rows(view: View | None) -> View | None:
-        if view is None or len(view.shape) == 1:
-            return view
-        shape = (*view.shape[:-2], height, view.shape[-1])
-        starts = [0] * len(shape)
-        starts[-2] = start
-        return view.sliced(starts, shape, (1,) * len(shape))
-
     names: dict[type, tuple[str, ...]] = {
         MatMul: ("output", "left"),
         Addition: ("output", "left", "right"),
         Normalisation: ("output", "input", "gain", "offset"),
     }
-    changed: dict[str, Any] = {name: rows(getattr(op, name)) for name in names[type(op)]}
+    changed: dict[str, Any] = {
+        name: _rows_of_view(getattr(op, name), start, height) for name in names[type(op)]
+    }
     return replace(op, **changed)
 
 
@@ -366,3 +359,12 @@ def _normalisation_parts(op: NormalisationBySums, products: int) -> list[Normali
         for row in range(0, rows, height)
         for column in range(0, columns, width)
     ]
+
+
+def _rows_of_view(view: View | None, start: int, height: int) -> View | None:
+    """Rows of a matrix; a vector is the same for every row."""
+    if view is None or len(view.shape) == 1:
+        return view
+    lead = len(view.shape) - 2
+    shape = (*view.shape[:lead], height, view.shape[-1])
+    return view.sliced((*(0,) * lead, start, 0), shape, (1,) * len(shape))

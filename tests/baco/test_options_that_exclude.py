@@ -134,11 +134,6 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (("cosim", "--minimise"), "--minimise goes with --stream"),
         (("model", "evaluate", "--set", "test", "--folds", "5"), "--folds goes with --rows"),
         (("model", "evaluate", "--rows", "x.csv", "--timed"), "--timed goes with --set"),
-        (
-            ("model", "transfer", "--rows", "x.csv", "--programs"),
-            "--programs goes with a transfer from a set",
-        ),
-        (("model", "transfer", "--rows", "x.csv", "--original", "y"), "--rows goes with a transfer to FPGAs"),
         (("cosim", "-a", "gemmini-lean", "--first", "2"), "--first goes with random configurations"),
         (("cosim", "--first", "9"), "there is no configuration from --first 9 to --configurations 4"),
         (("cosim", "-a", "gemmini-lean", "--stream", "x", "--illegal"), "--illegal goes with random streams"),
