@@ -29,6 +29,7 @@ from baco.compiler.network.quantise import quantise, quantise_inputs
 from baco.compiler.network.reference import reference_runs
 from baco.compiler.ops.views import View
 from baco.workloads.inputs.load import load_network
+from baco.workloads.onnx.judge import exact_session
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -228,12 +229,7 @@ def quantised_files(model: onnx.ModelProto, folder: Path) -> Iterator[tuple[str,
 def _session(model: onnx.ModelProto) -> Any:
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    return exact_session(onnxruntime, model, model.SerializeToString())
 
 
 def _rounded(model: onnx.ModelProto) -> dict[str, str]:

@@ -17,6 +17,11 @@ _MOST_MACS = 2 * 10**9
 #: Operators that `onnx.reference` computes otherwise than ONNX defines them, below which operator set (LRN: sums over as many
 #: channels as the batch has; softmaxes before 13: along one dimension, not all behind it).
 _FAULTS = {"LRN": 10**6, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13}
+#: Operators that multiply bytes as whole numbers.
+_BYTE_PRODUCTS = {
+    *("MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv"),
+    *("QGemm", "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QAttention", "DynamicQuantizeLSTM"),
+}
 #: Oldest operator set that evaluators have.
 _OLDEST = 7
 
@@ -50,7 +55,7 @@ class OnnxJudge:
             import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
             try:
-                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, inputs)
+                return f"onnxruntime {onnxruntime.__version__}", self._onnxruntime(onnxruntime, model, inputs)
             except Exception as error:  # whatever its own code raises
                 reasons.append(f"onnxruntime: {_first_line(error)}")
         if self.macs > _MOST_MACS:
@@ -77,12 +82,10 @@ class OnnxJudge:
             reasons.append(f"onnx.reference: {_first_line(error)}")
         raise ValueError("; ".join(reasons))
 
-    def _onnxruntime(self, onnxruntime: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        # operators as they are written: its rewriting takes a BatchNormalization that trains for one that does not
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = onnxruntime.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
+    def _onnxruntime(
+        self, onnxruntime: Any, model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]
+    ) -> list[np.ndarray]:
+        session = exact_session(onnxruntime, model, self.path)
         kinds = {"float": np.float32, "double": np.float64, "bool": np.bool_}
         given = {}
         for value in session.get_inputs():
@@ -96,6 +99,39 @@ class OnnxJudge:
         if name in inputs:
             return np.ascontiguousarray(inputs[name]).astype(kind)
         return np.zeros(self.shapes[name], kind)
+
+
+def exact_session(onnxruntime: Any, model: onnx.ModelProto, source: str | bytes) -> Any:
+    """A session of onnxruntime whose products of bytes are exact on every processor.
+
+    Without instructions made for it (VNNI), its products of unsigned by signed bytes saturate sums of two at 16 bits, but for an option
+    that works by rewriting the model (and breaks QGemm of signed bytes). Models without such products stay as they are written: the
+    rewriting takes a BatchNormalization that trains for one that does not.
+
+    Args:
+        source: the model's file, or the model in bytes.
+    """
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_DISABLE_ALL
+    if multiplies_unsigned(model):
+        options.graph_optimization_level = level.ORT_ENABLE_EXTENDED
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    # pairs of QuantizeLinear and DequantizeLinear stay what they are
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def multiplies_unsigned(model: onnx.ModelProto) -> bool:
+    """Whether it has products of bytes, and unsigned ones: stored, given, or quantised while it runs."""
+    unsigned = onnx.TensorProto.UINT8
+    kinds = {node.op_type for node in model.graph.node}
+    return not kinds.isdisjoint(_BYTE_PRODUCTS) and (
+        any(tensor.data_type == unsigned for tensor in model.graph.initializer)
+        or any(value.type.tensor_type.elem_type == unsigned for value in model.graph.input)
+        or not kinds.isdisjoint({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
+    )
 
 
 def _adds_signed(node: onnx.NodeProto) -> bool:
