@@ -21,7 +21,7 @@ from tests.compiler.network.net_quant_networks import SMALL, run_both
 from tests.compiler.network.operator_kinds import concrete_kinds
 
 #: Operators on real numbers that are compared with their models' evaluators, in `test_net_given_floats.py`.
-REAL = {"RealProducts", "RealResize", "RealRows", "RealSelection", "RealWindows", "ScaledSums"}
+REAL = {"RealProducts", "RealResize", "RealRows", "RealSelection", "RealTop", "RealWindows", "ScaledSums"}
 #: Those that only a lowering makes, `test_net_row_sums.py` and `test_net_gates.py`.
 LOWERED = {"Gate", "NormalisationBySums"}
 
