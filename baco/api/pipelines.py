@@ -469,8 +469,6 @@ def pipeline(
         raise InputError(f"there is no place '{placing}'", hint=did_you_mean(placing, ("auto", *PLACINGS)))
     if pre is None and network is None:
         raise InputError("a pipeline is a function, a network, or both")
-    if pre is None and post is not None and network is None:
-        raise InputError("`post` is a function of a network's results")
     if pre is not None and inputs is None:
         raise InputError("the shapes of the inputs are missing", hint="inputs=(height, width, channels)")
     front = None if pre is None else TracedPipeline(pre, given_inputs(pre, inputs))
