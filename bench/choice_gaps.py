@@ -226,6 +226,10 @@ def run(
     found = ChoiceGaps(machine.name, alternatives, seed, tried)
     with kept_measurements(store) as kept, engine.executor() as executor:
         drawn = [(kind, layer) for kind, layer in drawn_layers(layers, seed) if not kinds or kind in kinds]
+        if not drawn:
+            raise InputError(
+                f"none of {layers} layers drawn is of these kinds", hint="more --layers: 39 have every kind"
+            )
         for number, (kind, layer) in enumerate(drawn, 1):
             options = [choice.schedule for choice in promising(layer, machine, tried)]
             others = _others(layer, machine, alternatives, seed, options[0])

@@ -9,7 +9,8 @@ import pytest
 
 from baco.accel.presets import load_accelerator
 from baco.bench.alternatives import alternatives
-from baco.bench.choice_gaps import ChoiceGaps, JudgedLayer, TimedSchedule, drawn_layers, page
+from baco.bench.choice_gaps import ChoiceGaps, JudgedLayer, TimedSchedule, drawn_layers, page, run
+from baco.common.errors import InputError
 from baco.compiler.choice.choose import choose
 from baco.compiler.choice.gemmini import gemmini_paths
 from baco.compiler.latency import predict_layers
@@ -39,6 +40,19 @@ def test_every_kind_is_drawn_and_seeds_decide() -> None:
     kinds = Counter(kind for kind, _ in layers)
     assert {"product", "vector", "3x3", "depthwise", "pooled", "addition", "published"} <= set(kinds)
     assert layers == drawn_layers(90, 0) != drawn_layers(90, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("depthwice", "no layers are of the kind 'depthwice'"),
+        ("depthwise", "none of 3 layers drawn is of these kinds"),
+    ],
+)
+def test_kinds_without_layers_are_refused(kind: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        run(layers=3, kinds=[kind], out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", [*LAYERS, "R3 S3 P14 Q14 groups 32 image 14x14 padding 1x1 scale 0.001"])
