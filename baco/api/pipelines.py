@@ -22,7 +22,13 @@ from baco.common.shown import Shown
 from baco.workloads.network import Network
 from baco.workloads.pipelines.emitter import PLACINGS, Placing
 from baco.workloads.pipelines.images import images_of, read_image, write_image
-from baco.workloads.pipelines.pipeline import Numbers, ProvenRange, TracedPipeline, given_inputs
+from baco.workloads.pipelines.pipeline import (
+    Numbers,
+    ProvenRange,
+    TracedPipeline,
+    argument_names,
+    given_inputs,
+)
 
 if TYPE_CHECKING:
     from baco.accel.config import Accelerator
@@ -111,11 +117,17 @@ class TensorPipelineRun(Shown):
 
 @dataclass(frozen=True)
 class _Program:
-    """A compiled pipeline with what it was given."""
+    """A compiled pipeline with what it was given.
+
+    Attributes:
+        front: results of `pre` by numpy.
+        given: inputs of the network that follow from them.
+    """
 
     unit: NetworkUnit
     program: Compiled
-    arrays: Mapping[str, Array]
+    front: Sequence[Array]
+    given: Mapping[str, Array]
     post: TracedPipeline | None
 
 
@@ -207,15 +219,19 @@ class TensorPipeline:
         arrays = self._arrays(inputs)
         parts: list[QuantisedNetwork] = []
         given = arrays
+        front: Sequence[Array] = ()
+        network_inputs: Mapping[str, Array] = {}
         if self.pre is not None:
-            given = self.pre.graph_inputs(arrays)
+            given = self.pre.graph_inputs(arrays)  # which are checked
+            front = self.pre.evaluated(arrays)
             placing = self.placing
             if placing == "auto":
                 figures = self._places(machine)
                 placing = min(figures, key=lambda one: figures[one])
             parts.append(self._given(machine, placing))
         if self.network is not None:
-            parts.append(quantise(self.network, [self._network_inputs(arrays)], seed=self._seed))
+            network_inputs = arrays if self.pre is None else self._network_inputs(front)
+            parts.append(quantise(self.network, [network_inputs], seed=self._seed))
         post = None
         if self._post is not None:
             from baco.compiler.network.quantise import quantise_given
@@ -224,15 +240,13 @@ class TensorPipeline:
             parts.append(quantise_given(post.network(Placing("packed", machine.dim)), self._seed))
         whole = composed(self.name, parts)
         unit = self._unit(machine, whole, quantise_inputs(whole, given), fusion)
-        return _Program(unit, compiled(Prepared(unit, machine)), arrays, post)
+        return _Program(unit, compiled(Prepared(unit, machine)), front, network_inputs, post)
 
-    def _network_inputs(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    def _network_inputs(self, front: Sequence[Array]) -> dict[str, Array]:
         """What the network reads: results of `pre`, by numpy, in its shapes."""
         assert self.network is not None
-        if self.pre is None:
-            return dict(arrays)
         found = {}
-        for tensor, result in zip(self.network.inputs, self.pre.evaluated(arrays), strict=False):
+        for tensor, result in zip(self.network.inputs, front, strict=False):
             image = result.ndim == 3 and tensor.shape == (1, result.shape[2], *result.shape[:2])
             turned = result.transpose(2, 0, 1) if image else result
             found[tensor.name] = turned.reshape(tensor.shape).astype(np.float32)
@@ -336,15 +350,16 @@ class TensorPipeline:
 
     def _comparisons(self, made: _Program) -> Iterator[PartComparison]:
         """Each part beside numpy or the network's evaluator; of what the part read, as the integers have it."""
-        network, values = made.unit.network, {**network_values(made.unit)}
+        network, values = made.unit.network, made.unit.reference
+        assert values is not None, "it was compiled with inputs"
         number = 0
         if self.pre is not None:
             ours = _results(network, values, number)
-            yield from _against_numpy("pre", self.pre, self.pre.evaluated(made.arrays), ours)
+            yield from _against_numpy("pre", self.pre, made.front, ours)
             number += 1
         if self.network is not None:
             ours = _results(network, values, number)
-            yield from self._judged(self._network_inputs(made.arrays), ours)
+            yield from self._judged(made.given, ours)
             number += 1
         if made.post is not None:
             given = dict(zip(made.post.inputs, _results(network, values, number - 1), strict=True))
@@ -373,12 +388,6 @@ class TensorPipeline:
                 f"network: '{name}' is further from {judge} than rounding explains: {one}" if worse else ""
             )
             yield PartComparison("network", name, judge, one.error, False, problem)
-
-
-def network_values(unit: NetworkUnit) -> Mapping[str, Array]:
-    """Elements of all values, which the program was compared with."""
-    assert unit.reference is not None, "it was compiled with inputs"
-    return unit.reference
 
 
 def _results(network: QuantisedNetwork, values: Mapping[str, Array], number: int) -> list[Array]:
@@ -428,14 +437,9 @@ def _behind(function: Callable[..., Any], network: QuantisedNetwork) -> TracedPi
             numbers = ends * value.scale if value.encoding is None else value.encoding.real(ends)
             limit = float(np.abs(numbers).max())
         given[name] = Numbers(view.shape, -limit, limit, real=True)
-    wanted = given_inputs(function, dict(zip(_argument_names(function), given.values(), strict=False)))
-    return TracedPipeline(function, wanted)
-
-
-def _argument_names(function: Callable[..., Any]) -> list[str]:
-    import inspect
-
-    return list(inspect.signature(function).parameters)
+    names = argument_names(function)
+    named = dict(zip(names, given.values(), strict=True)) if len(names) == len(given) else given
+    return TracedPipeline(function, given_inputs(function, named))
 
 
 @checked()

@@ -52,9 +52,9 @@ def equalised(network: Network, parameters: Parameters) -> Network:
 
     for pair in pairs:
         factor = np.exp2(exponents[pair.first.name])
-        scaled = (pair.first, (1, 2)) if pair.norm is None else (pair.norm, (1, 2))
-        for position in scaled[1]:
-            scale(scaled[0], position, _along_outputs(scaled[0], position, 1 / factor))
+        divided = pair.norm or pair.first
+        for position in (1, 2):
+            scale(divided, position, _along_outputs(divided, position, 1 / factor))
         scale(pair.second, 1, _along_inputs(pair.second, factor))
     operators = tuple(_scaled(op, factors, parameters) for op in network.operators)
     return replace(network, operators=operators)

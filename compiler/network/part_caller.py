@@ -20,7 +20,7 @@ from baco.compiler.latency import predict_layers
 from baco.compiler.layers.layer import Layer
 from baco.compiler.network.layers import matmul_layer
 from baco.compiler.network.lowered import ANY_SCALE
-from baco.compiler.network.product_runs import RunsCode
+from baco.compiler.network.product_runs import RunsCode, run_count
 from baco.compiler.network.ride_caller import RideCaller
 from baco.compiler.network.rounds import ArrayPart, Part, Shared
 from baco.compiler.network.row_sums import SummedRows, sums_of_rows
@@ -131,20 +131,17 @@ class PartCaller(RideCaller):
         if found not in self._predicted:
             (whole,) = predict_layers([found[0]], [found[1]], self.accelerator)
             self._predicted[found] = float(whole.cycles.item())
-        return self._predicted[found] / (1 if part.runs is None else self._runs_of(part.op) or 1)
+        return self._predicted[found] / (1 if part.runs is None else run_count(*found, self.accelerator.dim))
 
     def _runs_of(self, product: MatMul) -> int | None:
         """Runs of LOOP_WS of a product with one tile of results; None of another one."""
         found = self._in_runs(product)
-        if found is None:
-            return None
-        layer, schedule = found
-        return -(-layer.problem.C // (schedule.k * self.accelerator.dim))
+        return None if found is None else run_count(*found, self.accelerator.dim)
 
     def _in_runs(self, product: MatMul) -> tuple[Layer, LoopWsSchedule] | None:
         """The layer of a product of one matrix and its schedule as one tile of results."""
         calls = matmul_layer(product)
-        if calls is None or len(calls.offsets) > 1 or product.scale is None:
+        if calls is None or len(calls.offsets) > 1 or product.scale is None or calls.layer.problem.groups > 1:
             return None
         dim, problem = self.accelerator.dim, calls.layer.problem
         i, j, depth = (-(-extent // dim) for extent in (problem.P, problem.K, problem.C))
@@ -153,11 +150,8 @@ class PartCaller(RideCaller):
         if most == 0:
             return None
         count = -(-depth // most)
-        layer = calls.layer if problem.groups == 1 else None
         schedule = LoopWsSchedule(i, j, -(-depth // count))
-        if layer is None:
-            return None
-        layer = replace(layer, scale=layer.scale if layer.scale == 1.0 else ANY_SCALE)
+        layer = calls.layer if calls.layer.scale == 1.0 else replace(calls.layer, scale=ANY_SCALE)
         try:
             check_loop_ws(layer, schedule, self.accelerator)
         except InfeasibleError:

@@ -21,6 +21,11 @@ from baco.compiler.schedules.schedule import LoopWsSchedule
 from baco.compiler.styles.macros.loop_ws import LoopWs, check_loop_ws, product_rows
 
 
+def run_count(layer: Layer, schedule: LoopWsSchedule, dim: int) -> int:
+    """Runs of a product with one tile of results, on an array of a side."""
+    return -(-layer.problem.C // (schedule.k * dim))
+
+
 @dataclass(frozen=True)
 class RunsCode(OperatorCode):
     """Runs `first` to `last` of a product of one group and one tile of results, which is stored by its last run.
@@ -49,8 +54,8 @@ class RunsCode(OperatorCode):
     def cost(self, accelerator: Accelerator) -> StepCost:
         """Their share of the product."""
         (whole,) = predict_layers([self.layer], [self.schedule], accelerator)
-        runs = -(-self.layer.problem.C // (self.schedule.k * accelerator.dim))
-        return StepCost(whole.cycles.item() * (self.last - self.first) / runs)
+        share = (self.last - self.first) / run_count(self.layer, self.schedule, accelerator.dim)
+        return StepCost(whole.cycles.item() * share)
 
     def emit(self, name: str, accelerator: Accelerator) -> ModuleOp:
         """See `OperatorCode`."""

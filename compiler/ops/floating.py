@@ -18,11 +18,12 @@ from baco.accel.isa import float32_bits
 from baco.compiler.ops.accesses import FUNCTION, of_chosen, of_elements, of_reduced, of_rows, of_windows
 from baco.compiler.ops.calls import loop_call
 from baco.compiler.ops.elementary import BINARY, UNARY, exponential
-from baco.compiler.ops.host_work import HostWork, counted, line_misses
+from baco.compiler.ops.host_work import HostWork, counted
 from baco.compiler.ops.images import image_lines, image_words, resampled
 from baco.compiler.ops.nests import RowLoops, element_loops, nest_of
 from baco.compiler.ops.operator import Array, Dependences, HostCall, IntegerOperator, Read, Values
 from baco.compiler.ops.products import convolution_words, of_convolution, of_products, product_words
+from baco.compiler.ops.rows import largest_first, top_call
 from baco.compiler.ops.views import View
 
 _FILE = "floating.c"
@@ -265,9 +266,7 @@ class RealTop(IntegerOperator):
 
     def compute(self, read: Read) -> Array:
         """See the class."""
-        x = read(self.input)
-        order = np.argsort(x if self.smallest else -x, axis=-1, kind="stable")
-        return np.asarray(order[..., : self.output.shape[-1]], np.int32)
+        return largest_first(read(self.input), self.output.shape[-1], self.smallest)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -275,20 +274,13 @@ class RealTop(IntegerOperator):
 
     def host_call(self, values: Values) -> HostCall:
         """See `IntegerOperator`."""
-        views = (self.input, self.output)
-        outer = nest_of(self.input.shape[:-1], [one.strides[:-1] for one in views])
-        lengths = (number for one in views for number in (one.shape[-1], one.strides[-1]))
-        lines = sum(
-            line_misses([outer.walk(n, 4).over(one.shape[-1], one.strides[-1])])
-            for n, one in enumerate(views)
-        )
-        rows, count, kept = math.prod(outer.shape), self.input.shape[-1], self.output.shape[-1]
+        rows, count, kept = math.prod(self.input.shape[:-1]), self.input.shape[-1], self.output.shape[-1]
         # Of numbers in random order the i-th is among the k best so far with probability k / i, and passes half of them.
         moves = kept * (1 + math.log(count / kept)) * (kept + 1) / 2
         amounts = counted(rows=rows, elements=rows * count, moves=round(rows * moves))
         cycles = {"calls": 100.0, "rows": 60.0, "elements": 9.0, "moves": 8.0}
-        work = HostWork("net_float_top", amounts, lines=lines, cycles=cycles)
-        return HostCall("net_float_top", _FILE, (*outer.words(), *lengths, int(self.smallest)), views, work)
+        work = HostWork("net_float_top", amounts, cycles=cycles)
+        return top_call(self.input, self.output, self.smallest, work, _FILE, 4)
 
 
 @dataclass(frozen=True)

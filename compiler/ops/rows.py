@@ -310,6 +310,30 @@ def reducing_call(
     return HostCall(function, source, (*loops.words(), *numbers), (rows, results), work)
 
 
+def largest_first(x: Array, count: int, smallest: bool) -> Array:
+    """Positions int32 [..., count] of the largest or smallest of rows [..., n], equal ones in the order of their positions."""
+    order = np.argsort(x if smallest else -x, axis=-1, kind="stable")
+    return np.asarray(order[..., :count], np.int32)
+
+
+def top_call(rows: View, positions: View, smallest: bool, work: HostWork, source: str, size: int) -> HostCall:
+    """A call with the walk over rows, extent and stride of a row and of its results, and which end of them is wanted.
+
+    Args:
+        work: its function and amounts, without the lines of memory.
+        size: bytes of an element that is read.
+    """
+    views = (rows, positions)
+    outer = nest_of(rows.shape[:-1], [one.strides[:-1] for one in views])
+    lengths = (number for one in views for number in (one.shape[-1], one.strides[-1]))
+    lines = sum(
+        line_misses([outer.walk(n, width).over(views[n].shape[-1], views[n].strides[-1])])
+        for n, width in enumerate((size, 4))
+    )
+    numbers = (*outer.words(), *lengths, int(smallest))
+    return HostCall(work.variant, source, numbers, views, replace(work, lines=lines))
+
+
 @dataclass(frozen=True)
 class TopK(IntegerOperator):
     """output (int32) [..., k] = positions of the k largest elements of the last dimension of `input`, the largest one first,
@@ -322,9 +346,7 @@ class TopK(IntegerOperator):
 
     def compute(self, read: Read) -> Array:
         """See the class."""
-        x = read(self.input).astype(np.int64)
-        order = np.argsort(x if self.smallest else -x, axis=-1, kind="stable")
-        return np.asarray(order[..., : self.output.shape[-1]], np.int32)
+        return largest_first(read(self.input).astype(np.int64), self.output.shape[-1], self.smallest)
 
     def accesses(self) -> Dependences:
         """See `IntegerOperator`."""
@@ -332,16 +354,10 @@ class TopK(IntegerOperator):
 
     def host_call(self, values: Values) -> HostCall:
         """See `IntegerOperator`."""
-        views = (self.input, self.output)
-        outer = nest_of(self.input.shape[:-1], [one.strides[:-1] for one in views])
-        lengths = (number for one in views for number in (one.shape[-1], one.strides[-1]))
-        lines = sum(
-            line_misses([outer.walk(n, size).over(views[n].shape[-1], views[n].strides[-1])])
-            for n, size in enumerate((1, 4))
-        )
-        rows = math.prod(outer.shape)
-        work = HostWork("net_top", counted(rows=rows, elements=rows * self.input.shape[-1]), lines=lines)
-        return HostCall("net_top", "selection.c", (*outer.words(), *lengths, int(self.smallest)), views, work)
+        rows = math.prod(self.input.shape[:-1])
+        amounts = counted(rows=rows, elements=rows * self.input.shape[-1])
+        work = HostWork("net_top", amounts)
+        return top_call(self.input, self.output, self.smallest, work, "selection.c", 1)
 
 
 @dataclass(frozen=True)

@@ -225,16 +225,21 @@ def _size(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape)) or "one number"
 
 
+def argument_names(function: Callable[..., Any]) -> list[str]:
+    """Of the tensors that a function takes: its arguments without defaults."""
+    return [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
+    ]
+
+
 def given_inputs(function: Callable[..., Any], inputs: Any) -> dict[str, Numbers]:
     """What a function is traced with, from shapes, `Numbers`, or arrays; by name, or for its only argument.
 
     Raises InputError for anything else, and for another number of arguments.
     """
-    names = [
-        one.name
-        for one in inspect.signature(function).parameters.values()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
-    ]
+    names = argument_names(function)
     if not isinstance(inputs, Mapping):
         inputs = {names[0] if names else "image": inputs}
     if len(inputs) != len(names):
@@ -258,4 +263,4 @@ def _given(name: str, one: Any) -> Numbers:
     return made
 
 
-__all__ = ["Numbers", "TracedPipeline", "given_inputs"]
+__all__ = ["Numbers", "TracedPipeline", "argument_names", "given_inputs"]
