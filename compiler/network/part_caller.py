@@ -64,10 +64,15 @@ class PartCaller(RideCaller):
         """
         parts = self._sums_of(op, op.name)
         if parts is None:
-            return replace(op, offset=self._rounding(op.offset))
+            return self._as_stored(op)
         for product in parts.products:
             multiply(product)
         return parts.rest
+
+    def _as_stored(self, op: Normalisation) -> Normalisation:
+        """A normalisation with gains and offsets as the host's code reads them."""
+        offset = self._by_element(self._rounding(op.offset))
+        return replace(op, gain=self._by_element(op.gain), offset=offset)
 
     def _sums_of(self, op: Normalisation, name: str) -> SummedRows | None:
         """A normalisation whose rows the accelerator adds up, in parts; None where it does not.
@@ -76,7 +81,7 @@ class PartCaller(RideCaller):
             name: that the sums are called by.
         """
         self._operator = op.name
-        op = replace(op, offset=self._rounding(op.offset))
+        op = self._as_stored(op)
         names = (f"ones{op.input.shape[-1]}", f"{name}.sums", f"{name}.squares")
         parts = sums_of_rows(op, self.accelerator.dim, names) if self._sums else None
         if parts is None:

@@ -143,6 +143,17 @@ class StepWriter:
         self._add_constant(name, self._data[offset.value] + half)
         return replace(offset, value=name)
 
+    def _by_element(self, parameter: View) -> View:
+        """A parameter that is the same for all elements of a row, as RMS norm's offset is, one for each of them: the host then takes
+        rows of neighbours side by side."""
+        *lead, step = parameter.strides
+        count = parameter.shape[-1]
+        if step or any(lead) or count == 1:
+            return parameter
+        element = self._data[parameter.value].reshape(-1)[parameter.offset]
+        row = self._add_constant(f"{count}x{element}", np.full(count, element, np.int32))
+        return row.expanded(parameter.shape)
+
     def _with_aligned_rows(self, view: View) -> View:
         """Weights whose rows begin at multiples of a memory request, if that makes them little larger.
 

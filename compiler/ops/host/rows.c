@@ -225,7 +225,17 @@ INLINE void normalise_elements(int64_t count, int by_rows, const int32_t* elemen
 
 INLINE double scaled_offset(int64_t offset) { return (double)(offset << 17); }
 
-// Rows of neighbours that share gains and offsets, from_row and to_row apart: these are fetched and converted once.
+// Column i of rows side by side: gains and offsets are fetched and converted once.
+#define COLUMN(i)                                                                                    \
+  do {                                                                                               \
+    const double g = gain[i], o = scaled_offset(offset[i]);                                          \
+    int32_t x[SIDE_BY_SIDE];                                                                         \
+    for (int64_t k = 0; k < SIDE_BY_SIDE; ++k) x[k] = from[k][i];                                    \
+    normalise_elements(SIDE_BY_SIDE, 1, x, factors, addends, large, &g, &o, x);                      \
+    for (int64_t k = 0; k < SIDE_BY_SIDE; ++k) to[k][i] = (int8_t)(x[k] >> 24);                      \
+  } while (0)
+
+// Rows of neighbours that share gains and offsets, from_row and to_row apart.
 static APART void normalise_side_by_side(int64_t n, const struct normal* normals, int64_t shift, const int8_t* input,
                                          int64_t from_row, const int32_t* gain, const int32_t* offset, int8_t* output,
                                          int64_t to_row) {
@@ -238,14 +248,6 @@ static APART void normalise_side_by_side(int64_t n, const struct normal* normals
     factors[k] = (double)normals[k].factor * unit, addends[k] = (double)normals[k].addend * unit;
     from[k] = input + k * from_row, to[k] = output + k * to_row;
   }
-#define COLUMN(i)                                                                                    \
-  do {                                                                                               \
-    const double g = gain[i], o = scaled_offset(offset[i]);                                          \
-    int32_t x[ROWS];                                                                                 \
-    for (int64_t k = 0; k < ROWS; ++k) x[k] = from[k][i];                                            \
-    normalise_elements(ROWS, 1, x, factors, addends, large, &g, &o, x);                              \
-    for (int64_t k = 0; k < ROWS; ++k) to[k][i] = (int8_t)(x[k] >> 24);                              \
-  } while (0)
   for (; n >= COLUMNS; n -= COLUMNS) {
     COLUMN(0);
     COLUMN(1);
@@ -255,8 +257,39 @@ static APART void normalise_side_by_side(int64_t n, const struct normal* normals
     gain += COLUMNS, offset += COLUMNS;
   }
   for (int64_t i = 0; i < n; ++i) COLUMN(i);
-#undef COLUMN
 }
+
+// Rows so many bytes apart take each other's places in a cache of 16 KiB with four ways, those of inputs and results together.
+enum { CONFLICTING = 2048, LINE = 64, LINE_WORDS = LINE / 8 };
+
+// A line of each of the rows that go together, whose places are so many words apart.
+INLINE void copy_lines(const uint64_t* from, int64_t from_row, uint64_t* to, int64_t to_row) {
+  for (const uint64_t* end = from + SIDE_BY_SIDE * from_row; from != end; from += from_row, to += to_row)
+    FOR_EACH_BY(LINE_WORDS, i, LINE_WORDS, uint64_t, to[i], from[i]);
+}
+
+// The same of whole lines of rows that conflict, which go by way of lines that do not.
+static APART void normalise_lines(int64_t n, const struct normal* normals, int64_t shift, const int8_t* input, int64_t from_row,
+                                  const int32_t* gain, const int32_t* offset, int8_t* output, int64_t to_row) {
+  enum { ROWS = SIDE_BY_SIDE, COLUMNS = 4 };
+  uint64_t lines[ROWS * LINE_WORDS];
+  double factors[ROWS], addends[ROWS];
+  const double unit = power_of_two(16 - shift), large = 1.5 * power_of_two(76 - shift);
+  for (int64_t k = 0; k < ROWS; ++k)
+    factors[k] = (double)normals[k].factor * unit, addends[k] = (double)normals[k].addend * unit;
+  for (; n > 0; n -= LINE, input += LINE, output += LINE) {
+    copy_lines((const uint64_t*)input, from_row / 8, lines, LINE_WORDS);
+    for (int64_t first = 0; first < LINE; first += COLUMNS, gain += COLUMNS, offset += COLUMNS) {
+      int8_t(*from)[LINE] = (int8_t(*)[LINE])((int8_t*)lines + first), (*to)[LINE] = from;
+      COLUMN(0);
+      COLUMN(1);
+      COLUMN(2);
+      COLUMN(3);
+    }
+    copy_lines(lines, LINE_WORDS, (uint64_t*)output, to_row / 8);
+  }
+}
+#undef COLUMN
 
 // A row by itself.
 INLINE void normalise_row(int64_t n, struct normal normal, int64_t shift, const int8_t* from, int64_t from_step,
@@ -297,7 +330,10 @@ INLINE void normalise_together(int64_t n, const struct normal* normals, int64_t 
                                int64_t from_row, const int32_t* gain, const int32_t* offset, int8_t* to, int64_t to_row) {
   int wide = 0;
   for (int64_t k = 0; k < SIDE_BY_SIDE; ++k) wide |= normals[k].wide;
-  if (!wide)
+  const int apart = (from_row | to_row) & (CONFLICTING - 1), line = (n | (uintptr_t)from | (uintptr_t)to) & (LINE - 1);
+  if (!wide && !apart && !line)
+    normalise_lines(n, normals, shift, from, from_row, gain, offset, to, to_row);
+  else if (!wide)
     normalise_side_by_side(n, normals, shift, from, from_row, gain, offset, to, to_row);
   else
     for (int64_t k = 0; k < SIDE_BY_SIDE; ++k)

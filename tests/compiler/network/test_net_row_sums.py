@@ -42,6 +42,37 @@ def test_rows_that_the_accelerator_adds_up() -> None:
     assert len(by_sums) == len(s.operators)
 
 
+def test_rows_that_conflict_in_a_cache() -> None:
+    """Rows a power of two apart, which go line by line, whole lines and others, and the same with a limited element in a row."""
+    s = Sketch(np.random.default_rng(6))
+    for columns, width in ((2048, 0), (640, 2048), (600, 2048), (64, 4096)):
+        elements = s.random.integers(-128, 128, (8, columns))
+        add(s, elements, width=width, centre=bool(s.random.integers(2)))
+        elements[3] = 0
+        elements[3, 5] = -128
+        add(s, elements, width=width, centre=False, epsilon=40000)
+    check(s)
+
+
+def test_an_offset_for_all_elements() -> None:
+    """RMS norm's offset, and a gain likewise: rows go as those with an offset for each element do, by products and side by side."""
+    s = Sketch(np.random.default_rng(7))
+    for rows, columns in ((8, 512), (8, 96), (3, 40), (17, 256)):
+        shape = (rows, columns)
+        gain = s.value((columns,), "constant", s.random.integers(-(2**15), 2**15, columns, np.int32))
+        one = s.value((1,), "constant", s.random.integers(1, 2**13, 1, np.int32)).expanded(shape)
+        source = s.value(shape, "input", s.random.integers(-128, 128, shape, np.int8))
+        for gains in (gain.expanded(shape), one):
+            s.add(
+                Normalisation, s.value(shape, "output"), input=source, gain=gains, offset=one, axes=1, centre=False,
+                epsilon=900, shift=24,
+            )  # fmt: skip
+    program = check(s)
+    works = [step.work for step in program.lowered.steps if step.work is not None]
+    assert "net_normalise strided" not in {work.variant for work in works}
+    assert any(work.variant == "net_normalise_by" for work in works)
+
+
 def test_few_elements_are_left_to_the_host() -> None:
     s = Sketch(np.random.default_rng(4))
     add(s, s.random.integers(-128, 128, (4, 100)))
