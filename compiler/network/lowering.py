@@ -116,7 +116,7 @@ class Lowering(PartCaller):
         self._gates = self._find_gates()
         self._gated = {function.name: name for name, (function, _) in self._gates.items()}
         if combinations.beside:
-            self._plan_parts({*self._tables, *self._requantised, *self._gated, *self._gates, *self._done})
+            self._plan_parts({*self._tables, *self._requantised, *self._done}, self._gates)
             self._done |= {op.name for work in self._shared.values() for op in work.operators[:-1]}
 
     def _find_gates(self) -> dict[str, tuple[Map, Gate]]:

@@ -25,8 +25,8 @@ from baco.compiler.network.ride_caller import RideCaller
 from baco.compiler.network.rounds import ArrayPart, Part, Shared
 from baco.compiler.network.row_sums import SummedRows, sums_of_rows
 from baco.compiler.network.shared_work import TAKEN, SharedWork
-from baco.compiler.network.steps import regions
-from baco.compiler.ops.elementwise import Addition
+from baco.compiler.network.steps import pointer, regions
+from baco.compiler.ops.elementwise import Addition, Gate, Map
 from baco.compiler.ops.host_model import host_cycles
 from baco.compiler.ops.operator import IntegerOperator, IntegerTensor
 from baco.compiler.ops.products import MatMul
@@ -45,12 +45,18 @@ class PartCaller(RideCaller):
     #: Predicted cycles of products in parts.
     _predicted: dict[tuple[Layer, LoopWsSchedule], float]
 
-    def _plan_parts(self, others: Collection[str]) -> None:
-        """Look for operators that go in parts, but for those of these names, which are computed elsewhere."""
+    def _plan_parts(self, others: Collection[str], gates: Mapping[str, tuple[Map, Gate]]) -> None:
+        """Look for operators that go in parts, but for those of these names, which are computed elsewhere.
+
+        Args:
+            gates: see `SharedWork`.
+        """
         if self.accelerator.features.row_functions:
             return
         self._predicted = {}
-        work = SharedWork(self.network, others, self.accelerator.dim, self._runs_of, self._sums_of)
+        work = SharedWork(
+            self.network, others, self.accelerator.dim, gates, self._runs_of, self._cycles_of, self._sums_of
+        )
         self._shared = {shared.operators[-1].name: shared for shared in work.find()}
 
     def _summed(
@@ -125,7 +131,8 @@ class PartCaller(RideCaller):
         if not isinstance(part, ArrayPart):
             call = part.host_call(self.values)
             places = [
-                None if view is None else (view.value, self._pointer(view).offset) for view in call.operands
+                None if view is None else (view.value, pointer(view, self.values).offset)
+                for view in call.operands
             ]
             return host_cycles(call.work, call.work.misses(places), self.accelerator.timing)
         if isinstance(part.op, Addition):

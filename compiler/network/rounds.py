@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.elementwise import Addition, Gate, Map
 from baco.compiler.ops.operator import IntegerOperator
 from baco.compiler.ops.products import MatMul
 from baco.compiler.ops.rows import NormalisationBySums, Softmax
 
 #: What the host does.
-HostPart: TypeAlias = Map | Softmax | NormalisationBySums
+HostPart: TypeAlias = Map | Gate | Softmax | NormalisationBySums
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,12 @@ class Shared:
                 left = cycles(self.array[ours])
             theirs = list[int]()
             while (part := next((part for part in host if needs[part] <= done), None)) is not None:
+                taken = cycles(self.host[part - count])
+                if theirs and left < taken / 2:
+                    break
                 theirs.append(part)
                 host.remove(part)
-                left -= cycles(self.host[part - count])
-                if left <= 0:
-                    break
+                left -= taken
             yield None if ours is None else self.array[ours], [self.host[part - count] for part in theirs]
             done |= {*theirs, *(() if ours is None else (ours,))}
 

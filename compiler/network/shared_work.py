@@ -3,7 +3,8 @@
 * A softmax by heads and rows: beside it run the products that make its operand, read its result, or make their operands.
 * A normalisation of an addition to a product: the product of the second half of the rows runs beside the normalisation of the first.
   With them, in an encoder, a table before that product and the product before the table.
-* A table of a product's results, in parts of columns.
+* A table of a product's results, or a gate, in parts of columns. Weights of a product of one block of rows come best in whole rows:
+  there only the last columns are made in parts, as many as the host needs for what it does with those before.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from baco.compiler.network.graph import QuantisedNetwork
-from baco.compiler.network.rounds import ArrayPart, HostPart, Shared
+from baco.compiler.network.rounds import ArrayPart, HostPart, Part, Shared
 from baco.compiler.network.row_sums import SummedRows
 from baco.compiler.network.way_out import tables_behind, through
-from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.elementwise import Addition, Gate, Map
 from baco.compiler.ops.operator import IntegerOperator
 from baco.compiler.ops.products import MatMul
 from baco.compiler.ops.rows import Normalisation, NormalisationBySums, Softmax
@@ -33,6 +34,8 @@ _SIDES, _ROWS = (8, 4, 2), (64, 32, 16, 8, 4)
 _LEAST_HALF = 4
 #: Rows and columns of a part of a normalisation.
 _NORMALISED = (8, 256)
+#: Cycles that weights do not come in between a part of a product of one block of rows and the next, about.
+_BEGINNING = 2000
 #: Runs of LOOP_WS that the accelerator takes before the first is done.
 TAKEN = 2
 _Rows = TypeVar("_Rows", MatMul, Addition, Normalisation)
@@ -45,14 +48,18 @@ class SharedWork:
     Attributes:
         others: names of operators that are computed elsewhere.
         dim: the array's side.
+        gates: tables and products of elements that the host computes in one pass, by the name of the product.
         runs: of LOOP_WS that a product of one tile of results takes; None where it is none.
+        cycles: that a part takes, about.
         summed: a normalisation as products with its rows and what remains, by a name; None where the host adds up.
     """
 
     network: QuantisedNetwork
     others: Collection[str]
     dim: int
+    gates: Mapping[str, tuple[Map, Gate]]
     runs: Callable[[MatMul], int | None]
+    cycles: Callable[[Part], float]
     summed: Callable[[Normalisation, str], SummedRows | None]
     _taken: set[str] = field(default_factory=set)
 
@@ -60,6 +67,11 @@ class SharedWork:
         """All of it; an operator is in one of them."""
         self._taken = set(self.others)
         found = []
+        for function, gate in self.gates.values():
+            if (shared := self._of_gate(function, gate)) is not None:
+                found.append(shared)
+                self._taken |= {member.name for member in shared.operators}
+            self._taken |= {function.name, gate.name}
         for kind in (Softmax, Normalisation, MatMul):
             for op in self.network.operators:
                 if (
@@ -197,9 +209,16 @@ class SharedWork:
 
     def _of_table(self, op: MatMul) -> Shared | None:
         table = tables_behind(self.network).get(op.name)
-        if table is None or table.name in self._taken or len(op.output.shape) != 2 or self._is_slow(op):
+        if table is None or table.name in self._taken or len(op.output.shape) != 2:
             return None
         target = through(op, table)
+        if target is not None and self._is_slow(op):
+
+            def part(start: int, width: int) -> Map:
+                box = (0, start), (op.output.shape[0], width), (1, 1)
+                return replace(table, input=op.output.sliced(*box), output=target.sliced(*box))
+
+            return self._beside_last_columns(op, table, part)
         products = self._at_once(op, whole_rows=True)
         if target is None or len(products) < _LEAST_PARTS or products[0].output.words < _LEAST_MAPPED:
             return None
@@ -209,6 +228,61 @@ class SharedWork:
             for part in _table_parts(op, one, table, target, height=op.output.shape[0])
         ]
         return Shared((op, table), tuple(map(ArrayPart, products)), tuple(host))
+
+    # ---------------------------------------------------------------- products of one block of rows
+
+    def _of_gate(self, function: Map, gate: Gate) -> Shared | None:
+        """A gate and the product that makes the later one of its operands."""
+        shape = gate.output.shape
+        views = (gate.left, gate.right, gate.output)
+        if any(view.shape != shape or view.strides[-1] != 1 or not view.is_dense for view in views):
+            return None
+        members = {function.name: function, gate.name: gate}
+        products = [self._product(view, members) for view in views[:2]]
+        names = [op.name for op in self.network.operators]
+        made = [op for op in products if op is not None and self._is_slow(op)]
+        if not made:
+            return None
+        op = max(made, key=lambda one: names.index(one.name))
+        lead = (0,) * (len(shape) - 1)
+
+        def part(start: int, width: int) -> Gate:
+            left, right, output = (
+                view.sliced((*lead, start), (*shape[:-1], width), (1,) * len(shape)) for view in views
+            )
+            return replace(gate, left=left, right=right, output=output)
+
+        return None if op.output.shape[-1] != shape[-1] else self._beside_last_columns(op, gate, part)
+
+    def _beside_last_columns(
+        self, op: MatMul, function: IntegerOperator, part: Callable[[int, int], HostPart]
+    ) -> Shared | None:
+        """A product whose first columns are made at once, and the others while the host works on those before them; None where the host
+        has done all sooner than a part of the product.
+
+        Args:
+            function: what the host does with the results.
+            part: that of the columns from one on, so many.
+        """
+        products = self._at_once(op, whole_rows=True)
+        if len(products) < _LEAST_PARTS:
+            return None
+        (rows, columns), width = op.output.shape, products[0].output.shape[-1]
+        last, whole = (len(products) - 1) * width, self.cycles(ArrayPart(products[0]))
+        if self.cycles(part(0, columns)) <= whole:
+            return None
+        # parts of the host are as wide as makes all of it take the least time
+        choices = []
+        for step in range(width, last + width, width):
+            count, host = -(-last // step), self.cycles(part(0, step))
+            choices.append((count * (max(whole + _BEGINNING, host) - whole), step, count))
+            if host > 2 * whole:
+                break
+        _, step, count = min(choices)
+        first = _part(op, (), 0, 0, rows, (len(products) - count) * width)
+        host = [part(start, min(step, last - start)) for start in range(0, last, step)]
+        array = (first, *products[-count:])
+        return Shared((op, function), tuple(map(ArrayPart, array)), (*host, part(last, columns - last)))
 
     # ---------------------------------------------------------------- all of them
 

@@ -11,7 +11,8 @@ import pytest
 from baco.compiler.network.combinations import Combinations
 from baco.compiler.network.program import NetworkProgram
 from baco.compiler.network.rounds import ArrayPart, Shared
-from baco.compiler.ops.elementwise import Addition, Map
+from baco.compiler.ops.arithmetic import FixedPoint
+from baco.compiler.ops.elementwise import Addition, Map, Multiplication
 from baco.compiler.ops.products import MatMul
 from baco.compiler.ops.rows import Normalisation, Softmax
 from baco.compiler.ops.views import View, dense
@@ -133,6 +134,43 @@ def test_halves_of_an_encoder_run_beside_its_table_and_norm(
     assert beside(program, "net_map") >= 4
     if inner > 200:  # more runs than are taken at once: sums stay in the accumulator between them
         assert len({name for name in names if name.startswith("runs")}) > 1
+
+
+@pytest.mark.parametrize("engine", ["functional", "timed", pytest.param("rtl", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("rows", "columns"), [(4, 256), (3, 250), (1, 300)])
+@pytest.mark.parametrize("kind", ["gate", "later", "table"])
+def test_last_columns_of_few_rows_run_beside_functions_of_those_before(
+    rows: int, columns: int, kind: str, engine: str
+) -> None:
+    """A gate whose function is of the first product and of the second one, and a table: the first columns are made at once, and parts
+    of the others beside the host."""
+    s = Sketch(np.random.default_rng(columns))
+    source = s.value((rows, 160))
+    products = [product(s, source, columns) for _ in range(1 if kind == "table" else 2)]
+    other, mapped = products[0], products[-1] if kind != "gate" else products[0]
+    table = s.value((256,), "constant")
+    if kind == "table":
+        s.map(s.value((rows, columns), "output"), mapped, table)
+    else:
+        other = products[0] if kind == "later" else products[1]
+        middle = s.value((rows, columns), "intermediate")
+        s.map(middle, mapped, table)
+        s.add(
+            Multiplication, s.value((rows, columns), "output"), left=middle, right=other,
+            rescale=FixedPoint(700, 16),
+        )  # fmt: skip
+    program = check(s, engine=engine, check_layers=False, combinations=_SHARED)
+    function = "net_map" if kind == "table" else "net_gate"
+    assert beside(program, function) >= (1 if kind == "table" else 2)
+    assert called(program).count(function) > beside(program, function)
+    ours = [
+        step.function
+        for step in program.lowered.steps
+        if step.operator == s.operators[len(products) - 1].name
+    ]
+    columns_of = [program.lowered.layers[name].layer.problem.K for name in ours]
+    assert sum(columns_of) == columns
+    assert columns_of[0] == max(columns_of)
 
 
 def test_too_little_is_not_shared() -> None:
