@@ -274,15 +274,15 @@ class SharedWork:
         # parts of the host are as wide as makes all of it take the least time
         choices = []
         for step in range(width, last + width, width):
-            count, host = -(-last // step), self.cycles(part(0, step))
-            choices.append((count * (max(whole + _BEGINNING, host) - whole), step, count))
-            if host > 2 * whole:
+            count, taken = -(-last // step), self.cycles(part(0, step))
+            choices.append((count * (max(whole + _BEGINNING, taken) - whole), step, count))
+            if taken > 2 * whole:
                 break
         _, step, count = min(choices)
         first = _part(op, (), 0, 0, rows, (len(products) - count) * width)
         host = [part(start, min(step, last - start)) for start in range(0, last, step)]
-        array = (first, *products[-count:])
-        return Shared((op, function), tuple(map(ArrayPart, array)), (*host, part(last, columns - last)))
+        array = [ArrayPart(product) for product in (first, *products[-count:])]
+        return Shared((op, function), tuple(array), (*host, part(last, columns - last)))
 
     # ---------------------------------------------------------------- all of them
 

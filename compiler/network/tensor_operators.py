@@ -399,12 +399,29 @@ def batched(
 def order_for_reader(b: IntegerBuilder, op: Operator) -> tuple[int, ...] | None:
     """Memory order that spares the only reader a copy: of heads that it joins, say."""
     readers = b.readers(op.name)
-    if len(readers) != 1 or not readers[0][1].steps:
+    steps = list(readers[0][1].steps) if len(readers) == 1 else []
+    parts: list[tuple[int, ...]] | None = [(axis,) for axis in range(len(op.output.shape))]
+    if len(steps) > 1 and isinstance(merging := steps[0], Reshape):
+        parts, steps = merged_axes(op.output.shape, merging.shape), steps[1:]
+    axes = getattr(steps[0], "axes", None) if steps else None
+    if axes is None or parts is None or axes[-1] != len(axes) - 1:
         return None
-    axes = getattr(readers[0][1].steps[0], "axes", None)
-    if axes is None or axes[-1] != len(axes) - 1:
-        return None
-    return tuple(axes)
+    return tuple(axis for part in axes for axis in parts[part])
+
+
+def merged_axes(shape: Sequence[int], merged: Sequence[int]) -> list[tuple[int, ...]] | None:
+    """The dimensions of a shape that each one of another shape of as many elements consists of; None where one of them is split."""
+    parts = list[tuple[int, ...]]()
+    axis = 0
+    for extent in merged:
+        first, size = axis, 1
+        while axis < len(shape) and (size < extent or (axis == first and shape[axis] == 1)):
+            size *= shape[axis]
+            axis += 1
+        if size != extent:
+            return None
+        parts.append(tuple(range(first, axis)))
+    return [*parts[:-1], (*parts[-1], *range(axis, len(shape)))] if parts else None
 
 
 # Additions

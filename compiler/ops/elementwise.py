@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -147,10 +147,6 @@ class Multiplication(IntegerOperator):
         return elementwise("net_multiply", (self.left, self.right, self.output), numbers)
 
 
-#: Cycles of a gate: of an element, of a row, and of the table that a call makes.
-_GATE = {"elements": 11.0, "rows": 350.0, "calls": 2500.0}
-
-
 @dataclass(frozen=True)
 class Gate(Multiplication):
     """output = sat8((table[left + 128] * right) * rescale): a `Map` and the product that alone reads it, in one pass (int8 constant
@@ -185,9 +181,7 @@ class Gate(Multiplication):
         """See `IntegerOperator`."""
         numbers = (self.rescale.multiplier, self.rescale.shift)
         operands = (self.left, self.right, self.table, self.output)
-        call = elementwise("net_gate", operands, numbers, table=2)
-        work = replace(call.work, cycles={name: _GATE.get(name, 0.0) for name in call.work.amounts})
-        return replace(call, work=work)
+        return elementwise("net_gate", operands, numbers, table=2)
 
 
 @dataclass(frozen=True)

@@ -278,8 +278,7 @@ class RealTop(IntegerOperator):
         # Of numbers in random order the i-th is among the k best so far with probability k / i, and passes half of them.
         moves = kept * (1 + math.log(count / kept)) * (kept + 1) / 2
         amounts = counted(rows=rows, elements=rows * count, moves=round(rows * moves))
-        cycles = {"calls": 100.0, "rows": 60.0, "elements": 9.0, "moves": 8.0}
-        work = HostWork("net_float_top", amounts, cycles=cycles)
+        work = HostWork("net_float_top", amounts)
         return top_call(self.input, self.output, self.smallest, work, _FILE, 4)
 
 

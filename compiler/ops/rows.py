@@ -24,7 +24,7 @@ _TOTALS = 64
 #: Exponentials that net_softmax keeps of a row.
 _KEPT = 1024
 #: Rows that net_softmax takes element by element.
-_SHORT = 16
+SHORT = 16
 #: Rows that are normalised side by side.
 _SIDE_BY_SIDE = 8
 
@@ -59,10 +59,13 @@ class Softmax(IntegerOperator):
         loops = row_loops(self.input, self.output, self.mask or self.input)
         dense = loops.steps[0] == loops.steps[1] == 1
         extent = loops.extent
-        short = extent < _SHORT or not dense
+        short = extent < SHORT or not dense
         # of neighbours eight go together where words begin: before the first and behind the last one are up to seven
         rest = extent % 4 if short else 7 if extent % 8 else 0
         variant = "strided" if not dense else "short" if short else "dense"
+        if self.mask is not None:
+            together = dense and loops.steps[2] == 1 and extent <= _KEPT
+            rest, variant = (extent % 8, "masked") if together else (extent % 4, "masked strided")
         return loop_call(
             "net_softmax",
             _FILE,
@@ -71,7 +74,7 @@ class Softmax(IntegerOperator):
             (self.input, self.table, self.mask, self.output),
             (self.numerator,),
             walked=(0, 3, None if self.mask is None else 2),
-            variant="masked" if self.mask is not None else variant,
+            variant=variant,
             # elements beyond those whose exponentials are kept, and those that go one by one
             amounts={"late": loops.rows * max(0, extent - _KEPT), "rest": loops.rows * rest},
         )

@@ -16,6 +16,7 @@ from baco.compiler.host_core import LINE_BYTES
 from baco.compiler.network.prediction import host_cost
 from baco.compiler.network.steps import StepCost
 from baco.compiler.ops.host_work import HostWork, counted
+from baco.compiler.ops.rows import SHORT
 from baco.exploration.operators import OperatorCost
 from baco.workloads.network import Network, Operator
 
@@ -45,6 +46,8 @@ _OF_ROWS = {
 }
 #: Kinds whose parameters are only indexed, not read as a whole.
 _INDEXED = frozenset({"embedding", "gather"})
+#: Bytes that rows of an embedding are copied by where their length allows.
+_WORD = 8
 #: Of elements that no table has, and of kinds not listed, for example of an importer to come: the safe side.
 _WIDE, _UNKNOWN = "net_float_unary tanh", "net_softmax dense"
 
@@ -53,6 +56,19 @@ def function_of(kind: str, input_bits: int = 8) -> str:
     """The C function, and its variant, that an operator of a kind is taken for."""
     function = _OF_ELEMENTS.get(kind) or _OF_ROWS.get(kind, _UNKNOWN)
     return _WIDE if input_bits > 8 and function == "net_map dense" else function
+
+
+def _function(op: Operator, input_bits: int) -> str:
+    """Of an operator, where its rows decide on the variant."""
+    function = function_of(op.kind, input_bits)
+    length = op.output.shape[-1] if op.output.shape else 1
+    if function == _OF_ROWS["embedding"] and length % _WORD == 0:
+        return "net_embed words"
+    if op.kind == "softmax":
+        operands = op.semantics.operands[1:] if op.semantics is not None else ()
+        masked = any(operand is not None for operand in operands)
+        return "net_softmax masked" if masked else "net_softmax short" if length < SHORT else function
+    return function
 
 
 def host_costs(network: Network, accelerator: Accelerator) -> list[OperatorCost]:
@@ -78,7 +94,7 @@ def _cost(op: Operator, words: dict[str, int], accelerator: Accelerator) -> Oper
     rows = 1.0 if op.kind in _OF_ELEMENTS else elements / (op.output.shape[-1] if op.output.shape else 1)
     amounts = counted(elements=elements, rows=rows, pixels=rows, results=written)
     misses = (read + written) * accelerator.input_bits / 8 / LINE_BYTES
-    cost = host_cost(HostWork(function_of(op.kind, accelerator.input_bits), amounts), misses, accelerator)
+    cost = host_cost(HostWork(_function(op, accelerator.input_bits), amounts), misses, accelerator)
     return OperatorCost(
         op.name, op.kind, False, op.repeat, StepCost(op.repeat * cost.cycles, op.repeat * cost.fixed_pj)
     )

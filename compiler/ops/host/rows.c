@@ -103,7 +103,6 @@ static APART void softmax_of_neighbours(int64_t n, const int8_t* from, const int
   if (kept) results_of(kept, pairs, (uint64_t)inverse, to + first);
   for (int64_t i = first + kept; i < n; ++i) to[i] = (int8_t)RESULT(below[-from[i]]);
 }
-#undef RESULT
 
 static APART void softmax_of_all_neighbours(struct walk* w, int64_t n, const int8_t* input, const int32_t* table,
                                             int64_t numerator, int8_t* output) {
@@ -121,6 +120,62 @@ static APART void softmax_of_all_neighbours(struct walk* w, int64_t n, const int
   } while (walk_next_outer(w));
 }
 
+// Statements for eight neighbours from i on, or for fewer at the end of a row.
+#define EACH(k, count, statement) \
+  for (int64_t k = 0; k < (count); ++k) { statement; }
+#define BY_EIGHTS(body)                        \
+  do {                                         \
+    int64_t i = 0;                             \
+    for (; i + 8 <= n; i += 8) body(8);        \
+    for (; i < n; ++i) body(1);                \
+  } while (0)
+
+// A row of which those elements take part whose `taken` is 1, not 0: without branches, as numbers from 0 on that are 0 for all
+// others. In `kept` is room for the exponentials.
+static APART void masked_softmax_row(int64_t n, const int8_t* from, const int8_t* taken, const int32_t* table, int64_t numerator,
+                                     int8_t* to, int32_t* kept) {
+  int64_t x[8], part[8], largest = 0, total = 0;
+#define READ(count)                                                                  \
+  EACH(k, count, x[k] = *(const volatile int8_t*)(from + i + k))                     \
+  EACH(k, count, part[k] = -(int64_t) * (const volatile int8_t*)(taken + i + k))     \
+  EACH(k, count, x[k] = (x[k] + 128) & part[k])
+#define LARGEST(count) { READ(count) EACH(k, count, if (RARELY(x[k] > largest)) largest = x[k]) }
+  BY_EIGHTS(LARGEST);
+  const int32_t* below = table + largest;
+#define EXPONENTIALS(count)                                \
+  {                                                        \
+    READ(count)                                            \
+    EACH(k, count, x[k] = below[-x[k]])                    \
+    EACH(k, count, x[k] &= part[k])                        \
+    EACH(k, count, kept[i + k] = (int32_t)x[k])            \
+    EACH(k, count, total += x[k])                          \
+  }
+  BY_EIGHTS(EXPONENTIALS);
+  const int64_t inverse = total ? least(numerator / total, 65535) : 0, half = (int64_t)1 << 23;
+  if (RARELY(RESULT((int64_t)table[0]) > 127))
+    FOR_EACH(i, n, int8_t, to[i], least(RESULT((int64_t)kept[i]), 127));
+  else
+    FOR_EACH(i, n, int8_t, to[i], RESULT((int64_t)kept[i]));
+#undef READ
+#undef LARGEST
+#undef EXPONENTIALS
+}
+#undef BY_EIGHTS
+#undef EACH
+#undef RESULT
+
+static APART void masked_softmax_of_neighbours(struct walk* w, int64_t n, const int8_t* input, const int32_t* table,
+                                               int64_t numerator, const int8_t* mask, int8_t* output) {
+  const int64_t rows = walk_inner(w), from_row = walk_step(w, 0), to_row = walk_step(w, 1), mask_row = walk_step(w, 2);
+  int32_t kept[KEPT];
+  do {
+    const int8_t *from = input + w->at[0], *taken = mask + w->at[2];
+    int8_t* to = output + w->at[1];
+    for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row, taken += mask_row)
+      masked_softmax_row(n, from, taken, table, numerator, to, kept);
+  } while (walk_next_outer(w));
+}
+
 // `mask` may be null. Row: extent, strides of input, output and mask; then the numerator.
 void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, const int8_t* mask, int8_t* output) {
   struct walk w;
@@ -128,6 +183,10 @@ void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, co
   const int64_t n = d[0], from_step = d[1], to_step = d[2], mask_step = d[3], numerator = d[4];
   if (!mask && from_step == 1 && to_step == 1) {
     softmax_of_all_neighbours(&w, n, input, table, numerator, output);
+    return;
+  }
+  if (mask && from_step == 1 && to_step == 1 && mask_step == 1 && n <= KEPT) {
+    masked_softmax_of_neighbours(&w, n, input, table, numerator, mask, output);
     return;
   }
   do {

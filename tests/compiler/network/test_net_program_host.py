@@ -355,6 +355,30 @@ def test_softmaxes_of_neighbours_from_any_byte_on() -> None:
     check(s)
 
 
+def test_masked_softmaxes_of_neighbours() -> None:
+    """Rows of fewer and more than eight, longer than what is kept; masks of none, of all, causal and random, of each row or shared;
+    the largest and the smallest elements masked or not."""
+    s = Sketch(np.random.default_rng(15))
+    table = s.value((256,), "constant", np.rint(65535 * np.exp(-0.1 * np.arange(256))).astype(np.int32))
+    for rows, length in ((6, 1), (8, 8), (5, 7), (9, 17), (4, 40), (2, 1030)):
+        shape = (rows, length)
+        random, causal = s.random.integers(0, 2, shape, np.int8), np.tril(np.ones(shape, np.int8))
+        for mask in (random, causal, np.zeros_like(random), np.ones_like(random), random[:1]):
+            elements = s.random.integers(-128, 128, shape, np.int8)
+            elements[0], elements[1 % rows], elements[-1] = (
+                np.where(random[0], -3, 127),
+                np.where(random[0], 127, -128),
+                -128,
+            )
+            taken = s.value(mask.shape, "constant", mask).expanded(shape)
+            numerator = int(s.random.choice([2**24 * 127, 2**27 * 127]))
+            s.add(
+                Softmax, s.value(shape, "output"), input=s.value(shape, "input", elements), table=table,
+                numerator=numerator, mask=taken,
+            )  # fmt: skip
+    check(s)
+
+
 def test_normalisations_of_rows_side_by_side() -> None:
     """More and fewer rows than go together, parts of wider rows, extremes; one row whose elements have to be limited."""
     s = Sketch(np.random.default_rng(14))

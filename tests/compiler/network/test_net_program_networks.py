@@ -11,17 +11,19 @@ from baco.compiler.network.reference import reference
 from baco.compiler.ops.products import Convolution
 from baco.sim.engines.program import run_program
 from baco.workloads.inputs.load import load_network
+from baco.workloads.network import Network
+from baco.workloads.networks import llama
 
 
 def run(
-    spec: str,
+    spec: str | Network,
     layers: int | None = None,
     accelerator: str = "gemmini-default",
     quantiser: Quantiser = DEFAULT,
     baseline: bool = False,
 ) -> NetworkProgram:
     machine = load_accelerator(accelerator)
-    network = load_network(spec)
+    network = load_network(spec) if isinstance(spec, str) else spec
     quantised = quantise(network, layers=layers, quantiser=quantiser)
     inputs = {n: a for n, a in random_inputs(network, 1).items() if n in quantised.inputs}
     data = quantise_inputs(quantised, inputs)
@@ -56,6 +58,15 @@ def test_an_encoder() -> None:
     program = run("bert_base:seq=9", layers=1)
     assert not program.lowered.notes
     assert not [step for step in program.lowered.steps if step.function == "net_copy"]
+
+
+def test_heads_that_share_keys_and_values() -> None:
+    """Their results go where the next product reads them, and RMS norms go side by side as layer norms do."""
+    network = llama._llama("small", llama._Size(1, 512, 8, 2, 192, 50), 1, 8, "prefill", 0)
+    steps = run(network).lowered.steps
+    assert not [step for step in steps if step.function == "net_copy"]
+    works = [step.work for step in steps if step.function == "net_normalise" and step.work is not None]
+    assert [work.variant for work in works] == 3 * ["net_normalise dense"]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Strided views against numpy, on random rows of steps; recorded views likewise."""
 
+import itertools
 import math
 import random
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baco.compiler.network.tensor_operators import merged_axes
 from baco.compiler.ops.views import View, dense
 from baco.workloads.views import (
     Expand,
@@ -99,6 +101,24 @@ def test_shapes_that_do_not_fit_are_errors():
         dense("x", (2, 3)).expanded((3,))
     with pytest.raises(ValueError, match="reshaped"):
         dense("x", (2, 3)).reshaped((5,))
+
+
+def test_dimensions_that_others_consist_of():
+    """All ways to join neighbouring dimensions, by numpy: what a joined index is of, and what is split."""
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        shape = tuple(int(n) for n in rng.choice((1, 2, 3, 4), rng.integers(1, 6)))
+        cuts = sorted({0, len(shape), *(int(n) for n in rng.integers(0, len(shape) + 1, 2))})
+        joined = [int(np.prod(shape[a:b])) for a, b in itertools.pairwise(cuts)]
+        parts = merged_axes(shape, joined)
+        assert parts is not None
+        assert [axis for part in parts for axis in part] == list(range(len(shape)))
+        x = np.arange(np.prod(shape)).reshape(shape)
+        order = rng.permutation(len(parts))
+        axes = [axis for part in order for axis in parts[part]]
+        assert np.array_equal(x.transpose(axes).reshape(-1), x.reshape(joined).transpose(order).reshape(-1))
+    assert merged_axes((6, 4), (3, 8)) is None
+    assert merged_axes((8, 3), (4, 6)) is None
 
 
 def test_reshape_that_needs_a_copy():
