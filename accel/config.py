@@ -461,7 +461,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
             raise InputError(
                 f"clock_mhz: in {self.technology} a side of {dim or self.dim} closes at {most:.4g} MHz before layout, not at"
                 f" {self.clock_mhz:g}",
-                hint="give less, or leave it out",
+                hint=f"give less, or leave it out; in technology {PUBLISHED} any clock is assumed to be met",
             )
         if silicon.energy and "energy" not in chosen:
             changes["energy"] = self.energy.model_dump() | silicon.energy

@@ -37,7 +37,7 @@ _OTHER_NAMES = {
     "until": "until",
 }
 #: Options that messages name with a value.
-_WITH_VALUE = ("cost-model", "device", "emit", "engine", "executor", "search", "timing")
+_WITH_VALUE = ("cost-model", "device", "emit", "engine", "executor", "search", "technology", "timing")
 _OPTION = re.compile(
     r"`[^`]*`"  # code
     rf"|(?<![\w-])--({'|'.join(_WITH_VALUE)})[ =]([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w/])"

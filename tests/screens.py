@@ -90,6 +90,7 @@ def made_from(data: ReportData) -> dict[str, Any]:
     return {
         "command": data.command,
         "edp_uj_cycles": cost.edp,
+        "edp_js": cost.edp_js(data.best.accelerator.clock_mhz),
         "latency_cycles": cost.latency_cycles,
         "energy_uj": cost.energy_uj,
         "area_mm2": cost.area_mm2,

@@ -251,7 +251,9 @@ def no_accelerator_error(
         f"{path} <= {_amount(limits[path], path)}" for path in feasible if path not in short.feasible
     )
     also = f"; on the nearest ones, no design found satisfies {others} either" if others else ""
-    return InfeasibleError(short.message + also, location=short.location, hint=_together(limits, feasible))
+    return InfeasibleError(
+        short.message + also, location=short.location, hint=_together(limits, feasible) + short.scale
+    )
 
 
 def _together(limits: Mapping[str, float], feasible: Mapping[str, float]) -> str:

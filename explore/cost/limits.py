@@ -184,9 +184,11 @@ def limits_of(
         cycles[index] = np.minimum.reduce([limit.cycles for limit in least])
         a1[index] = np.minimum.reduce([limit.a1 for limit in least])
         a2[index] = np.minimum.reduce([limit.a2 for limit in least])
-        fixed[index] = min(
+        energies = (
             sum(table.array_terms(limit.macs, limit.a0, sides)) + table.dram_pj * limit.a3 for limit in least
         )
+        # of what switches, energies differ by sides
+        fixed[index] = np.minimum.reduce([np.broadcast_to(pj, sides.shape) for pj in energies])
     return LeastCosts(space, networks, weights, tuple(tasks), cycles, fixed, a1, a2, rest)
 
 

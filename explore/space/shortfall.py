@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baco.accel.technology import PUBLISHED, technology
 from baco.common.errors import InfeasibleError, Location
 from baco.common.portable import Bools
 from baco.common.units import significant
 from baco.exploration.space import DesignSpace
 from baco.exploration.space.constraints import UNITS
+from baco.exploration.space.reference_machine import reference_machine
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,14 @@ class Shortfall:
         message: which, by how much.
         feasible: values that the accelerator nearest to them reaches, by name, for those bounds that bind.
         nearest: that accelerator, in words.
+        scale: for a bound on area, what areas are like in the space's technology, where these are not the published ones; else empty.
         location: of the first such bound, where a file sets it.
     """
 
     message: str
     feasible: dict[str, float]
     nearest: str
+    scale: str
     location: Location | None
 
 
@@ -41,7 +45,7 @@ def check_feasible(space: DesignSpace) -> None:
         raise InfeasibleError(
             found.message,
             location=found.location,
-            hint=f"nearest feasible value: {values} ({found.nearest})",
+            hint=f"nearest feasible value: {values} ({found.nearest}){found.scale}",
         )
 
 
@@ -72,7 +76,19 @@ def shortfall(space: DesignSpace) -> Shortfall | None:
         reached,
         f"dim {points.dim[best]}, scratchpad {points.scratchpad_kib[best]} KiB,"
         f" accumulator {points.accumulator_kib[best]} KiB",
+        _scale(space) if "area_mm2" in reached else "",
         _bound_location(space, binding[0]),
+    )
+
+
+def _scale(space: DesignSpace) -> str:
+    """What an area is in a technology that has its areas from netlists, for those who think in published ones."""
+    if not technology(space.base.technology).measured:
+        return ""
+    machine = reference_machine(space)
+    return (
+        f"; areas are in {machine.technology}, where {machine.name} has {significant(machine.area_mm2)} mm²:"
+        f" --technology {PUBLISHED} has published ones"
     )
 
 

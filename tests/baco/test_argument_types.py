@@ -156,13 +156,13 @@ def test_an_objective_may_be_a_list() -> None:
 def test_a_space_may_be_a_dict() -> None:
     """What it does not say is as in the default space; numbers of any library count."""
     of_lists = baco.Study(
-        "deepbench_ocr", space={"dim": [8], "constraints": {"area_mm2": np.float64(2)}}
+        "deepbench_ocr", space={"dim": [8], "constraints": {"area_mm2": np.float64(20)}}
     ).space
     of_arrays = baco.Study(
-        "deepbench_ocr", space={"dim": np.array([8]), "constraints": {"area_mm2": 2}}
+        "deepbench_ocr", space={"dim": np.array([8]), "constraints": {"area_mm2": 20}}
     ).space
     for space in (of_lists, of_arrays):
         assert space.dim == (8,)
-        assert space.constraints == {"area_mm2": 2}
+        assert space.constraints == {"area_mm2": 20}
         assert space.scratchpad_kib == baco.Space.load("gemmini").scratchpad_kib
     assert of_lists == of_arrays

@@ -173,7 +173,7 @@ def test_every_sampler_ranks_by_a_function(sampler: str, table: Path) -> None:
     """Negative values, too: the best is the best of all that was kept."""
 
     def worth(cost: Cost) -> float:
-        return cost.area_mm2 + 1e-6 * cost.latency_cycles - 10
+        return cost.area_mm2 + 1e-6 * cost.latency_cycles - 100
 
     study = baco.Study(table, SPACE, worth, sampler=sampler, whole=False).optimize(samples=60)
     assert study.best.objective == worth(study.best.cost) < 0
@@ -343,7 +343,15 @@ def test_a_study_goes_on_from_its_folder_alone(tmp_path: Path) -> None:
         ("gemmini", "gemmini"),
         (baco.Space.load("reference"), "reference"),
         (baco.Space(dim=8), {"dim": [8]}),
-        (baco.Space.load().replace(constraints={"area_mm2": 2.0}), {"constraints": {"area_mm2": 2.0}}),
+        (baco.Space.load().replace(constraints={"area_mm2": 20.0}), {"constraints": {"area_mm2": 20.0}}),
+        (
+            baco.Space.load().replace(technology="published-45nm"),
+            {
+                "technology": "published-45nm",
+                "fixed": {"energy": {"clock_pj_per_mm2": 40.0, "leakage_mw_per_mm2": 18.0}},
+                "constraints": {"area_mm2": 5.0},
+            },
+        ),
     ],
     ids=str,
 )

@@ -81,9 +81,9 @@ def _rows(kept: Any, network: str, machine: Accelerator) -> tuple[list[list[Any]
 def _energy(
     machine: Accelerator, cycles: float, fixed: float, accumulator: float, scratchpad: float
 ) -> float:
-    table = machine.energy
-    own = table.accumulator_base_pj + table.accumulator_pj_per_kib * machine.accumulator_kib / machine.dim
-    shared = table.scratchpad_base_pj + table.scratchpad_pj_per_kib * machine.scratchpad_kib
+    law = machine.energy_law
+    own = float(law.accumulator_pj(machine.accumulator_kib, machine.dim))
+    shared = float(law.scratchpad_pj(machine.scratchpad_kib, machine.dim))
     return fixed + own * accumulator + shared * scratchpad + machine.static_pj(cycles)
 
 

@@ -22,6 +22,7 @@ from baco.exploration.search.hardware_choice import HardwareChoice
 from baco.exploration.search.searcher import SearchSetup
 from baco.exploration.space import DesignSpace, load_space
 from baco.exploration.space.constraints import Constraints, NetworkConstraints
+from baco.exploration.space.reference_machine import reference_machine
 from baco.workloads.inputs.load import load_network
 from baco.workloads.network import Workload
 from tests.explore.search.test_searchers import GEMMINI, REFERENCE
@@ -135,7 +136,8 @@ def test_violations_are_those_of_the_constraints() -> None:
 
 @pytest.mark.parametrize("name", ["gemmini", "reference"])
 def test_random_and_nearest_hardware_is_allowed(name: str) -> None:
-    space = load_space(name).constrain(area_mm2=1.5, sram_kib=700)
+    space = load_space(name)
+    space = space.constrain(area_mm2=1.1 * reference_machine(space).area_mm2, sram_kib=700)
     choice = HardwareChoice(space)
     rng = np.random.default_rng(0)
     points = choice.random(200, rng)
