@@ -213,7 +213,7 @@ class SearchOptions:
             what it does not say is as in `gemmini`.
         technology: what areas, energies and clocks are in, by name (`baco technology list`): the space's clock is then what its largest
             side closes at, and its bound on area as many times the area of Gemmini's default machine. By default what the space says: `gemmini` is in
-            `published-45nm`; `ihp-sg13g2` is measured in netlists.
+            `ihp-sg13g2`, measured in netlists; `published-45nm` has published figures.
         constraints: upper bounds: `area_mm2`, `sram_kib`, `power_mw`, `latency_cycles`, `energy_uj`.
         samples: budget in design points (a mapping for every layer); 5,000 by default, 20,000 with the reference model,
             and no limit where `time_limit` is given.

@@ -36,7 +36,7 @@ class SearchFlags:
         objective: What to minimise: edp, latency, energy, area or edap; a comma list asks for their front.
         space (NAME|FILE): Design space: gemmini, reference, or a YAML file.
         technology (NAME): What areas, energies and clocks are in (see `baco technology list`); the space gets the clock that it closes
-            at there. By default as the space says: gemmini is in published-45nm; ihp-sg13g2 is measured in netlists.
+            at there. By default as the space says: gemmini is in ihp-sg13g2, measured in netlists; published-45nm has published figures.
         search: Searcher: gradient, local, random, bayesian, genetic, two-loop, evolution, dosa or dosa-published.
         cost_model (NAME): What predicts: instruction (cycles and traffic of the compiled program on the generated hardware;
             the default) or reference (the published analytical model; the default in spaces with reference rules).
