@@ -37,12 +37,14 @@ class TimingProfile:
         miss_cycles: more than `latency` until the first data of a line that has to be filled are there.
         victim_cycles: more than `line_cycles` for a line, where each takes the place of another, which has to be released first; of
             lines that follow each other without a gap.
+        further_cycles: of a request beside the first of a row, where lines have to be filled.
         copies_rows: whether every copy of a packed pixel is written by itself; else only those of a command's last pixel take
             cycles of their own.
         passes_inside: passes that are on their way through the array at most, and then a block of weights comes in row by row
             with the last pass before it; 0 for as many as the reservation station has.
         store_pace: cycles of a row of the accumulator on its way out.
         write_cycles: of the port, beside the data of a write of several beats.
+        in_turn: whether what explicit code issues behind more moves than the reservation station has entries for waits for these.
         runs_wait: whether runs of the loop macros wait for each other so much that unequal ones have to be gone through one by one
             (`baco.compiler.styles.macros.pipeline`).
     """
@@ -56,10 +58,12 @@ class TimingProfile:
     cache_bytes: float = 0.0
     miss_cycles: float = 0.0
     victim_cycles: float = 0.0
+    further_cycles: float = 0.0
     copies_rows: bool = False
     passes_inside: float = 0.0
     store_pace: float = 1.0
     write_cycles: float = 0.0
+    in_turn: bool = False
     runs_wait: bool = False
 
     @property
@@ -80,6 +84,18 @@ class TimingProfile:
         square = turns * turns
         return lines * (self.line_cycles + self.victim_cycles * square / (square + 1.5 * turns + 3.0))
 
+    def lost(self, between: Values) -> Values:
+        """Share of a cache's lines that are not there any more when so many bytes of others have come in: ways are replaced at random, so
+        that of n lines in a set each leaves one that it had with the probability ((w - 1) / w)^n, e^-x with x = n ln(w / (w - 1)),
+        which is 1 / (1 + x + x²/2 + x³/6) within 0.03."""
+        x = _LINES_REPLACED * between / self.cache_bytes
+        return 1.0 - 1.0 / (1.0 + x * (1.0 + x * (0.5 + x / 6.0)))
+
+    def lost_of(self, matrix: Values) -> Values:
+        """Share of the lines of so many bytes that are not there any more when all have come: the mean of `lost` over what came behind each."""
+        x = _LINES_REPLACED * matrix / self.cache_bytes
+        return x * (0.5 + x * (1.0 / 3.0 + x / 6.0)) / (1.0 + x * (1.0 + x * (0.5 + x / 6.0)))
+
 
 #: By timing. `baco`: the simulator's main memory (`sim/cpp/dram.h`), without a cache. `gemmini`: the Rocket system of
 #: `sim/cpp/gemmini_bus.h`, whose cycles of hits, misses and writes these are; an inclusive cache of 512 KiB, main memory of 8
@@ -98,10 +114,12 @@ PROFILES = {
         cache_bytes=512.0 * 1024,
         miss_cycles=15.0,
         victim_cycles=3.2,
+        further_cycles=1.0,
         copies_rows=True,
         passes_inside=6.0,
         store_pace=1.6,
         write_cycles=1.0,
+        in_turn=True,
         runs_wait=True,
     ),
 }

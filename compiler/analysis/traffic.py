@@ -78,13 +78,15 @@ class MachineRates:
 
 @dataclass(frozen=True)
 class Moved:
-    """What loads take: cycles of the memory port, rows of the local memories, bytes that the channel of memory moves, and
-    commands, which are counted only where few are under way at a time (`TimingProfile.load_trackers`)."""
+    """What loads take: cycles of the memory port, rows of the local memories, bytes that the channel of memory moves, and,
+    counted only where few are under way at a time (`TimingProfile.load_trackers`), commands, and requests beside the first
+    of a row."""
 
     port: Values
     rows: Values
     bytes: Values
     commands: Values = 0.0
+    further: Values = 0.0
 
     def __add__(self, other: Moved) -> Moved:
         return Moved(
@@ -92,10 +94,17 @@ class Moved:
             self.rows + other.rows,
             self.bytes + other.bytes,
             self.commands + other.commands,
+            self.further + other.further,
         )
 
     def __mul__(self, times: Values) -> Moved:
-        return Moved(self.port * times, self.rows * times, self.bytes * times, self.commands * times)
+        return Moved(
+            self.port * times,
+            self.rows * times,
+            self.bytes * times,
+            self.commands * times,
+            self.further * times,
+        )
 
 
 def load_rows(
@@ -169,7 +178,10 @@ class _Commands:
             waiting = (rows * requests * profile.latency + transfer) / machine.requests
             commands = a.where(size > 0, commands * self.crowd, 0.0 * commands)
             queued = held_cycles(a, machine, commands, transfer)
-            return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved, commands)
+            further = rows * a.larger(requests - 1.0, 0.0)
+            return Moved(
+                a.larger(a.larger(transfer, waiting), queued), rows * local, moved, commands, further
+            )
         place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(self.step), a.smaller(size, _LONGEST))
         requests, beats = a.tables(request_table(), *place)
         longer = a.larger(size / _LONGEST, 1.0)
@@ -229,8 +241,7 @@ def loaded(
     """A matrix of bytes loaded some times, in tiles of `part` columns; `once` is what that takes from a cache, if there is
     one, and `fresh` the share of its rows that are not loaded twice in that. Of several groups, it is that of one.
 
-    Lines come from main memory the first time, and again if the cache has lost them: in one of least recently used lines,
-    which a matrix goes through in order, all or none of its lines are still there.
+    Lines come from main memory the first time, and again where the cache has lost them (`TimingProfile.lost_of`).
     """
     profile = machine.profile
     if not profile.cached:
@@ -239,16 +250,17 @@ def loaded(
     line = profile.line_bytes
     row, hot = pitch, a.larger(once.port, once.rows)
     lines = cache_lines(a, machine, rows, columns, pitch, 1.0, groups)
-    # Tiles that begin or end within a line find it filled by their neighbours, unless more than the cache holds came between, or rows
-    # are so far apart that few sets serve them. (Rows that begin anywhere share lines whatever their tiles.)
+    # Tiles that begin or end within a line share it with their neighbours, which come when all rows of the tile have; if rows
+    # are so far apart that few sets serve them, more of these lines are lost.
+    inside = line - a.smaller(a.smaller(a.power(part), a.power(row)), line)
+    inside = a.where((row >= line) & (part < columns), inside, 0.0 * inside)
     far = a.where(a.power(row) >= line, a.power(row / line), 1.0)
-    kept = rows * a.larger(far * line, part) <= profile.cache_bytes
-    apart = (row >= line) & (part < columns) & ((part < line) | (a.power(row) >= line))
-    inside = a.where(apart, line - a.smaller(a.power(part), line), 0.0)
+    lost = profile.lost(rows * a.larger(far * line, part))
+    shared_lines = rows * (columns / part - 1.0) * inside / line
+    # requests of a row beside its first find the line on its way, and take the place of those that would ask for another
+    fill = profile.fill_cycles(lines + lost * shared_lines) + profile.further_cycles * once.further
     # of a line that two share, half on the mean is the second's, and it is there
-    others = a.where(kept, inside / a.larger(2.0 * part, line), 0.0 * part)
-    again_filled = rows * columns / part * (part + inside) / line
-    fill = profile.fill_cycles(a.where(kept | (inside < 0.5), lines, a.larger(again_filled, lines)))
+    others = (1.0 - lost) * inside / a.larger(2.0 * part, line)
     # requests of narrow rows wait for the line that they share
     shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
     latency = profile.latency + profile.command_latency + profile.miss_cycles
@@ -256,9 +268,15 @@ def loaded(
     queued = (once.commands * latency + transfer) / (machine.requests / machine.dim + 1.0)
     cold = a.larger(a.larger(fill, shared), queued * (1.0 - others))
     cold = a.larger(cold + others * once.port, hot)
-    again = a.where(lines * line * fresh <= profile.cache_bytes, hot, cold)
+    again = hot + (cold - hot) * profile.lost_of(lines * line * fresh)
     cold = hot + (cold - hot) * fresh
-    return Moved(cold + again * (times - 1.0), once.rows * times, once.bytes * times, once.commands * times)
+    return Moved(
+        cold + again * (times - 1.0),
+        once.rows * times,
+        once.bytes * times,
+        once.commands * times,
+        once.further * times,
+    )
 
 
 def cache_lines(
@@ -301,12 +319,14 @@ def stored(
     line = profile.line_bytes
     lines = cache_lines(a, machine, rows, columns, pitch, element, groups)
     step = a.power(pitch) if shift is None else a.smaller(a.power(pitch), a.power(shift))
-    share = a.smaller(a.smaller(piece, columns) * element, step * element) / line
+    width = a.smaller(piece, columns) * element
+    share = a.smaller(width, step * element) / line
     beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
     read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
     fill = lines * profile.line_cycles * (read + beyond)
     # parts of a line that has come already are written without waiting
-    others = a.where(pitch * element < line, 0.0 * share, 1.0 - a.smaller(share, 1.0))
+    first = a.where(pitch * element < line, width / (columns * element), share)
+    others = 1.0 - a.smaller(first, 1.0)
     return a.larger(busy, fill + busy * others)
 
 

@@ -10,6 +10,8 @@ most counts come twice, once more for every such size.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -129,14 +131,44 @@ def opens_ahead(t: BatchTiling, c: Commands) -> Tensor:
     return (t.copies[2] > LOOP) & ~spills & (kinds == 1)
 
 
+class MoveKinds(NamedTuple):
+    """Something of the moves of explicit code, (B,) each."""
+
+    weights: Tensor
+    inputs: Tensor
+    opening: Tensor
+    stores: Tensor
+
+
+def paced_moves(t: BatchTiling, c: Commands) -> MoveKinds:
+    """Which moves go one by one between the passes before, into another copy: all but those that a full block and tile issue
+    at once (`baco.compiler.styles.explicit.code`)."""
+    entries = t.hardware.execute_entries
+    passes, in_block, held = c.passes / c.visits, c.visits / c.blocks, c.visits / c.tiles
+    few_loads = torch.floor(t.hardware.load_entries / 2)
+    brief_block, brief_tile = passes * in_block <= entries, passes * held <= entries
+    few_weights = c.weight_loads / c.weight_fills <= few_loads
+    few_inputs = (c.input_loads + c.zero_loads) / c.input_fills <= few_loads
+    copies_w, copies_i = (copies > LOOP for copies in t.copies[:2])
+    stores = paces_stores(t, c)
+    few_moves = stores_of_a_tile(c) <= few_loads
+    return MoveKinds(
+        weights=copies_w & ~(brief_block | few_weights),
+        inputs=copies_i & ~(brief_block | few_inputs),
+        opening=opens_ahead(t, c) & (stores | ~(brief_tile | few_moves)),
+        stores=stores,
+    )
+
+
 def paces_stores(t: BatchTiling, c: Commands) -> Tensor:
     """Whether a tile's results leave one by one between the passes of the next, into another copy, and not all at once before
     these (`baco.compiler.styles.explicit.code`)."""
     brief: Tensor = c.passes / c.tiles <= t.hardware.execute_entries
-    return (t.copies[2] > LOOP) & ~(brief | (_stores_of_a_tile(c) <= t.hardware.store_entries))
+    return (t.copies[2] > LOOP) & ~(brief | (stores_of_a_tile(c) <= t.hardware.store_entries))
 
 
-def _stores_of_a_tile(c: Commands) -> Tensor:
+def stores_of_a_tile(c: Commands) -> Tensor:
+    """Stores of results or of sums, once for each time that a tile leaves."""
     return c.stores * (1 + c.sum_stores / c.stores.clamp_min(1e-9)) / c.tiles
 
 
@@ -172,21 +204,12 @@ class _Issued:
         self._reach()
 
     def _pace(self) -> None:
-        """Which moves go between passes: all but those that a full block and tile issue at once (`explicit.py`)."""
+        """Which moves go between passes."""
         t, c = self.t, self.c
-        entries = t.hardware.execute_entries
-        passes, in_block, held = c.passes / c.visits, c.visits / c.blocks, c.visits / c.tiles
-        few_loads = torch.floor(t.hardware.load_entries / 2)
-        brief_block, brief_tile = passes * in_block <= entries, passes * held <= entries
-        few_weights = c.weight_loads / c.weight_fills <= few_loads
-        self.weights_paced = self.copies_w & ~(brief_block | few_weights)
-        self.inputs_paced = self.copies_i & ~(brief_block | (self.inputs / c.input_fills <= few_loads))
         self.ahead = opens_ahead(t, c)
-        self.stores_paced = paces_stores(t, c)
-        few_moves = _stores_of_a_tile(c) <= few_loads
-        self.open_paced = self.ahead & (self.stores_paced | ~(brief_tile | few_moves))
-        all_paced = (self.weights_paced, self.inputs_paced, self.open_paced, self.stores_paced)
-        self.jobs = sum((one.to(self.zero.dtype) for one in all_paced), self.zero)
+        paced = paced_moves(t, c)
+        self.weights_paced, self.inputs_paced, self.open_paced, self.stores_paced = paced
+        self.jobs = sum((one.to(self.zero.dtype) for one in paced), self.zero)
 
     def _reach(self) -> None:
         """How many sides of the image windows reach beyond, and where blocks of an image differ in that."""

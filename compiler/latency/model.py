@@ -25,7 +25,16 @@ from baco.compiler.latency.arrays import TensorArrays
 from baco.compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from baco.compiler.latency.cached import cache_cycles
 from baco.compiler.latency.commands import Commands, count_commands
-from baco.compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead, paces_stores
+from baco.compiler.latency.host import (
+    HOST_FEATURES,
+    MoveKinds,
+    by_blocks,
+    host_features,
+    opens_ahead,
+    paced_moves,
+    paces_stores,
+    stores_of_a_tile,
+)
 from baco.compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from baco.compiler.latency.prediction import TERMS, InstructionLatency
 from baco.compiler.latency.tiling import BatchTiling, make_tiling
@@ -325,6 +334,38 @@ def _memory_cycles(t: BatchTiling, c: Commands, traffic: _Traffic, again: Tensor
     return cache_cycles(t, c, *found) if hw.profile.cached else found
 
 
+def _awaited(t: BatchTiling, c: Commands) -> MoveKinds:
+    """Shares of moves that passes wait for: of those that nothing hides all.
+
+    By the original's timing also of those that go ahead all at once: commands come to the reservation station in the program's order, and
+    where a class has no free entry, all behind wait. So passes go on when all but as many moves have been issued as there are entries.
+    """
+    zero = torch.zeros_like(c.visits)
+    hidden = MoveKinds(*(copies > LOOP for copies in t.copies[:2]), opens_ahead(t, c), t.copies[2] > LOOP)
+    if not t.hardware.profile.in_turn:
+        return MoveKinds(*(torch.where(one, zero, zero + 1.0) for one in hidden))
+    paced = paced_moves(t, c)
+    loads = (
+        torch.where(paced.weights, zero, c.weight_loads / c.weight_fills)
+        + torch.where(paced.inputs, zero, (c.input_loads + c.zero_loads) / c.input_fills)
+        + torch.where(paced.opening, zero, (c.bias_loads + c.residual_loads + c.sum_loads) / c.tiles)
+    )
+    held_loads, held_stores = (
+        (1.0 - entries / moves.clamp_min(1.0)).clamp_min(0.0)
+        for moves, entries in (
+            (loads, t.hardware.load_entries),
+            (stores_of_a_tile(c), t.hardware.store_entries),
+        )
+    )
+    held = MoveKinds(held_loads, held_loads, held_loads, held_stores)
+    return MoveKinds(
+        *(
+            torch.where(one, torch.where(apart, zero, share), zero + 1.0)
+            for one, apart, share in zip(hidden, paced, held, strict=True)
+        )
+    )
+
+
 def _host_costs(
     t: BatchTiling, c: Commands, fitted: Constants
 ) -> tuple[Callable[..., Tensor], Tensor, Tensor]:
@@ -350,6 +391,7 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     hw, zero = t.hardware, torch.zeros_like(c.visits)
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
     opened_early = opens_ahead(t, c)
+    awaited = _awaited(t, c)
 
     def late(early: Tensor, value: Tensor) -> Tensor:
         return torch.where(early, zero, value)
@@ -364,27 +406,27 @@ def measure_work(t: BatchTiling, c: Commands, fitted: Constants) -> BusyCycles:
     weights, inputs, bias, residual = traffic.weights, traffic.inputs, traffic.bias, traffic.residual
     results, sums_out, sums_in = traffic.results, traffic.sums_out, traffic.sums_in
     weight_cycles, input_cycles, opening_cycles, store_cycles = _memory_cycles(t, c, traffic, again)
-    loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
+    loads = awaited.weights * weight_cycles + awaited.inputs * input_cycles
     # Results that leave all at once do so before the next tile's first pass: where that tile's loads wait for the array, stores
     # take their part of the channel meanwhile, and nothing is left of them to go beside passes.
     waiting_tiles = torch.maximum(late(copies_w, c.weight_fills), late(copies_i, c.input_fills))
-    at_once = copies_o & ~paces_stores(t, c)
+    at_once = copies_o & ~paces_stores(t, c) & (awaited.stores == 0)
     shared = torch.where(at_once, (waiting_tiles / c.tiles).clamp_max(1.0), zero)
     idle = loads - (late(copies_w, weights.bytes) + late(copies_i, inputs.bytes)) / hw.bandwidth
     leaving = shared * (results.bytes + sums_out.bytes) / hw.bandwidth
     # nor do they leave faster than the port writes
     loads = torch.maximum(loads + (leaving - idle).clamp_min(0.0), shared * _paced(hw, traffic.stored))
-    stores = late(copies_o, store_cycles) + late(opened_early, opening_cycles)
+    stores = awaited.stores * store_cycles + awaited.opening * opening_cycles
     # what goes beside passes shares the channel; reads and writes have a port each
+    beside_w, beside_i, beside_b, beside_o = (1.0 - share for share in awaited)
     moved_early = (
-        torch.where(copies_w, weights.bytes, zero)
-        + torch.where(copies_i, inputs.bytes, zero)
-        + torch.where(copies_o, results.bytes + sums_out.bytes, zero)
-        + torch.where(opened_early, bias.bytes + residual.bytes + sums_in.bytes, zero)
+        beside_w * weights.bytes
+        + beside_i * inputs.bytes
+        + beside_o * (results.bytes + sums_out.bytes)
+        + beside_b * (bias.bytes + residual.bytes + sums_in.bytes)
     ) / hw.bandwidth - leaving
-    read_early = torch.where(copies_w, weight_cycles, zero) + torch.where(copies_i, input_cycles, zero)
-    read_early = read_early + torch.where(opened_early, opening_cycles, zero)
-    written_early = torch.where(copies_o, (1.0 - shared) * store_cycles, zero)
+    read_early = beside_w * weight_cycles + beside_i * input_cycles + beside_b * opening_cycles
+    written_early = beside_o * (1.0 - shared) * store_cycles
     beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
     return BusyCycles(
         host_loads=host_loads,

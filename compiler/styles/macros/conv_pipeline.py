@@ -16,6 +16,7 @@ from baco.compiler.styles.macros.pipeline import (
     PIPELINES,
     PipelineConstants,
     cycles_of,
+    fresh_share,
     groups_simulated,
     of_all_groups,
     shortest,
@@ -152,16 +153,25 @@ def _runs(
         channels, depth = whole(size["k"] / dim), whole(size["c"] / dim)
         results = size["n"] * size["q"] * size["p"] / (sizes["n"] * sizes["q"] * sizes["p"])
         window = size["s"] * size["r"] / (sizes["s"] * sizes["r"])
-        inputs = results * size["c"] / sizes["c"] * (window if cut_window else 1.0)
-        inputs *= totals.inputs if at["k"] == 0 else 0.0 if keeps_input else totals.inputs_again
-        weights = window * size["k"] * size["c"] / (sizes["k"] * sizes["c"])
+        share, of_pixels = size["c"] / sizes["c"], results * (window if cut_window else 1.0)
+        inputs = of_pixels * share * (0.0 if keeps_input and at["k"] else totals.inputs_again)
+        if at["k"] == 0:
+            fresh = fresh_share(machine, at["c"] * tiles["c"], size["c"], sizes["c"], layer.input_pitch)
+            inputs += of_pixels * fresh * (totals.inputs - totals.inputs_again)
+        share *= window
         first = at["n"] == at["q"] == at["p"] == 0
-        weights *= totals.weights if first else 0.0 if keeps_weights else totals.weights_again
+        weights = (
+            share * size["k"] / sizes["k"] * (0.0 if keeps_weights and not first else totals.weights_again)
+        )
+        if first:
+            fresh = fresh_share(machine, at["k"] * tiles["k"], size["k"], sizes["k"], layer.weight_pitch)
+            weights += share * fresh * (totals.weights - totals.weights_again)
         lines = size["n"] * rows
         chunks = whole(columns / dim)
         blocks = channels * depth * size["s"] * whole(size["r"] / float(tile.pixels))
         passes = lines * chunks
-        pixels = max(min(columns / chunks if chunks > 1 else columns, dim), short)
+        last_pass = max(columns - (chunks - 1) * dim, short)
+        pixels = lines * ((chunks - 1) * max(dim, short) + last_pass) - last_pass
         begins = at["s"] == at["r"] == at["c"] == 0
         last = all(at[axis] == trips[axis] - 1 for axis in "src")
         part = results * size["k"] / sizes["k"]
@@ -173,7 +183,7 @@ def _runs(
             operands=inputs + weights,
             commands=commands,
             addends=constants.addend * lines * columns * channels if begins else 0.0,
-            compute=blocks * ((passes - 1) * pixels + dim + constants.exchange) / float(machine.array_speed),
+            compute=blocks * (pixels + dim + constants.exchange) / float(machine.array_speed),
             passes=passes * blocks,
             store=constants.store * totals.store * part * last,
             written=totals.written * part * last,

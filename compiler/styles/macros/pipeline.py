@@ -80,6 +80,22 @@ def shortest(machine: MachineRates, constants: PipelineConstants) -> float:
     return float(latency * max(2.0 / machine.execute_entries, 1.0 / machine.profile.passes_inside))
 
 
+def fresh_share(machine: MachineRates, start: float, size: float, columns: float, pitch: Values) -> float:
+    """Share of the cache's lines which a matrix lies in that `size` of its columns, from `start` on, are the first to touch, the columns
+    before them having been loaded. Where rows begin with a line, a tile of fewer columns than that has all of it or nothing; where
+    they begin anywhere, as much as it has columns."""
+    line = machine.profile.line_bytes
+    step = math.gcd(round(float(pitch)), round(line)) if line else 1
+    begins = range(0, round(line), step) if line else ()
+    if step < machine.dim or not begins:
+        return size / columns
+
+    def lines(first: float, width: float) -> float:
+        return sum((begin + first + width - 1) // line - (begin + first - 1) // line for begin in begins)
+
+    return lines(start, size) / lines(0.0, columns)
+
+
 def groups_simulated(groups: float) -> int:
     """How many groups of a layer are gone through."""
     return min(round(groups), _GROUPS)

@@ -14,6 +14,7 @@ from baco.compiler.styles.macros.pipeline import (
     PIPELINES,
     PipelineConstants,
     cycles_of,
+    fresh_share,
     groups_simulated,
     of_all_groups,
     shortest,
@@ -165,8 +166,15 @@ def _runs(
             "b": columns * depth / (sizes["j"] * sizes["k"]),
             "c": rows * columns / (sizes["i"] * sizes["j"]),
         }
-        load_a = share["a"] * (totals.a if at["j"] == 0 else 0.0 if keeps["a"] else totals.a_again)
-        load_b = share["b"] * (totals.b if at["i"] == 0 else 0.0 if keeps["b"] else totals.b_again)
+        load_a = share["a"] * (0.0 if keeps["a"] and at["j"] else totals.a_again)
+        if at["j"] == 0:
+            fresh = fresh_share(machine, at["k"] * parts["k"], depth, sizes["k"], layer.input_pitch)
+            load_a += rows / sizes["i"] * fresh * (totals.a - totals.a_again)
+        load_b = share["b"] * (0.0 if keeps["b"] and at["i"] else totals.b_again)
+        if at["i"] == 0:
+            load_b += _fresh_weights(machine, layer, at, (columns, depth), (sizes, parts)) * (
+                totals.b - totals.b_again
+            )
         steps, together = whole(k / _WIDE), min(_WIDE, k)
         last = at["k"] == trips["k"] - 1
         addends = (
@@ -197,6 +205,22 @@ def _runs(
             behind=1.0 / stores if float(layer.residual) else ((min(wide, j) - 1) * i + 1) / (i * j),
             last=last,
         )
+
+
+def _fresh_weights(
+    machine: MachineRates,
+    layer: MacroLayer,
+    at: dict[str, int],
+    tile: tuple[float, float],
+    axes: tuple[dict[str, float], dict[str, float]],
+) -> float:
+    """Share of the lines of B that a tile of some columns and some depth is the first to touch."""
+    (columns, depth), (sizes, parts) = tile, axes
+    if float(layer.transposed) > 0.5:
+        fresh = fresh_share(machine, at["k"] * parts["k"], depth, sizes["k"], layer.weight_pitch)
+        return columns / sizes["j"] * fresh
+    fresh = fresh_share(machine, at["j"] * parts["j"], columns, sizes["j"], layer.weight_pitch)
+    return depth / sizes["k"] * fresh
 
 
 def _stays(order: str, trips: dict[str, int], other: str, kept: Values) -> bool:
