@@ -341,7 +341,8 @@ def _awaited(t: BatchTiling, c: Commands) -> MoveKinds:
     where a class has no free entry, all behind wait. So passes go on when all but as many moves have been issued as there are entries.
     """
     zero = torch.zeros_like(c.visits)
-    hidden = MoveKinds(*(copies > LOOP for copies in t.copies[:2]), opens_ahead(t, c), t.copies[2] > LOOP)
+    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    hidden = MoveKinds(copies_w, copies_i, opens_ahead(t, c), copies_o)
     if not t.hardware.profile.in_turn:
         return MoveKinds(*(torch.where(one, zero, zero + 1.0) for one in hidden))
     paced = paced_moves(t, c)
