@@ -31,6 +31,8 @@ def chipyard_gaps(accelerator: Accelerator) -> list[str]:
         found.append("features.row_functions are no part of Gemmini: programs that use them do not run there")
     if accelerator.features.requantization:
         found.append("features.requantization is no part of Gemmini: programs that use it do not run there")
+    if accelerator.features.packed_weights:
+        found.append("features.packed_weights is no part of Gemmini: programs that use it do not run there")
     if accelerator.dma_bits < _LEAST_BUS_BITS:
         found.append(
             f"dma_bits is {accelerator.dma_bits}, but the system bus of a 64-bit host has at least"

@@ -38,7 +38,7 @@ Timing = Literal["baco", "gemmini"]
 TIMINGS: tuple[Timing, ...] = get_args(Timing)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 #: Features that Gemmini lacks.
-_ADDITIONS = ("row_functions", "requantization")
+_ADDITIONS = ("row_functions", "requantization", "packed_weights")
 #: Features without which there are no results that could be normalised.
 _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 #: Features without which there are no scaled results.
@@ -119,6 +119,9 @@ class Features(BaseModel):
     requantization: bool = Field(
         False,
         description="a scale for each column, zero point and limits of scaled results (not in Gemmini)",
+    )
+    packed_weights: bool = Field(
+        False, description="loads of elements of 4 bits, two a byte, which become int8 (not in Gemmini)"
     )
 
     @model_serializer(mode="wrap")

@@ -152,6 +152,9 @@ def _of_features(c: Configuration, dim: Any, lanes: Any, piece: Any) -> dict[str
         "requantization lanes": scales * lanes,
         "requantization slice": scales * piece,
     }
+    pairs = float(on.packed_weights)
+    terms |= {"packed_weights": pairs, "packed_weights dim": pairs * dim}
+    terms["packed_weights loop_ws"] = pairs * float(on.loop_ws)
     normal = float(on.normalizations)
     terms |= {
         "normalizations": normal,

@@ -2,7 +2,8 @@
 
 All accelerators of a space compute the same int8 numbers, so that accuracy is a property of the quantisation: it is measured once, before
 the search, and holds for every design that is found. What can be chosen for it is the quantiser: where scales end, whether
-channels are equalised, whether they have scales of their own.
+channels are equalised, whether they have scales of their own; and, where accuracy is an objective, which weights have 4 bits
+(`baco.exploration.weight_formats`), each choice with a study of its own.
 """
 
 from __future__ import annotations
@@ -61,8 +62,18 @@ class StudyAccuracy:
             if one["integers"] is not None:
                 right = f"{one['integers']:.2%} right, {one['floats']:.2%} in floating point"
             bound = "" if self.bound is None else f" (bound {self.bound:.2%})"
-            found.append((network, f"{right}, every design{bound}; measured on {one['evidence']}"))
+            found.append(
+                (network, f"{right}, every design{self._weights}{bound}; measured on {one['evidence']}")
+            )
         return found
+
+    @property
+    def _weights(self) -> str:
+        """What is not int8, in words."""
+        if self.quantiser.weight_format == "int4":
+            return ", weights of 4 bits"
+        layers = self.quantiser.int4_layers
+        return f", weights of 4 bits in {', '.join(layers)}" if layers else ""
 
     def sentences(self) -> list[str]:
         """For the report's opening paragraph."""
@@ -76,7 +87,7 @@ class StudyAccuracy:
             )
             bound = "" if self.bound is None else f", within the bound of {self.bound:.2%}"
             found.append(
-                f"Every design computes the same int8 numbers: {right}{bound}, measured on {one['evidence']}."
+                f"Every design computes the same int8 numbers{self._weights}: {right}{bound}, measured on {one['evidence']}."
             )
         return found
 

@@ -143,6 +143,27 @@ def metric(cost: Cost, name: str) -> float:
     }[name]
 
 
+def without_accuracy(
+    source: str | CostFunction | Sequence[str | CostFunction],
+) -> tuple[str | CostFunction | Sequence[str | CostFunction], bool]:
+    """What is minimised of designs, and whether accuracy is traded for it (`edp,accuracy`).
+
+    Raises InputError unless exactly one metric is left beside accuracy.
+    """
+    given = [source] if isinstance(source, str) or callable(source) else list(source)
+    parts: list[str | CostFunction] = []
+    for one in given:
+        parts += [one] if callable(one) else [word.strip() for word in one.split(",") if word.strip()]
+    if "accuracy" not in parts:
+        return source, False
+    rest = [one for one in parts if one != "accuracy"]
+    if len(rest) != 1 or len(parts) != 2:
+        raise InputError(
+            "accuracy is traded for one metric of a design", hint="as in --objective edp,accuracy"
+        )
+    return rest[0], True
+
+
 @dataclass(frozen=True)
 class Objective:
     """What to minimise: one metric, or several for a Pareto front.
@@ -184,8 +205,8 @@ class Objective:
         for name in names:
             if name in ("accuracy", "accuracy-loss", "accuracy_loss"):
                 raise InputError(
-                    "accuracy is no objective: every accelerator computes the same int8 numbers, so that designs do not differ in it",
-                    hint="bound it, and the quantisation that costs least of those that keep the bound is taken: --accuracy-loss 1% (accuracy_loss=0.01)",
+                    f"{name} is no metric of a design: what costs it is a network's formats, which a search chooses beside designs",
+                    hint="trade it for one metric of a design, --objective edp,accuracy, or bound it: --accuracy-loss 1% (accuracy_loss=0.01)",
                 )
             if name not in METRICS and not isinstance(name, FunctionMetric):
                 raise InputError(f"unknown objective '{name}'", hint=did_you_mean(name, METRICS))

@@ -34,12 +34,14 @@ GEMMINI = load_accelerator("gemmini-default")
 #: Everything on, and the partial sums of Gemmini; small memories.
 WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
-    features=Features(mvin_scale_acc=True, row_functions=True, requantization=True),
+    features=Features(mvin_scale_acc=True, row_functions=True, requantization=True, packed_weights=True),
 )  # fmt: skip
 #: Without what the original and the timed model do not have.
 WHOLE_PLAIN = WHOLE.replace(
     name="whole-plain",
-    features=WHOLE.features.model_copy(update={"row_functions": False, "requantization": False}),
+    features=WHOLE.features.model_copy(
+        update={"row_functions": False, "requantization": False, "packed_weights": False}
+    ),
 )
 #: Normaliser commands and functions of rows; what leaves in a cycle is a whole row of results.
 NORMAL = Accelerator(

@@ -107,6 +107,13 @@ _CONFIG = (
             ),
             _field("1[4:3]", "state", "0 for MVIN, 1 for MVIN2, 2 for MVIN3 (3 is undefined)"),
             _field(
+                "1[5]",
+                "packed",
+                "memory holds signed elements of 4 bits instead of inputType, two a byte, the first in the low bits;"
+                " a row begins with a byte; not in Gemmini",
+                feature="packed_weights",
+            ),
+            _field(
                 "1[15:8]",
                 "pixel_repeats",
                 "first-layer replication; 0 is treated as 1",
@@ -379,6 +386,12 @@ _LOOP_WS = (
         _field("2[7]", "skip_st", "skip the stores"),
         _field("2[8]", "inc_acc_addr", "with spad_only: change accumulator halves (otherwise: C not null)"),
         _field("2[9]", "spad_only", "store C into the scratchpad instead of memory"),
+        _field(
+            "2[10]",
+            "b_packed",
+            "memory holds B packed (CONFIG_LD): bytes from its start are half as many; not in Gemmini",
+            feature="packed_weights",
+        ),
         _field("2[63:32]", "c_spad_addr", "destination of spad_only", "local"),
     ),
     _loop_ws(
@@ -462,6 +475,13 @@ _LOOP_CONV = (
         _field("2[1]", "downsample", "load every second pixel only"),
         _field("2[2]", "input_dilated", "zeros between input pixels", feature="training_convs"),
         _field("2[4:3]", "activation", "activation of pooled stores"),
+        _field(
+            "2[5]",
+            "weights_packed",
+            "memory holds weights packed (CONFIG_LD): bytes from their start and between rows are half as many;"
+            " not in Gemmini",
+            feature="packed_weights",
+        ),
     ),
     _loop_conv(
         "_CONFIG_1",

@@ -75,6 +75,9 @@ module baco_load #(
   (* mem2reg *) reg [COUNT_BITS-1:0] repeats[0:2];
   (* mem2reg *) reg [31:0] scale[0:2];
   (* mem2reg *) reg shrink[0:2];
+`ifdef BACO_PACKED_WEIGHTS
+  (* mem2reg *) reg pairs[0:2];  // elements of 4 bits
+`endif
 
   wire is_config = cmd_funct == 7'd0;
   wire [1:0] state = cmd_funct == 7'd14 ? 2'd2 : cmd_funct == 7'd1 ? 2'd1 : 2'd0;
@@ -88,12 +91,18 @@ module baco_load #(
         repeats[s] <= {COUNT_BITS{1'b0}};
         scale[s] <= ONE;
         shrink[s] <= 1'b0;
+`ifdef BACO_PACKED_WEIGHTS
+        pairs[s] <= 1'b0;
+`endif
       end else if (accepted && is_config && cmd_rs1[4:3] == s[1:0]) begin
         stride[s] <= cmd_rs2[ADDR_BITS-1:0];
         block_stride[s] <= cmd_rs1[16+:STRIDE_BITS];
         repeats[s] <= cmd_rs1[8+:COUNT_BITS];
         scale[s] <= cmd_rs1[63:32];
         shrink[s] <= cmd_rs1[2];
+`ifdef BACO_PACKED_WEIGHTS
+        pairs[s] <= cmd_rs1[5];
+`endif
       end
 
   // ---- decode ---------------------------------------------------------------------------------------------------------
@@ -106,7 +115,13 @@ module baco_load #(
   wire replicate = zero || step == {ADDR_BITS{1'b0}};
   wire nothing = is_config;
   wire fetches = !nothing && !zero;
-  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, cols};
+`ifdef BACO_PACKED_WEIGHTS
+  wire paired = !wide && pairs[state];
+  wire [COLS_BITS-1:0] narrow_bytes = paired ? {1'b0, cols[COLS_BITS-1:1]} + {{(COLS_BITS - 1) {1'b0}}, cols[0]} : cols;
+`else
+  wire [COLS_BITS-1:0] narrow_bytes = cols;
+`endif
+  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, narrow_bytes};
   // Rows that follow one another with less than a beat between them are one span.
   wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
   wire merged = !replicate && gap[ADDR_BITS-1:BEAT_LOG] == {(ADDR_BITS - BEAT_LOG) {1'b0}};
@@ -172,12 +187,19 @@ module baco_load #(
   // ---- rows -----------------------------------------------------------------------------------------------------------
   // What accompanies a job to the end: identity of the command, where and how to write, scale, copies.
   localparam WRITE_BITS = ID_BITS + 2;
+`ifdef BACO_PACKED_WEIGHTS
+  localparam TAG_BITS = WRITE_BITS + 33 + 1 + COUNT_BITS * 2 + 1;  // the last: elements of 4 bits
+`else
   localparam TAG_BITS = WRITE_BITS + 33 + 1 + COUNT_BITS * 2;
+`endif
   localparam JOB_BITS = 5 + BEAT_LOG * 3 + 16 + COLS_BITS + ROW_BITS * 2 + TAG_BITS;
   wire job_valid;
   wire job_ready;
   wire [JOB_BITS-1:0] job;
   wire [TAG_BITS-1:0] tag = {
+`ifdef BACO_PACKED_WEIGHTS
+      paired,
+`endif
       repeats[state], cols[COUNT_BITS-1:0], repeated, scale[state], identity, cmd_rs2[30], to_acc, cmd_id};
   baco_fifo #(.WIDTH(JOB_BITS), .DEPTH(LOAD_QUEUE)) row_jobs (
       .clock(clock), .reset(reset), .in_valid(accepted), .in_ready(rows_ready),
@@ -190,7 +212,7 @@ module baco_load #(
   wire [ROW_BITS-1:0] row_index;
   wire [DIM-1:0] row_mask;
   wire [TAG_BITS-1:0] row_tag;
-  wire [DIM*32-1:0] row_data;
+  wire [DIM*32-1:0] row_bits;
   localparam AT_ROW = TAG_BITS + ROW_BITS;           // positions of the fields of a job
   localparam AT_COLS = AT_ROW + ROW_BITS;
   localparam AT_ROWS = AT_COLS + COLS_BITS;
@@ -207,7 +229,22 @@ module baco_load #(
       .beat_valid(rd_resp_valid), .beat_ready(rd_resp_ready), .beat_data(rd_resp_data),
       .row_valid(row_valid), .row_ready(row_ready), .row_nothing(row_nothing), .row_first(row_first),
       .row_last(row_last), .row_wide(row_wide), .row_index(row_index), .row_mask(row_mask), .row_tag(row_tag),
-      .row_data(row_data), .active(walking));
+      .row_data(row_bits), .active(walking));
+
+  // ---- elements of 4 bits become bytes ------------------------------------------------------------------------------------
+  wire [DIM*32-1:0] row_data;
+`ifdef BACO_PACKED_WEIGHTS
+  wire row_paired = row_tag[TAG_BITS-1];
+  assign row_data[DIM*32-1:DIM*8] = row_bits[DIM*32-1:DIM*8];
+  genvar e;
+  generate
+    for (e = 0; e < DIM; e = e + 1) begin : element
+      assign row_data[e*8+:8] = row_paired ? {{4{row_bits[e*4+3]}}, row_bits[e*4+:4]} : row_bits[e*8+:8];
+    end
+  endgenerate
+`else
+  assign row_data = row_bits;
+`endif
 
   // ---- replication of pixels --------------------------------------------------------------------------------------------
   // Handed on from here: the scale, whether it is 1.0, the width of elements, and how to write.

@@ -5,6 +5,8 @@
 // to each other: the rows of a `merged` job lie in one run of beats, in which a row may start in the beat its predecessor ends in;
 // otherwise every row starts with a beat of its own. A job that replicates (stride 0, or zeros) writes each block to all its
 // rows before it goes on to the next block, so that one row is fetched and nothing has to be remembered.
+// With packed weights, the highest bit of a job's tag says that elements in memory have 4 bits, two a byte: a block has half as
+// many bytes, which lie in the low half of the row.
 // A job without rows (a configuration command) passes as one row that is not written, so that completion keeps its order.
 module baco_load_rows #(
     parameter DIM = 16,          // elements of a local row
@@ -80,9 +82,15 @@ module baco_load_rows #(
   function [BYTES_BITS-1:0] block_bytes;
     input [COLS_BITS-1:0] cols;
     input wide;
+`ifdef BACO_PACKED_WEIGHTS
+    input paired;
+`endif
     reg [BYTES_BITS-3:0] count;
     begin
       count = cols > BLOCK ? BLOCK[BYTES_BITS-3:0] : cols[BYTES_BITS-3:0];
+`ifdef BACO_PACKED_WEIGHTS
+      if (paired) count = {1'b0, count[BYTES_BITS-3:1]} + {{(BYTES_BITS - 3) {1'b0}}, count[0]};
+`endif
       block_bytes = wide ? {count, 2'b00} : {2'b00, count};
     end
   endfunction
@@ -146,7 +154,11 @@ module baco_load_rows #(
       offset <= job_offset;
       row_start <= job_offset;
       index <= {INDEX_BITS{1'b0}};
+`ifdef BACO_PACKED_WEIGHTS
+      left <= block_bytes(job_cols, job_wide, job_tag[TAG_BITS-1]);
+`else
       left <= block_bytes(job_cols, job_wide);
+`endif
       cols_left <= job_cols;
       rows_left <= job_rows;
       group <= job_row;
@@ -169,7 +181,11 @@ module baco_load_rows #(
         end else if (!last_block) begin
           replay <= 1'b0;
           cols_left <= next_cols;
+`ifdef BACO_PACKED_WEIGHTS
+          left <= block_bytes(next_cols, walk_wide, walk_tag[TAG_BITS-1]);
+`else
           left <= block_bytes(next_cols, walk_wide);
+`endif
           if (walk_replicate) begin
             rows_left <= walk_rows;
             group <= next_group;
@@ -178,7 +194,11 @@ module baco_load_rows #(
         end else begin
           rows_left <= rows_left - 16'd1;
           cols_left <= walk_cols;
+`ifdef BACO_PACKED_WEIGHTS
+          left <= block_bytes(walk_cols, walk_wide, walk_tag[TAG_BITS-1]);
+`else
           left <= block_bytes(walk_cols, walk_wide);
+`endif
           group <= next_group;
           here <= next_group;
           row_start <= next_start;

@@ -90,6 +90,9 @@ module baco_loop_conv #(
   wire [7:0] stride, pool_size, pool_stride, pool_upad, pool_lpad, pixels_per_row;
   wire [9:0] kernel_dilation;
   wire [1:0] activation, a_spad_id, b_spad_id;
+`ifdef BACO_PACKED_WEIGHTS
+  wire weights_packed;
+`endif
   wire [ROW_BITS-1:0] image_out, block_out, kernel_line, kernel_block, weights_rows, image_in, block_in,
       pack_chs;
   wire [19:0] icols;
@@ -116,6 +119,9 @@ module baco_loop_conv #(
       .pool_out_col_dim(pool_out_col_dim), .pool_out_rows(pool_out_rows), .pool_out_cols(pool_out_cols),
       .out_stride(out_stride), .no_bias(no_bias), .wrot180(wrot180),
       .trans_weight_1203(trans_weight_1203), .trans_weight_0132(trans_weight_0132),
+`ifdef BACO_PACKED_WEIGHTS
+      .weights_packed(weights_packed),
+`endif
       .trans_input_3120(trans_input_3120), .dw(dw), .no_pool(no_pool), .downsample(downsample),
       .dilated(dilated), .activation(activation), .a_spad_id(a_spad_id), .b_spad_id(b_spad_id),
       .pixels_per_row(pixels_per_row), .image_out(image_out), .block_out(block_out), .kernel_chs(kernel_chs),
@@ -246,6 +252,9 @@ module baco_loop_conv #(
       .clock(clock), .reset(reset | refuse), .start(begin_weights & weights_addr != 64'd0), .weights_addr(weights_addr),
       .ochs(ochs), .ichs(ichs), .krows(krows), .kcols(kcols), .dw(dw), .trans_weight_1203(trans_weight_1203),
       .trans_weight_0132(trans_weight_0132), .in_channels(in_channels), .weight_stride(weight_stride),
+`ifdef BACO_PACKED_WEIGHTS
+      .weights_packed(weights_packed),
+`endif
       .weight_col(weight_col), .weight_row(weight_row), .weight_plane(weight_plane), .kernel_chs(kernel_chs),
       .kernel_block(kernel_block), .sp_start(weights_start), .at_group(weights_group), .at_load(weights_load),
       .cmd_valid(weights_active), .cmd_ready(weights_take), .cmd_funct(weights_funct), .cmd_rs1(weights_rs1),

@@ -61,6 +61,9 @@ module baco_loop_conv_setup #(
     output wire trans_weight_1203,
     output wire trans_weight_0132,
     output wire trans_input_3120,
+`ifdef BACO_PACKED_WEIGHTS
+    output reg weights_packed,           // memory holds weights of 4 bits
+`endif
     output wire dw,
     output wire no_pool,
     output wire downsample,
@@ -142,6 +145,9 @@ module baco_loop_conv_setup #(
         default: begin
           flags1 <= rs1[19:0];
           flags2 <= rs2[4:0];
+`ifdef BACO_PACKED_WEIGHTS
+          weights_packed <= rs2[5];
+`endif
         end
       endcase
   end

@@ -16,6 +16,9 @@ module baco_loop_conv_weights #(
     input wire dw,
     input wire trans_weight_1203,
     input wire trans_weight_0132,
+`ifdef BACO_PACKED_WEIGHTS
+    input wire weights_packed,               // memory holds elements of 4 bits
+`endif
     input wire [15:0] in_channels,
     input wire [15:0] weight_stride,
     input wire [31:0] weight_col,            // main memory steps, see the setup
@@ -41,6 +44,9 @@ module baco_loop_conv_weights #(
   reg more;                                  // the counters stand on a command
   // outer: the channels which the outermost loop walks, inner: those of the innermost
   reg swapped;                               // trans_weight_0132
+`ifdef BACO_PACKED_WEIGHTS
+  reg halved;                                // weights_packed
+`endif
   reg [63:0] base;
   reg [15:0] outs, ins, rows, cols;
   reg [31:0] in_step, out_step, col_step, row_step;                // main memory
@@ -71,8 +77,14 @@ module baco_loop_conv_weights #(
     else if (start) begin
       cmd_valid <= 1'b1;                     // config_ld, id 1, scale 1
       cmd_funct <= 7'd0;
+`ifdef BACO_PACKED_WEIGHTS
+      cmd_rs1 <= {32'h3f800000, block_stride[15:0], 8'd1, 2'd0, weights_packed, 2'd1, 1'b0, 2'd1};
+      cmd_rs2 <= {32'd0, weights_packed ? {1'b0, stride[31:1]} : stride};
+      halved <= weights_packed;
+`else
       cmd_rs1 <= {32'h3f800000, block_stride[15:0], 8'd1, 3'd0, 2'd1, 1'b0, 2'd1};
       cmd_rs2 <= {32'd0, stride};
+`endif
       more <= 1'b1;
       swapped <= trans_weight_0132;
       base <= weights_addr;
@@ -95,7 +107,11 @@ module baco_loop_conv_weights #(
     end else if (cmd_valid & cmd_ready) begin
       cmd_valid <= more;
       cmd_funct <= 7'd1;
+`ifdef BACO_PACKED_WEIGHTS
+      cmd_rs1 <= base + {32'd0, halved ? {1'b0, at[31:1]} : at};
+`else
       cmd_rs1 <= base + {32'd0, at};
+`endif
       cmd_rs2 <= {swapped ? size_outs : size_ins, swapped ? size_ins : size_outs, {(32-ROW_BITS){1'b0}}, row};
       at_group <= group;
       at_load <= load;

@@ -136,6 +136,9 @@ module baco_loop_ws #(
 `endif
   reg [1:0] a_transpose;
   reg [1:0] b_transpose;
+`ifdef BACO_PACKED_WEIGHTS
+  reg [1:0] b_packed;                    // memory holds elements of 4 bits
+`endif
   reg [1:0] d_half;                      // accumulator half of the phase
   reg [1:0] ex_half;
   reg [1:0] st_half;
@@ -403,7 +406,11 @@ module baco_loop_ws #(
   wire pick_d = d_valid && (pick_b ? d_before_b : !a_valid || d_before_a);
   wire pick_a = !pick_d && !pick_b;
   wire [63:0] a_from = a_address[a_owner] + {32'd0, a_offset};
+`ifdef BACO_PACKED_WEIGHTS
+  wire [63:0] b_from = b_address[b_owner] + {32'd0, b_packed[b_owner] ? {1'b0, b_offset[31:1]} : b_offset};
+`else
   wire [63:0] b_from = b_address[b_owner] + {32'd0, b_offset};
+`endif
   wire [63:0] d_from = d_address[d_owner] + {32'd0, d_offset};
   wire [2:0] ld_flags = pick_d ? 3'b100 : pick_b ? {b_resadd, b_resadd, 1'b0} : {a_resadd, 2'b00};
   wire [ROW_BITS-1:0] ld_place = pick_d ? d_place : pick_b ? b_place : a_place;
@@ -503,6 +510,9 @@ module baco_loop_ws #(
 `endif
           a_transpose[fill] <= in_rs2[0];
           b_transpose[fill] <= in_rs2[1];
+`ifdef BACO_PACKED_WEIGHTS
+          b_packed[fill] <= in_rs2[10];
+`endif
           resadd[fill] <= run_resadd;
           spad_only[fill] <= run_spad;
           a_load[fill] <= run_a;

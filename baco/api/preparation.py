@@ -57,6 +57,7 @@ class PreparedSearch:
         data: samples of the networks' inputs, by name; kept beside the study before the search.
         quantiser: how scales are chosen; None for the usual one, or with `accuracy_loss` the best.
         accuracy_loss: largest that is allowed.
+        formats: whether accuracy is traded for the objective, formats of weights being searched, too.
         progress: as of `explore`.
         named: whether the user named the folder.
     """
@@ -81,6 +82,7 @@ class PreparedSearch:
     named: bool = True
     quantiser: Quantiser | None = None
     accuracy_loss: float | None = None
+    formats: bool = False
 
     @property
     def file(self) -> Path:
@@ -109,6 +111,8 @@ class PreparedSearch:
         from baco.exploration.studies.engine import run_exploration
         from baco.exploration.studies.samples import keep_samples
 
+        if self.formats:
+            return self._over_formats(progress, command)
         remember_functions(self.file, self.objective)
         if progress is not None:
             for one in self.workload.networks:
@@ -153,6 +157,37 @@ class PreparedSearch:
             if self._write_nearest() and progress is not None:
                 progress.note(f"report of the nearest designs: {self.folder / 'report.html'}")
             raise
+
+    def _over_formats(self, progress: Progress | None, command: str | None) -> SearchOutcome:
+        """A search for every choice of formats. Raises as `run`."""
+        from baco.api.format_search import FormatBudget, search_formats
+        from baco.compiler.network.quantiser import DEFAULT
+
+        def search(folder: Path, space: DesignSpace, own: Quantiser, part: FormatBudget) -> SearchOutcome:
+            made = dataclasses.replace(
+                self,
+                folder=folder,
+                space=space,
+                quantiser=own,
+                samples=part.samples,
+                time_limit=part.seconds,
+                formats=False,
+            )
+            return made.run(progress, command)
+
+        (network,) = self.workload.networks
+        return search_formats(
+            network,
+            self.data[network.name],
+            self.quantiser or DEFAULT,
+            self.accuracy_loss,
+            self.space,
+            FormatBudget(self.samples, self.time_limit),
+            self.folder,
+            str(self.objective),
+            search,
+            (lambda text: None) if progress is None else progress.note,
+        )
 
     def _accuracy(self, progress: Progress | None) -> StudyAccuracy | None:
         """What the networks lose; None where nothing is said of it. Raises as `settle_accuracy`."""
@@ -208,7 +243,8 @@ class SearchOptions:
         objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`; or a function of a design's cost
             (`latency_cycles`, `energy_uj`, `area_mm2`, `edp`, `edap`) that gives a number, which the search ranks by; it should grow with
             each of these. Several, separated by commas or in a list, ask for their Pareto front; then the first decides which design is
-            `best`.
+            `best`. One and `accuracy` (`edp,accuracy`): which layers have weights of 4 bits is chosen, too, by their accuracy on `data`; the
+            study is that of the least objective whose loss is within `accuracy_loss`, `formats.json` and `formats.svg` beside it the front.
         space: `gemmini`, `reference`, a YAML file, a `baco.Space`, or a dict with the keys of such a file (`{"dim": [8, 16]}`):
             what it does not say is as in `gemmini`.
         technology: what areas, energies and clocks are in, by name (`baco technology list`): the space's clock is then what its largest
@@ -285,13 +321,14 @@ class SearchOptions:
     def prepared(self) -> PreparedSearch:
         """The search, its parts checked. Raises as `baco.explore` does."""
         # nothing is loaded of models and searchers, so that what is wrong is said within a second
-        from baco.exploration.objective import Objective
+        from baco.exploration.objective import Objective, without_accuracy
         from baco.exploration.search.searcher import check_budget
 
         network = self.network
         if isinstance(network, QuantisedModel):
             return self._of_model(network)
-        goal = Objective.parse(self.objective)
+        minimised, formats = without_accuracy(self.objective)
+        goal = Objective.parse(minimised)
         check_budget(self.samples, self.time_limit)
         check_seed(self.seed)
         search = self._searcher()
@@ -330,7 +367,34 @@ class SearchOptions:
             named=self.out is not None,
             quantiser=quantiser,
             accuracy_loss=bound,
+            formats=formats and self._may_choose_formats(mix, space),
         )
+
+    def _may_choose_formats(self, mix: Workload, space: DesignSpace) -> bool:
+        """True. Raises InputError where accuracy cannot be traded."""
+        from baco.exploration.cost.choice import default_cost_model
+
+        where = Location(argument("objective"))
+        if self.data is None:
+            raise InputError(
+                "accuracy is measured on data, and there is none",
+                location=where,
+                hint=words(
+                    "give --data FILE.npz: samples by the names of the inputs, and `label`, the class of each, if there are labels",
+                    "give data={input: samples, 'label': classes}, or a .npz file of them",
+                ),
+            )
+        reasons = {
+            "a kernel has no trained weights": self.kernel is not None,
+            f"formats are chosen for one network, not for {len(mix.networks)}": len(mix.networks) > 1,
+            "it is several studies, which do not go on: take another folder": self.resume,
+            "the reference model knows one width of all words": (self.cost_model or default_cost_model(space))
+            != "instruction",
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise InputError(f"accuracy cannot be an objective here: {reason}", location=where)
+        return True
 
     def _choice(self) -> tuple[Quantiser | None, float | None]:
         """How scales are chosen, and the largest loss of accuracy.

@@ -62,7 +62,7 @@ class CompileOptions:
         layers: of a network: run repeated blocks only so many times.
         scales: of a network's quantisation: `float` or `power-of-two`.
         observer: where scales of activations end: `mse`, `min-max`, `percentile` or `entropy`.
-        weight_format: of a network's trained weights: `int8`, or `int4`, which are stored as int8.
+        weight_format: of a network's trained weights: `int8`, or `int4`, which lie two a byte where the accelerator has `packed_weights`.
         weight_scales: one for all weights of a layer, `tensor`, or one for each `channel` of its output.
         equalisation: channels of neighbouring layers are brought to like ranges first, by powers of two.
         seed: of random contents.

@@ -121,7 +121,8 @@ def quantise(
         scales: any (`float`), or `power-of-two`.
         bias_correction: biases take back what rounded weights add to sums on average.
         calibration: samples that ranges are taken from at most, the first ones.
-        weight_format: of trained weights: `int8`, or `int4`, which are stored as int8: memory holds and moves as many bytes.
+        weight_format: of trained weights: `int8`, or `int4`, which lie two a byte where an accelerator has the feature `packed_weights`, and
+            are stored as int8 else.
         weight_scales: one for all weights of a layer (`tensor`), or one for each `channel` of its output, which machines with
             `requantization` apply on the way out and the host core else.
         equalisation: channels of neighbouring layers are brought to like ranges first, by powers of two: the float model stays the same.

@@ -136,7 +136,7 @@ class NetworkOptions:
         layers (N): Run repeated blocks only so many times.
         scales: Of the quantisation: float or power-of-two.
         observer (NAME): Where scales of activations end: mse, min-max, percentile or entropy.
-        weight_format: Of trained weights: int8, or int4, which are stored as int8.
+        weight_format: Of trained weights: int8, or int4, which lie two a byte where the accelerator has packed_weights.
         weight_scales (WHOSE): One for all weights of a layer, tensor, or one for each channel of its output, which machines with
             requantization apply on the way out and the host core else.
         equalisation: Channels of neighbouring layers are brought to like ranges first, by powers of two.

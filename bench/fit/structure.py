@@ -75,6 +75,11 @@ ADDITIONS = {
         _POINTS,
         _HELD_OUT,
     ),
+    "packed_weights": AddedFeature(
+        ("packed_weights", "packed_weights dim", "packed_weights loop_ws"),
+        ((4, 128, True), (8, 128, True), (4, 128, False)),
+        ((8, 64, False), (16, 64, True)),
+    ),
     "normalizations": AddedFeature(
         ("normalizations", "normalizations dim", "normalizations lanes", "normalizations loop_ws"),
         (*_POINTS, (4, 128, False), (16, 64, False)),

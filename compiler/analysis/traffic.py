@@ -114,7 +114,7 @@ def load_rows(
     width: Values,
     pitch: Values,
     *,
-    element: float = 1.0,
+    element: Values = 1.0,
     command_rows: Values = None,
     between: Values = None,
     shift: Values = 128.0,
@@ -123,7 +123,7 @@ def load_rows(
     """Rows of `width` elements that lie `pitch` elements apart, brought by commands as wide as requests are.
 
     Args:
-        element: bytes.
+        element: bytes; half a one where two are a byte, of which a command then brings no more than of bytes.
         command_rows: rows of a command; `dim` (or all there are) if not given.
         between: rows from the first one of a command to that of the next; `dim` if not given.
         shift: elements by which neighbouring tiles begin apart, for the alignment of rows.
@@ -131,11 +131,12 @@ def load_rows(
     """
     if command_rows is None:
         command_rows = rows / a.larger(a.up(rows / machine.dim), 1.0)
-    step = a.smaller(a.smaller(a.power(pitch), a.power(shift)) * element, 128.0)
+    step = a.larger(a.smaller(a.smaller(a.power(pitch), a.power(shift)) * element, 128.0), 1.0)
     commands = _Commands(
         machine, rows, command_rows, pitch * element, step, machine.dim if between is None else between, crowd
     )
-    widest = a.larger(machine.request / element, machine.dim)
+    least = max(element, 1.0) if isinstance(element, float) else a.larger(element, 1.0)
+    widest = a.larger(machine.request / least, machine.dim)
     whole = a.down(width / widest)
     rest = width - whole * widest
     moved = commands.move(a, rest * element, a.up(rest / machine.dim))

@@ -11,7 +11,7 @@ from baco.accel.config import Accelerator
 from baco.compiler.codegen.buffer import Buffer
 from baco.compiler.codegen.program import Program, build_program
 from baco.compiler.ir.emit import Emitter
-from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.layer import Layer, packed_nibbles
 from baco.compiler.layers.operands import Operands
 from baco.compiler.main_memory import check_memory
 from baco.compiler.schedules.schedule import Schedule
@@ -31,7 +31,7 @@ def check_layer_memory(layer: Layer) -> None:
     results = layer.output_bits // 8
     tensors = {
         "input": layer.input_extent,
-        "weights": layer.weight_extent,
+        "weights": layer.weight_bytes,
         "bias": 4 * layer.problem.groups * layer.problem.K if layer.bias else 0,
         "residual": layer.residual_extent if layer.residual_scale is not None else 0,
         "output": results * layer.output_extent,
@@ -49,12 +49,15 @@ def layer_buffers(
     """Buffers of a layer's function, in the order of its arguments.
 
     Args:
-        tensors: flat `input`, `weight` and, where the layer has them, `bias` and `residual`.
+        tensors: flat `input`, `weight` (elements, whatever their bits in memory) and, where the layer has them, `bias` and
+            `residual`.
         expected: flat output, for a program that checks itself.
 
     Elements of the output that the layer does not write are 0 at the start.
     """
     out = np.dtype(np.int32 if layer.scale is None else np.int8)
+    if layer.weight_bits == 4:
+        tensors = {**tensors, "weight": packed_nibbles(tensors["weight"])}
     buffers = [
         Buffer(name, tensors[name].shape, str(tensors[name].dtype), "input", tensors[name])
         for name in _OPERANDS

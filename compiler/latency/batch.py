@@ -43,6 +43,7 @@ class LayerBatch:
             without.
         plain: 1 where neighbouring rows of pixels can become one long row (`Layer.plain`).
         input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
+        weight_size: bytes of a weight in main memory, 1, or 0.5 where two are a byte.
     """
 
     problem: ProblemBatch
@@ -64,6 +65,7 @@ class LayerBatch:
     input_pitch: Tensor
     weight_pitch: Tensor
     output_pitch: Tensor
+    weight_size: Tensor
 
     @classmethod
     def of(cls, layers: Sequence[Layer], dtype: torch.dtype = torch.float64) -> LayerBatch:
@@ -106,6 +108,7 @@ def _numbers(layer: Layer) -> list[float]:
         layer.input.pitch,
         layer.weight.pitch,
         layer.output.pitch,
+        layer.weight_bits / 8,
     ]
 
 

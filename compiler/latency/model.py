@@ -293,7 +293,8 @@ def _traffic(t: BatchTiling, c: Commands, again: Tensor) -> _Traffic:
         return functools.reduce(torch.minimum, map(a.power, numbers))
 
     weight_aligned = alignment(layer.weight_pitch, t.block["K"])
-    weights = read(c.weight_spans, c.weight_bytes, layer.weight_pitch, weight_aligned)
+    size = layer.weight_size
+    weights = read(c.weight_spans, c.weight_bytes * size, layer.weight_pitch * size, weight_aligned * size)
     input_aligned = alignment(layer.input_pitch, t.block["C"])
     inputs = read(c.input_spans, c.input_bytes, layer.input_pitch * t.column.step, input_aligned)
     tile_aligned = alignment(torch.minimum(t.tile["K"], t.dim), t.block["K"])

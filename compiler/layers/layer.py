@@ -16,6 +16,13 @@ from baco.workloads.problem import Problem
 _LARGEST_SCALE = float(np.finfo(np.float32).max)
 
 
+def packed_nibbles(elements: np.ndarray) -> np.ndarray:
+    """Bytes (int8 [..., ceil(n / 2)]) of elements [..., n] from -8 to 7, two a byte, the first in the low bits."""
+    even = np.zeros((*elements.shape[:-1], -(-elements.shape[-1] // 2) * 2), np.uint8)
+    even[..., : elements.shape[-1]] = elements.astype(np.int8).view(np.uint8) & 15
+    return np.ascontiguousarray(even[..., ::2] | even[..., 1::2] << 4).view(np.int8)
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a matrix or an image lies in main memory, in elements.
@@ -80,6 +87,8 @@ class Layer(Shown):
         input, weight, output: layouts; None for dense ones (NHWC, HWIO, groups in the channels; for products of
             several groups, whole matrices one after the other).
         weights_transposed: w is stored as K rows of C elements.
+        weight_bits: of a weight in main memory, 8, or 4: from -8 to 7, two a byte, the first in the low bits (`packed_nibbles`);
+            pitch and distance of groups are even. The buffer then is of bytes.
     """
 
     problem: Problem
@@ -94,6 +103,7 @@ class Layer(Shown):
     weight: Layout = field(default=Layout(0))
     output: Layout = field(default=Layout(0))
     weights_transposed: bool = False
+    weight_bits: int = 8
 
     def _headline(self) -> str:
         p = self.problem
@@ -164,6 +174,12 @@ class Layer(Shown):
             or self.weight.pitch < (p.C if self.weights_transposed else p.K)
         ):
             raise InputError("a layout's pitch is less than the elements of a row")
+        if self.weight_bits not in (4, 8):
+            raise InputError(f"weights have 4 or 8 bits, not {self.weight_bits}")
+        if self.weight_bits == 4 and (self.weight.pitch % 2 or (p.groups > 1 and self.weight.group % 2)):
+            raise InputError(
+                "rows and groups of weights of 4 bits begin with a byte: their distances must be even"
+            )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -235,6 +251,16 @@ class Layer(Shown):
         if self.weights_transposed:
             return self._extent(p.K, self.weight, p.C)
         return self._extent(p.S * p.R * p.C, self.weight, p.K)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights' buffer."""
+        return -(-self.weight_extent * self.weight_bits // 8)
+
+    @property
+    def weight_steps(self) -> Layout:
+        """From row to row and from group to group of the weights, in bytes."""
+        return Layout(self.weight.pitch * self.weight_bits // 8, self.weight.group * self.weight_bits // 8)
 
     @property
     def output_extent(self) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 from baco.compiler.layers.layer import Layer, Layout, Pooling
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+#: From the first to behind the last weight, by bits.
+_RANGES = {8: (-128, 128), 4: (-8, 8)}
 
 
 def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
@@ -18,7 +20,7 @@ def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
     problem = layer.problem
     tensors: dict[str, Array] = {
         "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
-        "weight": random.integers(-128, 128, layer.weight_extent, dtype=np.int8),
+        "weight": random.integers(*_RANGES[layer.weight_bits], layer.weight_extent, dtype=np.int8),
     }
     if layer.bias:
         tensors["bias"] = random.integers(-(1 << 12), 1 << 12, problem.groups * problem.K, dtype=np.int32)

@@ -38,6 +38,7 @@ def layer_text(layer: Layer) -> str:
     if (pool := layer.pooling) is not None:
         words += ["pool", f"{pool.size},{pool.stride},{pool.padding},{pool.rows},{pool.columns}"]
     words += ["transposed"] * layer.weights_transposed
+    words += ["int4"] * (layer.weight_bits == 4)
     for name in _LAYOUTS:
         layout: Layout = getattr(layer, name)
         if layout != getattr(plain, name):
@@ -61,7 +62,7 @@ def _parse_layer(words: list[str]) -> Layer:
     flags: set[str] = set()
     rest = iter(words)
     for word in rest:
-        if word in ("bias", "relu", "raw", "transposed"):
+        if word in ("bias", "relu", "raw", "transposed", "int4"):
             flags.add(word)
         elif word in (
             "stride",
@@ -96,6 +97,7 @@ def _parse_layer(words: list[str]) -> Layer:
         scale=None if "raw" in flags else float(values["scale"]),
         pooling=pool,
         weights_transposed="transposed" in flags,
+        weight_bits=4 if "int4" in flags else 8,
         **{name: Layout(*map(int, values[name].split(","))) for name in _LAYOUTS if name in values},
     )
 

@@ -6,15 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
+
 from baco.accel.config import Accelerator
 from baco.accel.isa import float32_bits
+from baco.accel.number_formats import FORMATS, IntegerFormat
 from baco.common.errors import InfeasibleError
-from baco.compiler.layers.layer import Layer
+from baco.compiler.layers.layer import Layer, Layout, packed_nibbles
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.group_writer import GroupWriter
 from baco.compiler.network.groups import GroupScheduler
 from baco.compiler.network.lowered import ANY_SCALE, LayerCode, Scheduler
 from baco.compiler.network.output_stage import OutputStage, RequantisedPart, scale_words
+from baco.compiler.network.step_writer import aligned_pitch, turned_rows
 from baco.compiler.network.steps import Argument
 from baco.compiler.ops.elementwise import Map
 from baco.compiler.ops.views import View
@@ -121,8 +125,44 @@ class LayerWriter(GroupWriter):
                 host=bool(spaces),
             )
 
-    def _layer_name(self, layer: Layer) -> str | None:
-        """The function of a layer, None if the accelerator cannot compute it."""
+    def _with_weights(self, layer: Layer, weight: View) -> tuple[str | None, View]:
+        """The function of a layer and the weights that it takes: two a byte, where they are constants of 4 bits and a code style of
+        the accelerator can load them so; else as they are."""
+        packed = self._packed_weights(layer, weight)
+        name = None if packed is None else self._layer_name(packed[0], noted=False)
+        if packed is None or name is None:
+            return self._layer_name(layer), weight
+        return name, packed[1]
+
+    def _packed_weights(self, layer: Layer, weight: View) -> tuple[Layer, View] | None:
+        """A layer whose weights lie two a byte, and these, in rows that begin with a byte; None where that cannot be.
+
+        Scales of columns (`OutputStage`) go with int8 weights.
+        """
+        product = len(weight.shape) == 2
+        if not self.accelerator.features.packed_weights or self._output is not None:
+            return None
+        if weight.value not in self._data or (
+            layer.problem.groups > 1 and (product or layer.weight.group % 2)
+        ):
+            return None
+        stored = turned_rows(weight) if layer.weights_transposed else weight
+        elements = self._elements(stored)
+        form = FORMATS["int4"]
+        assert isinstance(form, IntegerFormat)
+        if elements.min(initial=0) < form.low or elements.max(initial=0) > form.high:
+            return None
+        rows = packed_nibbles(elements.reshape(-1, elements.shape[-1]))
+        pitch = aligned_pitch(rows.shape[1]) if product else rows.shape[1]
+        constant = np.zeros((rows.shape[0], pitch), np.int8)
+        constant[:, : rows.shape[1]] = rows
+        view = self._add_constant(
+            f"{stored.value}.{stored.offset}.{'x'.join(map(str, stored.shape))}.packed", constant
+        )
+        return replace(layer, weight=Layout(2 * pitch, layer.weight.group), weight_bits=4), view
+
+    def _layer_name(self, layer: Layer, *, noted: bool = True) -> str | None:
+        """The function of a layer, None if the accelerator cannot compute it, which is `noted`."""
         if layer.scale not in (None, 1.0):
             layer = replace(layer, scale=ANY_SCALE)
         key = (layer, self._table is not None, self._output)
@@ -132,7 +172,8 @@ class LayerWriter(GroupWriter):
             except InfeasibleError as error:
                 self._layer_names[key] = None
                 self._refusals[key] = str(error)
-                self._note(self._operator, str(error))
+                if noted:
+                    self._note(self._operator, str(error))
             else:
                 name = f"layer_{len(self.result.layers)}"
                 self._layer_names[key] = name

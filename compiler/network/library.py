@@ -27,6 +27,7 @@ from baco.accel.isa import float32_bits
 from baco.compiler.analysis.traffic import bytes_per_cycle
 from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.latency import predict_layers
+from baco.compiler.layers.layer import Layer
 from baco.compiler.network.addition import plan_addition
 from baco.compiler.network.graph import QuantisedNetwork
 from baco.compiler.network.lowered import LoweredNetwork, Scheduler
@@ -73,6 +74,9 @@ class _LibraryLowering(Lowering):
     def _with_aligned_rows(self, view: View) -> View:
         return view
 
+    def _packed_weights(self, layer: Layer, weight: View) -> None:
+        return None  # the library knows bytes only
+
     def _convolution(self, op: Convolution) -> None:
         rows = self._rows_of(op)
         if rows and self._cycles_by_tiling(rows[0]) * len(rows) < self._cycles_by_tiling(op):
@@ -108,7 +112,7 @@ class _LibraryLowering(Lowering):
 
     def _cycles_by_tiling(self, op: Convolution) -> float:
         """Cycles of the layer by the library's tiling; no end of them where there is none."""
-        name = self._layer_of(self._on_images(op))
+        name, _ = self._layer_of(self._on_images(op))
         if name is None:
             return math.inf
         code = self.result.layers[name]

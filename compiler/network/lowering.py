@@ -209,7 +209,7 @@ class Lowering(PartCaller):
         if op.pool is not None:
             try:
                 pooling_of(op.pool, op.output)
-                if self._layer_of(self._on_images(op)) is None:
+                if self._layer_of(self._on_images(op))[0] is None:
                     raise ValueError("no schedule")
             except ValueError:
                 self._pool_afterwards(op)
@@ -219,11 +219,11 @@ class Lowering(PartCaller):
         target = op.output
         if not is_image(target):
             op = replace(op, output=self._temporary(target.shape, target))
-        name = self._layer_of(op)
+        name, weight = self._layer_of(op)
         if name is None:
             self._on_host(replace(op, output=target), self._refused)
             return
-        self._call_layer(name, op.input, op.weight, op.bias, op.output, op.scale)
+        self._call_layer(name, op.input, weight, op.bias, op.output, op.scale)
         if op.output is not target:
             self._copy(op.output, target)
 
@@ -263,14 +263,15 @@ class Lowering(PartCaller):
         one = (1, 1)
         self._max_pool(MaxPool(op.name, (), op.output, whole, pool.kernel, pool.stride, pool.padding, one))
 
-    def _layer_of(self, op: Convolution) -> str | None:
+    def _layer_of(self, op: Convolution) -> tuple[str | None, View]:
+        """The function of a convolution, None if it has none, and the weights that it takes."""
         try:
             layer = convolution_layer(op)
         except InputError as error:  # a window that meets no pixel, say
             self._note(op.name, str(error))
             self._refused = str(error)
-            return None
-        return self._layer_name(layer)
+            return None, op.weight
+        return self._with_weights(layer, op.weight)
 
     # ---------------------------------------------------------------- products
 
@@ -279,7 +280,7 @@ class Lowering(PartCaller):
             op = replace(op, bias=self._constant(op.bias))
         op = replace(op, right=self._with_aligned_rows(op.right))
         target = op.output
-        if self._layer_name(self._on_matrices(op).layer) is None:
+        if self._with_weights(self._on_matrices(op).layer, op.right)[0] is None:
             self._on_host(op, self._refused)
             return
         if not _has_rows(op.left):
@@ -290,11 +291,11 @@ class Lowering(PartCaller):
             op = replace(op, output=self._temporary(target.shape, target))
         calls = matmul_layer(op)
         assert calls is not None, "every operand has rows now"
-        name = self._layer_name(calls.layer)
+        name, right = self._with_weights(calls.layer, op.right)
         if name is None:  # the copies made it another layer
             self._on_host(replace(op, output=target), self._refused)
             return
-        self._call_layer(name, op.left, op.right, op.bias, op.output, op.scale, calls.offsets)
+        self._call_layer(name, op.left, right, op.bias, op.output, op.scale, calls.offsets)
         if op.output is not target:
             self._copy(op.output, target)
 
@@ -357,7 +358,7 @@ class Lowering(PartCaller):
         op = part.product
         with self._through(part):
             if isinstance(op, Convolution):
-                name = self._layer_of(self._on_images(op))
+                name, _ = self._layer_of(self._on_images(op))
             else:
                 aligned = replace(op, right=self._with_aligned_rows(op.right))
                 name = self._layer_name(self._on_matrices(aligned).layer)

@@ -28,7 +28,7 @@ class Quantiser:
         scales: any float32, or powers of two.
         bias_correction: whether biases take back what rounded weights add to sums on average.
         calibration: samples, of those given, that ranges are taken from at most: the first ones.
-        weight_format: of trained weights. int4 ones are stored as int8: memory holds and moves as many bytes.
+        weight_format: of trained weights. int4 ones lie two a byte where the accelerator has `packed_weights`, else as int8.
         weight_scales: what has a scale. Scales of channels are applied on the way out by machines with the feature
             `requantization`, else by the host core, and not to maxima over windows that ride.
         equalisation: whether channels of neighbouring layers are brought to like ranges first (`equalise.equalised`).
@@ -69,6 +69,7 @@ class Quantiser:
         """The choices that lose more or less accuracy, in a few words, the observer first."""
         words = {
             "int4": self.weight_format == "int4",
+            f"int4 in {', '.join(self.int4_layers)}": bool(self.int4_layers),
             "scales of channels": self.by_channel,
             "equalised": self.equalisation,
         }

@@ -164,13 +164,8 @@ class StepWriter:
         turned = view.strides[1] != 1
         rows = turned_rows(view) if turned else view
         count, extent = rows.shape
-        pitch = -(-extent // _REQUEST) * _REQUEST
-        if (
-            rows.strides != (extent, 1)
-            or count == 1
-            or (pitch - extent) * _MOST_PADDING > extent
-            or pitch == extent
-        ):
+        pitch = aligned_pitch(extent)
+        if rows.strides != (extent, 1) or count == 1 or pitch == extent:
             return view
         elements = np.zeros((count, pitch), dtype=self._data[view.value].dtype)
         elements[:, :extent] = rows.read(self._data[view.value])
@@ -217,6 +212,13 @@ class StepWriter:
         if isinstance(op, Map):  # from the element 0 on, those with their sign bit behind the others
             entries = np.roll(entries, -128)
         return self._add_constant(f"{op.table.value}.packed", packed_table(entries))
+
+
+def aligned_pitch(extent: int) -> int:
+    """Bytes from row to row of weights with rows of `extent` bytes, so that they begin at requests if that makes them little
+    larger."""
+    pitch = -(-extent // _REQUEST) * _REQUEST
+    return extent if (pitch - extent) * _MOST_PADDING > extent else pitch
 
 
 def turned_rows(view: View) -> View:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from baco.accel.config import Accelerator
+from baco.common.errors import InfeasibleError
 from baco.compiler.ir.emit import Emitter
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
@@ -64,6 +65,14 @@ class LayerPlan:
             HeldTensor("scratchpad", "W", *weights),
             HeldTensor("scratchpad", "I", *inputs),
             HeldTensor("accumulator", "O", *results),
+        )
+
+
+def check_weight_bits(layer: Layer, accelerator: Accelerator) -> None:
+    """Raise InfeasibleError for weights of 4 bits that the accelerator cannot load."""
+    if layer.weight_bits == 4 and not accelerator.features.packed_weights:
+        raise InfeasibleError(
+            f"{accelerator.name} loads no weights of 4 bits", hint="set features.packed_weights to true"
         )
 
 

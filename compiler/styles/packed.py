@@ -32,6 +32,8 @@ def packed_layer(layer: Layer, packed: int) -> Layer:
         raise InfeasibleError(f"{packed} groups are to run at once, but there are only {p.groups}")
     if p.groups > 1 and (layer.input.group, layer.output.group) != (p.C, p.K):
         raise InfeasibleError("groups that run at once need their channels side by side")
+    if layer.weight_bits == 4:
+        raise InfeasibleError("the host puts weights on a diagonal byte by byte, and these have 4 bits")
     if layer.weights_transposed:
         raise InfeasibleError("transposed weights cannot be put on a diagonal")
     depth, columns = packed * p.C, packed * p.K

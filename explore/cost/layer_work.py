@@ -101,7 +101,8 @@ class LayerWork:
             inputs=float(p.groups * p.C * p.N) * loaded_pixels(layer),
             outputs=outputs,
             reads=p.groups * pixels * window * p.C * math.ceil(columns / side),
-            weight_bytes=weights + (_ragged(layer, side, accelerator) if most == 1 else 0.0),
+            weight_bytes=weights * layer.weight_bits / 8
+            + (_ragged(layer, side, accelerator) if most == 1 else 0.0),
             output_bytes=stored * (4 if layer.scale is None else 1),
             extra_bytes=extra,
             macs=float(p.macs * least),
@@ -162,10 +163,10 @@ def _reach(p: Problem) -> tuple[float, float, float]:
 def _ragged(layer: Layer, side: int, accelerator: Accelerator) -> float:
     """Bytes that loads of weights bring beside them, once: a row of one load begins inside a beat of the port, as far as the
     rows' distance says, unless rows are so near that several are one."""
-    p, beat = layer.problem, accelerator.dma_bits // 8
+    p, beat = layer.problem, accelerator.dma_bits // 8  # (of weights of 4 bits: none are counted)
     widest = max(LOAD_BYTES, accelerator.dma_max_bytes, side)
     pitch = layer.weight.pitch
-    if layer.weights_transposed or pitch - min(widest, p.K) < beat:
+    if layer.weights_transposed or layer.weight_bits < 8 or pitch - min(widest, p.K) < beat:
         return 0.0
     rows = p.groups * p.R * p.S * p.C * math.ceil(p.K / widest)
     return float(rows * (beat - min(pitch & -pitch, beat)))

@@ -28,7 +28,7 @@ def _draw(r: random.Random, index: int) -> Accelerator:
     features = {
         name: r.random() < 0.8
         for name in Features.model_fields
-        if name not in ("normalizations", "row_functions", "requantization")
+        if name not in ("normalizations", "row_functions", "requantization", "packed_weights")
     }
     if index % 5 == 0:
         features = dict.fromkeys(features, True)
@@ -40,6 +40,7 @@ def _draw(r: random.Random, index: int) -> Accelerator:
     features["requantization"] = index % 5 in (0, 3) and not features["normalizations"]
     if features["requantization"]:
         features |= dict.fromkeys(("accumulator_scale", "read_small_width"), True)
+    features["packed_weights"] = index % 4 in (0, 3)
     # results that nothing can read make a pointless accelerator
     features["read_small_width"] |= not features["read_full_width"]
     scale = max(1, dim * dim // 256)

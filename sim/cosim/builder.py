@@ -117,6 +117,10 @@ class StreamBuilder:
             settings["base"] = self.base
         return Stream(name, group_items(self.items), settings)
 
+    def packs(self) -> int:
+        """Whether memory is to hold elements of 4 bits; what is read is then less than of int8, where the stream says."""
+        return self.random.getrandbits(1) if self.features.packed_weights else 0
+
     def emit(self, command: str, **fields: int) -> None:
         """Append a command; now and then with random bits where none are defined."""
         made = encode(command, **fields)

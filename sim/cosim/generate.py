@@ -46,7 +46,7 @@ class Generator(StoreGenerator):
         block_stride = r.choice((dim, dim, r.randint(dim, 3 * dim)))
         shrink = r.getrandbits(1)
         self.emit("CONFIG_LD", shrink=shrink, state=number, pixel_repeats=repeats, block_stride=block_stride,
-                  scale=r.choice(SCALES), stride=stride)  # fmt: skip
+                  scale=r.choice(SCALES), stride=stride, packed=self.packs())  # fmt: skip
         self.ld[number] = LoadSettings(
             shrink, max(1, repeats) if self.features.first_layer else 1, block_stride, stride
         )

@@ -45,7 +45,7 @@ class MacroGenerator(Generator):
 
     def _load_state(self, number: int, stride: int, shrink: int = 0) -> None:
         self.emit("CONFIG_LD", shrink=shrink, state=number, pixel_repeats=1, block_stride=self.dim,
-                  scale=self.random.choice(SCALES), stride=stride)  # fmt: skip
+                  scale=self.random.choice(SCALES), stride=stride, packed=self.packs())  # fmt: skip
         state = self.ld[number]
         state.shrink, state.repeats, state.block_stride, state.stride = shrink, 1, self.dim, stride
 
@@ -116,7 +116,7 @@ class MacroGenerator(Generator):
             act = self._act(bool(full or to_scratchpad))
             self.emit("LOOP_WS", ex_accumulate=r.getrandbits(1), full_c=full and not to_scratchpad, low_d=low_d, act=act,
                       b_spad_id=b_id, a_spad_id=a_id, a_transpose=a_t, b_transpose=b_t, spad_only=to_scratchpad,
-                      inc_acc_addr=to_scratchpad & r.getrandbits(1),
+                      inc_acc_addr=to_scratchpad & r.getrandbits(1), b_packed=self.packs(),
                       c_spad_addr=r.randint(0, self.sp_rows - i * j * dim) if to_scratchpad else 0, **skips)  # fmt: skip
             self.slot ^= 1
         self.fresh = True
@@ -169,7 +169,7 @@ class MacroGenerator(Generator):
             self.emit("LOOP_WS_CONFIG_ADDRS_DC", d=0, c=self.target(extents[2]))
             self.emit("LOOP_WS_CONFIG_STRIDES_AB", a_stride=a_pitch, b_stride=b_pitch)
             self.emit("LOOP_WS_CONFIG_STRIDES_DC", d_stride=0, c_stride=c_pitch)
-            self.emit("LOOP_WS", full_c=full, act=self._act(bool(full)), is_resadd=1)
+            self.emit("LOOP_WS", full_c=full, act=self._act(bool(full)), is_resadd=1, b_packed=self.packs())
             self.slot ^= 1
 
     # ---------------------------------------------------------------- LOOP_CONV_WS
@@ -217,7 +217,7 @@ class MacroGenerator(Generator):
                       trans_weight_1203=t.trans_weight_1203, trans_weight_0132=t.trans_weight_0132,
                       trans_input_3120=t.trans_input_3120, dw=t.depthwise, max_pixels_per_row=t.pixels,
                       b_spad_id=b_id, a_spad_id=a_id, no_pool=1 - t.pooled, downsample=t.downsample,
-                      input_dilated=t.dilated, activation=activation)  # fmt: skip
+                      input_dilated=t.dilated, activation=activation, weights_packed=self.packs())  # fmt: skip
         self.fresh = True
         # the macro leaves its own strides behind: configure what it touched anew
         for number in range(3):

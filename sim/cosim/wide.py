@@ -52,7 +52,7 @@ class _WideGenerator(MacroGenerator):
         number = r.randrange(3)
         stride, apart, shrink = self._any(64), self._any(16), r.getrandbits(1)
         self.emit("CONFIG_LD", shrink=shrink, state=number, pixel_repeats=1, block_stride=apart,
-                  scale=r.choice((*SCALES, r.getrandbits(32))), stride=stride)  # fmt: skip
+                  scale=r.choice((*SCALES, r.getrandbits(32))), stride=stride, packed=self.packs())  # fmt: skip
         self.ld[number] = LoadSettings(shrink, 1, apart, stride)
         accumulator = r.getrandbits(1)
         first = self.row(bool(accumulator), 1)

@@ -7,7 +7,7 @@ from baco.accel.config import Accelerator, Features
 #: Everything that goes together, in both dataflows.
 _WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
-    features=Features(mvin_scale_acc=True, row_functions=True, requantization=True),
+    features=Features(mvin_scale_acc=True, row_functions=True, requantization=True, packed_weights=True),
 )  # fmt: skip
 #: Normaliser commands; what leaves in a cycle is a whole row of results.
 _NORMAL = Accelerator(

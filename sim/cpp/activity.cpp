@@ -54,7 +54,7 @@ void Activity::configure(uint64_t rs1, uint64_t rs2) {
       return;
     case 1:
       if (bits(rs1, 4, 3) == 3) return;
-      loads_[bits(rs1, 4, 3)] = {bit(rs1, 2), rs2, bits(rs1, 31, 16),
+      loads_[bits(rs1, 4, 3)] = {bit(rs1, 2), config_.packed_weights && bit(rs1, 5), rs2, bits(rs1, 31, 16),
                                  config_.first_layer ? std::max<uint64_t>(1, bits(rs1, 15, 8)) : 1};
       return;
     case 2:
@@ -80,7 +80,7 @@ void Activity::load(const Load& state, uint64_t rs1, uint64_t rs2) {
   const LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   const uint64_t cols = bits(rs2, 47, 32), rows = bits(rs2, 63, 48), blocks = (cols + dim_ - 1) / dim_;
   const uint64_t size = to.accumulator && !state.shrink ? 4 : 1;
-  if (rs1 != 0) counts_.dram_read_bytes += (state.stride == 0 ? 1 : rows) * cols * size;
+  if (rs1 != 0) counts_.dram_read_bytes += (state.stride == 0 ? 1 : rows) * (state.packed && size == 1 ? (cols + 1) / 2 : cols * size);
   if (to.accumulator) {
     counts_.accumulator_write_words += rows * blocks * dim_;
     if (to.accumulate) counts_.accumulator_read_words += rows * blocks * dim_;

@@ -39,7 +39,7 @@ class Activity {
 
  private:
   struct Load {
-    bool shrink = false;
+    bool shrink = false, packed = false;
     uint64_t stride = 0, block_stride = 0, repeats = 1;
   };
   struct Store {

@@ -25,7 +25,8 @@ Config Config::read(const std::string& path) {
       {"mvin_scale_acc", &c.mvin_scale_acc}, {"accumulator_scale", &c.accumulator_scale},
       {"read_small_width", &c.read_small_width}, {"read_full_width", &c.read_full_width},
       {"preload_d", &c.preload_d}, {"write_to_scratchpad", &c.write_to_scratchpad},
-      {"row_functions", &c.row_functions}, {"requantization", &c.requantization}};
+      {"row_functions", &c.row_functions}, {"requantization", &c.requantization},
+      {"packed_weights", &c.packed_weights}};
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read the configuration " + path);
   std::string name;

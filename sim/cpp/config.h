@@ -23,7 +23,7 @@ struct Config {
   bool loop_ws = true, loop_conv = true, training_convs = true, depthwise_convs = true, first_layer = true;
   bool max_pool = true, activations = true, normalizations = false, mvin_scale = true, mvin_scale_acc = false;
   bool accumulator_scale = true, read_small_width = true, read_full_width = true, preload_d = true;
-  bool write_to_scratchpad = true, row_functions = false, requantization = false;
+  bool write_to_scratchpad = true, row_functions = false, requantization = false, packed_weights = false;
 
   // Throws std::runtime_error for an unreadable file, an unknown name or a bad value.
   static Config read(const std::string& path);

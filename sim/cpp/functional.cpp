@@ -204,6 +204,7 @@ void FunctionalDevice::config_execute(uint64_t rs1, uint64_t rs2) {
 void FunctionalDevice::config_load(uint64_t rs1, uint64_t rs2) {
   LoadState& s = ld_[bits(rs1, 4, 3)];
   s.shrink = bit(rs1, 2);
+  s.packed = config_.packed_weights && bit(rs1, 5);
   s.pixel_repeats = config_.first_layer ? std::max(1, static_cast<int>(bits(rs1, 15, 8))) : 1;
   s.block_stride = static_cast<uint32_t>(bits(rs1, 31, 16));
   s.scale = static_cast<uint32_t>(bits(rs1, 63, 32));

@@ -59,7 +59,7 @@ class FunctionalDevice : public Device {
     int shift = 0;
   };
   struct LoadState {
-    bool shrink = false;
+    bool shrink = false, packed = false;
     int pixel_repeats = 1;
     uint32_t block_stride = 0, scale = 0x3f800000u;
     uint64_t stride = 0;

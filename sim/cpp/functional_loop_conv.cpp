@@ -16,6 +16,7 @@ struct FunctionalDevice::LoopConv {
   uint64_t in_stride, weight_stride, out_stride;  // elements between pixels (input channels for weights)
   uint64_t weights, output, bias, input;          // byte addresses, 0 = none
   bool no_bias, wrot180, trans_output_1203, trans_weight_1203, trans_weight_0132, trans_input_3120, depthwise;
+  bool weights_packed;
   bool pooled, downsample, dilated;
   int activation, pixels;
 
@@ -120,6 +121,7 @@ bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
   l.downsample = bit(rs2, 1);
   l.dilated = training && bit(rs2, 2);
   l.activation = static_cast<int>(bits(rs2, 4, 3));
+  l.weights_packed = config_.packed_weights && bit(rs2, 5);
 
   l.irows = l.orows * l.stride + l.krows + (l.dilation - 1) * (l.krows - 1) - 1;
   l.icols = l.ocols * l.stride + l.kcols + (l.dilation - 1) * (l.kcols - 1) - 1;
@@ -166,7 +168,8 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
     stride = static_cast<uint32_t>(kernel * kernel * out_channels);
   else if (l.trans_weight_0132)
     stride = number(l.whole_in_channels);
-  if (!issue(kConfig, load_config(1, l.weight_block(), 1), stride)) return false;
+  const int halved = l.weights_packed;
+  if (!issue(kConfig, load_config(1, l.weight_block(), 1) | number(halved) << 5, stride >> halved)) return false;
   int och_step = l.trans_weight_0132 ? l.dim : l.width * l.dim, ich_step = l.trans_weight_0132 ? l.width * l.dim : l.dim;
   for (int och = 0; och < l.ochs; och += och_step)
     for (int kr = 0; kr < l.krows; ++kr)
@@ -184,7 +187,7 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
           int ichs = std::min(ich_step, l.ichs - ich), ochs = std::min(och_step, l.ochs - och);
           uint64_t target = l.trans_weight_0132 ? encode_operand(l.weight_at(kr, kc, ich, och), ochs, ichs)
                                                 : encode_operand(l.weight_at(kr, kc, ich, och), ichs, ochs);
-          if (!issue(kMvin2, LoopConv::address(l.weights, element), target)) return false;
+          if (!issue(kMvin2, l.weights + (static_cast<uint32_t>(element) >> halved), target)) return false;
         }
   return true;
 }

@@ -10,7 +10,7 @@ struct FunctionalDevice::LoopWs {
   int I, J, K, pad_i, pad_j, pad_k;
   uint64_t a, b, c, d;                  // byte addresses in main memory, 0 = none
   uint64_t a_stride, b_stride, c_stride, d_stride;  // elements
-  bool accumulate, full_c, low_d, a_transpose, b_transpose, resadd;
+  bool accumulate, full_c, low_d, a_transpose, b_transpose, b_packed, resadd;
   uint64_t act;                         // 2 layer norm, 4 softmax: statistics come before the results
   bool skip_a, skip_b, skip_d, skip_compute, skip_store, to_scratchpad;
   uint32_t c_row;                       // destination of to_scratchpad
@@ -34,6 +34,10 @@ struct FunctionalDevice::LoopWs {
   uint64_t element(uint64_t base, uint64_t stride, int row, int col, int bytes) const {
     uint64_t elements = (static_cast<uint64_t>(row) * stride + static_cast<uint64_t>(col)) * static_cast<uint64_t>(dim);
     return base + static_cast<uint32_t>(elements * static_cast<uint64_t>(bytes));
+  }
+  // Of B, of which two elements may be a byte.
+  uint64_t element_b(int row, int col) const {
+    return b + ((element(b, b_stride, row, col, 1) - b) >> (b_packed ? 1 : 0));
   }
 };
 
@@ -62,6 +66,7 @@ bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
   loop.act = bits(rs1, 10, 8);
   loop.a_transpose = bit(rs2, 0);
   loop.b_transpose = bit(rs2, 1);
+  loop.b_packed = config_.packed_weights && bit(rs2, 10);
   loop.skip_a = bit(rs2, 3) || loop.a == 0;
   loop.skip_b = bit(rs2, 4) || loop.b == 0;
   loop.skip_d = bit(rs2, 5);
@@ -106,12 +111,12 @@ bool FunctionalDevice::loop_ws_load(const LoopWs& loop) {
     // A overwrites and B adds, both in the accumulator.
     for (int operand = 0; operand < 2; ++operand) {
       if (operand == 0 ? loop.skip_a : loop.skip_b) continue;
-      uint64_t base = operand == 0 ? loop.a : loop.b, stride = operand == 0 ? loop.a_stride : loop.b_stride;
       uint32_t flags = kFlagAccumulator | (operand == 0 ? 0 : kFlagAccumulate);
       for (int j = 0; j < J; j += loop.width) {
         int n = std::min(loop.width, J - j);
         for (int i = 0; i < I; ++i)
-          if (!issue(operand == 0 ? kMvin : kMvin2, loop.element(base, stride, i, j, 1),
+          if (!issue(operand == 0 ? kMvin : kMvin2,
+                     operand == 0 ? loop.element(loop.a, loop.a_stride, i, j, 1) : loop.element_b(i, j),
                      encode_operand(flags | (loop.a_load + loop.block_c(i, j)), loop.rows_of_i(i), loop.cols_of_j(j, n))))
             return false;
       }
@@ -150,8 +155,7 @@ bool FunctionalDevice::loop_ws_load(const LoopWs& loop) {
         int n = loop.b_transpose ? std::min(k_step, K - k) : std::min(j_step, J - j);
         int rows = loop.b_transpose ? loop.cols_of_j(j) : loop.rows_of_k(k);
         int cols = loop.b_transpose ? loop.cols_of_k(k, n) : loop.cols_of_j(j, n);
-        uint64_t address = loop.b_transpose ? loop.element(loop.b, loop.b_stride, j, k, 1)
-                                            : loop.element(loop.b, loop.b_stride, k, j, 1);
+        uint64_t address = loop.b_transpose ? loop.element_b(j, k) : loop.element_b(k, j);
         if (!issue(kMvin2, address, encode_operand(start + loop.block_b(k, j), rows, cols))) return false;
       }
     }

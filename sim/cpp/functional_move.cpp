@@ -30,6 +30,9 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
   uint32_t size = to.accumulator && !s.shrink ? 4 : 1;
   int blocks = (cols + dim_ - 1) / dim_;
+  const bool packed = s.packed && size == 1;
+  const uint64_t bytes = packed ? static_cast<uint64_t>(cols + 1) / 2 : static_cast<uint64_t>(cols) * size;
+  std::vector<uint8_t> unpacked(packed ? static_cast<size_t>(cols) : 0);
 
   static const uint8_t zeros[1024] = {};
   bool scaled = rs1 != 0;  // zeros stay zeros, whatever the scale
@@ -37,10 +40,17 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
     const uint8_t* source = zeros;
     if (rs1 != 0) {
       uint64_t address = (rs1 + static_cast<uint64_t>(r) * s.stride) & kAddressMask;
-      source = main_memory(address, static_cast<uint64_t>(cols) * size, false);
+      source = main_memory(address, bytes, false);
       if (source == nullptr) return false;
       // A row that is replicated is fetched once.
-      if (s.stride == 0 && r > 0) statistics_.bytes_read -= static_cast<uint64_t>(cols) * size;
+      if (s.stride == 0 && r > 0) statistics_.bytes_read -= bytes;
+      if (packed) {
+        for (size_t c = 0; c < unpacked.size(); ++c) {
+          const uint8_t nibble = source[c / 2] >> (c % 2 * 4) & 15;
+          unpacked[c] = static_cast<uint8_t>((nibble ^ 8) - 8);
+        }
+        source = unpacked.data();
+      }
     }
     for (int b = 0; b < blocks; ++b) {
       uint32_t row = to.row + static_cast<uint32_t>(r) + static_cast<uint32_t>(b) * s.block_stride;

@@ -24,7 +24,7 @@ class MemoryUse {
  private:
   struct Load {
     uint64_t stride = 0;
-    bool shrink = false;
+    bool shrink = false, packed = false;
   };
   struct Store {
     enum { kRows, kPooled, kGathered } mode = kRows;

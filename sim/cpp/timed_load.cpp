@@ -35,6 +35,7 @@ void TimedLoad::accept(const TimedCommand& issued) {
     state.repeats = static_cast<unsigned>(bits(rs1, 15, 8));
     state.scale = static_cast<uint32_t>(bits(rs1, 63, 32));
     state.shrink = bit(rs1, 2);
+    state.packed = config_.packed_weights && bit(rs1, 5);
     job.row.nothing = true;
     jobs_.push(job);
     return;
@@ -47,13 +48,14 @@ void TimedLoad::accept(const TimedCommand& issued) {
   job.row.accumulate = local.accumulate;
   job.row.row = local.row;
   job.row.wide = local.accumulator && !state.shrink;
+  job.row.packed = state.packed && !job.row.wide;
   job.row.repeats = state.repeats;
   job.row.repeated = config_.first_layer && !local.accumulator && state.repeats > 1;
   job.zero = rs1 == 0;
   job.row.identity = job.zero || state.scale == 0x3f800000u ||
                      !(job.row.wide ? config_.mvin_scale_acc : config_.mvin_scale);
   job.replicate = job.zero || state.stride == 0;
-  const uint64_t row_bytes = uint64_t{job.cols} * (job.row.wide ? 4 : 1);
+  const uint64_t row_bytes = job.row.packed ? (job.cols + 1) / 2 : uint64_t{job.cols} * (job.row.wide ? 4 : 1);
   const uint64_t gap = (state.stride - row_bytes) & kAddresses;
   job.merged = !job.replicate && gap < beat_;  // rows less than a beat apart: one span
   job.gap = static_cast<unsigned>(gap % beat_);
@@ -148,7 +150,10 @@ bool TimedLoad::repeat(bool copy_taken) {
   return take || (through && copy_taken);
 }
 
-unsigned TimedLoad::block_bytes(unsigned cols, bool wide) const { return std::min(cols, dim_) * (wide ? 4 : 1); }
+unsigned TimedLoad::block_bytes(unsigned cols, const Row& row) const {
+  const unsigned elements = std::min(cols, dim_);
+  return row.packed ? (elements + 1) / 2 : elements * (row.wide ? 4 : 1);
+}
 
 void TimedLoad::align(bool row_taken) {
   const bool room = !row_valid_ || row_taken;
@@ -188,7 +193,7 @@ void TimedLoad::align(bool row_taken) {
         } else if (!last_block) {
           w.replay = false;
           w.cols_left -= dim_;
-          w.left = block_bytes(w.cols_left, w.row.wide);
+          w.left = block_bytes(w.cols_left, w.row);
           if (w.replicate) {
             w.rows_left = w.rows;
             w.group += static_cast<int64_t>(w.block_stride);
@@ -199,7 +204,7 @@ void TimedLoad::align(bool row_taken) {
         } else {
           --w.rows_left;
           w.cols_left = w.cols;
-          w.left = block_bytes(w.cols, w.row.wide);
+          w.left = block_bytes(w.cols, w.row);
           w.group += w.replicate ? static_cast<int64_t>(w.block_stride) : 1;
           w.row.row = w.group;
           w.start = (w.start + w.stride) % beat_;
@@ -223,7 +228,7 @@ void TimedLoad::align(bool row_taken) {
   jobs_.pop();
   w.begun = w.replay = w.share = false;
   w.start = w.offset;
-  w.left = block_bytes(w.cols, w.row.wide);
+  w.left = block_bytes(w.cols, w.row);
   w.cols_left = w.cols;
   w.rows_left = w.rows;
   w.group = w.row.row;

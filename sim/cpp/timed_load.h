@@ -27,13 +27,14 @@ class TimedLoad {
     uint64_t stride = 0, block_stride = 0;
     uint32_t scale = 0x3f800000u;
     unsigned repeats = 0;
-    bool shrink = false;
+    bool shrink = false, packed = false;
   };
   struct Read {  // spans of bytes to be requested
     uint64_t address = 0, stride = 0, bytes = 0, spans = 0;
   };
   struct Row {  // a local row on its way
     bool nothing = false, first = false, last = false, repeated = false, identity = false, wide = false;
+    bool packed = false;  // elements of 4 bits in memory
     bool accumulator = false, accumulate = false;
     unsigned repeats = 0, entry = 0;
     int64_t row = 0;
@@ -55,7 +56,7 @@ class TimedLoad {
   bool repeat(bool copy_ready);
   void align(bool row_taken);
   void request();
-  unsigned block_bytes(unsigned cols, bool wide) const;
+  unsigned block_bytes(unsigned cols, const Row& row) const;
   // The row that leaves the repetition of pixels in this cycle.
   const Row* copy() const;
 

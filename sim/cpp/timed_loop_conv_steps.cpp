@@ -10,7 +10,7 @@ struct TimedLoopConv::Layout {
   uint32_t batches, ochs, ichs, krows, kcols, orows, ocols, in_channels, weight_stride, out_stride;
   uint32_t stride, dilation, upad, lpad, pool_out_rows, pool_out_cols, pool_out_col_dim;
   uint32_t pool_size, pool_stride, pool_upad, pool_lpad, activation, pixels;
-  bool no_bias, rotated, o1203, w1203, w0132, i3120, depthwise, no_pool, downsample, dilated;
+  bool no_bias, rotated, o1203, w1203, w0132, i3120, depthwise, no_pool, downsample, dilated, weights_packed;
   uint32_t kernel_chs, kernel_line, kernel_block, weights_rows, image_out, block_out, image_in, block_in, icols;
   uint32_t weight_col, weight_row, weight_plane, in_pixel, in_line, in_image, out_pixel, out_line, out_image;
   int rows_inside, cols_inside, pad_up, pad_down, pad_left, pad_right;
@@ -78,6 +78,7 @@ TimedLoopConv::Tile TimedLoopConv::unroll(uint64_t rs1, uint64_t rs2) const {
   l.pixels = config_.first_layer ? std::max<uint32_t>(1, static_cast<uint32_t>(bits(rs1, 15, 8))) : 1;
   l.no_pool = !config_.max_pool || bit(rs2, 0);
   l.downsample = bit(rs2, 1);
+  l.weights_packed = config_.packed_weights && bit(rs2, 5);
   l.activation = static_cast<uint32_t>(bits(rs2, 4, 3));
 
   const int dil = l.dilated, ds = l.downsample;
@@ -160,7 +161,9 @@ void TimedLoopConv::unroll_bias(const Layout& l, Tile& tile) const {
 void TimedLoopConv::unroll_weights(const Layout& l, Tile& tile) const {
   std::vector<Step>& steps = tile.steps[kWeights];
   const uint32_t stride = l.depthwise ? 1 : l.w1203 ? l.weight_plane : l.w0132 ? l.in_channels : l.weight_stride;
-  steps.push_back({configure_loads(1, l.kernel_block, 1, stride)});
+  const unsigned halved = l.weights_packed;
+  steps.push_back({configure_loads(1, l.kernel_block, 1, stride >> halved)});
+  steps.back().command.rs1 |= uint64_t{halved} << 5;
   const uint32_t wide = blocks_ * dim_, most_outs = l.w0132 ? dim_ : wide, most_ins = l.w0132 ? wide : dim_;
   const bool inner_rows = l.w0132 && !l.w1203;  // rows of a load are `stride` apart, its columns adjacent
   const uint32_t in_step = l.depthwise ? 0 : inner_rows ? wide : stride * dim_;
@@ -175,7 +178,7 @@ void TimedLoopConv::unroll_weights(const Layout& l, Tile& tile) const {
           const uint32_t ins = std::min(most_ins, l.ichs - in * most_ins);
           const uint32_t offset = group * out_step + kr * l.weight_row + kc * l.weight_col + in * in_step;
           const uint32_t local = l.weights_start + group * local_out + (kr * l.kcols + kc) * l.kernel_chs + in * local_in;
-          steps.push_back({make(kMvin2, l.weights_addr + offset, operand(local, l.w0132 ? outs : ins, l.w0132 ? ins : outs)),
+          steps.push_back({make(kMvin2, l.weights_addr + (offset >> halved), operand(local, l.w0132 ? outs : ins, l.w0132 ? ins : outs)),
                            group, load++});
         }
   }

@@ -140,6 +140,8 @@ void TimedLoopWs::unroll(Slot& s, unsigned number, const Command& command) {
     const bool t = s.b_transpose;
     s.steps[kSecond] = pieces({t ? s.j : inner, t ? inner : s.j, blocks_, !t, blocks_}, kMvin2, s.b, s.b_stride, 1, local,
                               t ? s.pad_j : pad, t ? pad : s.pad_j);
+    if (config_.packed_weights && bit(command.rs2, 10))
+      for (Step& one : s.steps[kSecond]) one.command.rs1 = s.b + ((one.command.rs1 - s.b) >> 1);
   }
   if (!s.done[kThird])
     s.steps[kThird] = pieces({s.i, s.j, low_d ? blocks_ : acc_blocks_, true, 1}, kMvin3, s.d, s.d_stride, low_d ? 1 : 4,

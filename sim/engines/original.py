@@ -100,3 +100,8 @@ def check_original(accelerator: Accelerator) -> None:
             "the original Gemmini does not requantise by column: there are no cycles of its to count",
             hint="leave --timing out, or take an accelerator without requantization",
         )
+    if accelerator.features.packed_weights:
+        raise InfeasibleError(
+            "the original Gemmini loads no elements of 4 bits: there are no cycles of its to count",
+            hint="leave --timing out, or take an accelerator without packed_weights",
+        )

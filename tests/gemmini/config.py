@@ -31,6 +31,7 @@ class GemminiConfig:
     preload_d: bool = True
     write_to_scratchpad: bool = True
     requantization: bool = False
+    packed_weights: bool = False
 
     def lines(self) -> str:
         """The text that sim/cpp/config.cpp reads."""

@@ -38,7 +38,7 @@ _REGISTERS = {
     21: ("bias 63 0", "input 63 0"),
     RUN: ("no_bias 0 0, wrot180 1 1, trans_output_1203 2 2, trans_weight_1203 3 3, trans_weight_0132 4 4,"
           "trans_input_3120 5 5, dw 6 6, max_pixels_per_row 15 8, b_spad_id 17 16, a_spad_id 19 18",
-          "no_pool 0 0, downsample 1 1, input_dilated 2 2, activation 4 3"),
+          "no_pool 0 0, downsample 1 1, input_dilated 2 2, activation 4 3, weights_packed 5 5"),
 }  # fmt: skip
 
 
@@ -100,6 +100,7 @@ class LoopConv:
     a_spad_id: int = 0
     b_spad_id: int = 0
     max_pixels_per_row: int = 1
+    weights_packed: bool = False
 
     @classmethod
     def of_registers(cls, registers: dict[int, tuple[int, int]]) -> LoopConv:
@@ -126,7 +127,9 @@ class LoopConv:
         ]
         run1 = sum(int(flag) << i for i, flag in enumerate(flags))
         run1 |= s.max_pixels_per_row << 8 | s.b_spad_id << 16 | s.a_spad_id << 18
-        run2 = s.no_pool | s.downsample << 1 | s.input_dilated << 2 | s.activation << 3
+        run2 = (
+            s.no_pool | s.downsample << 1 | s.input_dilated << 2 | s.activation << 3 | s.weights_packed << 5
+        )
         return [
             (
                 16,
@@ -309,7 +312,9 @@ class _Expansion:
         else:
             stride = s.weight_stride
         block = s.krows * s.kcols * (s.pochs if self.w_0132 else s.kchs)
-        out = [_config_ld(1, stride, block)]
+        shift = int(s.weights_packed and self.m.packed_weights)
+        name, rs1, rs2 = _config_ld(1, stride >> shift, block)
+        out = [(name, rs1 | shift << 5, rs2)]
         och_step, kch_step = (dim, wide) if self.w_0132 else (wide, dim)
         for och in range(0, s.pochs, och_step):
             for kr in range(s.krows):
@@ -326,7 +331,7 @@ class _Expansion:
                         outs, ins = min(och_step, s.pochs - och), min(kch_step, s.kchs - kch)
                         rows, cols = (outs, ins) if self.w_0132 else (ins, outs)
                         row = self.weights_row(kr, kc, kch, och)
-                        out.append((MVIN2, _at(s.weights, offset), _sized(rows, cols, row)))
+                        out.append((MVIN2, _at(s.weights, (offset & _M32) >> shift), _sized(rows, cols, row)))
         return out
 
     def input(self) -> list[Command]:

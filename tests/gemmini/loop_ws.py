@@ -64,6 +64,7 @@ class LoopWs:
         dim: side of a block.
         sp_rows, acc_rows: rows of the local memories.
         dma_max_bytes: largest memory request, which bounds the blocks that one load or store moves.
+        packed_weights: whether B may have elements of 4 bits in memory.
         gemmini_order: take all columns of C in one group, as Gemmini does; the commands are the same.
     """
 
@@ -72,6 +73,7 @@ class LoopWs:
     acc_rows: int
     dma_max_bytes: int
     gemmini_order: bool = False
+    packed_weights: bool = False
     slot: int = 0
     halves: dict[str, int] = field(default_factory=lambda: {"d": 0, "ex": 0, "st": 0})
 
@@ -112,6 +114,7 @@ class _Loop:
             name: bool(_bits(raw.rs2, 3 + n, 1)) for n, name in enumerate(["a", "b", "d", "ex", "st"])
         }
         self.spad_only = bool(_bits(raw.rs2, 9, 1))
+        self.b_shift = _bits(raw.rs2, 10, 1) if machine.packed_weights else 0
         self.c_spad = _bits(raw.rs2, 32, 32)
         half = machine.sp_rows // 2
         a_id, b_id = _bits(raw.rs1, 18, 2), _bits(raw.rs1, 16, 2)
@@ -200,7 +203,8 @@ class _Loop:
             blocks = [(k, j) for group in self._groups() for k in range(K) for j in group[::nb]]
             rows, cols, pads = K, self.J, (pad_k, self.pad_j)
         for row, col in blocks if self.b else []:
-            address = self._memory(self.b, row, col, self.b_stride, 1)
+            offset = self._memory(0, row, col, self.b_stride, 1) >> self.b_shift
+            address = (self.b + offset) % 2**64
             piece = self._piece(row, col, nb, rows, cols, pads)
             place = base + (row * cols + col) * self.dim
             raw, local = self._move(MVIN2, address, 6 if self.resadd else 0, place, piece)

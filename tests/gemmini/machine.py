@@ -29,6 +29,7 @@ class LoadState:
     block_stride: int = 0
     scale: int = ONE
     stride: int = 0
+    packed: bool = False
 
 
 @dataclass
@@ -230,7 +231,12 @@ class NumpyGemmini(LoopMacros):
     def config_ld(self, rs1: int, rs2: int) -> None:
         repeats = max(1, bits(rs1, 15, 8)) if self.config.first_layer else 1
         self.ld[bits(rs1, 4, 3)] = LoadState(
-            bits(rs1, 2, 2) == 1, repeats, bits(rs1, 31, 16), bits(rs1, 63, 32), rs2 % ADDRESSES
+            bits(rs1, 2, 2) == 1,
+            repeats,
+            bits(rs1, 31, 16),
+            bits(rs1, 63, 32),
+            rs2 % ADDRESSES,
+            self.config.packed_weights and bits(rs1, 5, 5) == 1,
         )
 
     def config_st(self, rs1: int, rs2: int) -> None:
@@ -282,7 +288,10 @@ class NumpyGemmini(LoopMacros):
         assert 1 <= rows <= 255
         assert 1 <= cols <= max(64, self.config.dma_max_bytes, 4 * self.dim) // size
         r, c = np.mgrid[0:rows, 0:cols]
-        if address:
+        if address and state.packed and not wide:
+            pairs = self.read(address + r * state.stride + c // 2, 1)
+            values = self.scaled_load(wrapped(pairs >> 4 * (c % 2), 4), state, wide)
+        elif address:
             values = self.scaled_load(self.read(address + r * state.stride + c * size, size), state, wide)
         else:
             values = np.zeros((rows, cols), np.int64)

@@ -38,7 +38,9 @@ class LoopMacros:
 
     def reset_macros(self) -> None:
         c = self.config
-        self.ws = loop_ws.LoopWs(c.dim, c.scratchpad_rows, c.accumulator_rows, c.dma_max_bytes)
+        self.ws = loop_ws.LoopWs(
+            c.dim, c.scratchpad_rows, c.accumulator_rows, c.dma_max_bytes, packed_weights=c.packed_weights
+        )
         self.conv = loop_conv.Expander(c)
         self.conv_slots: list[dict[int, tuple[int, int]]] = [{}, {}]
 

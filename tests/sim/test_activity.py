@@ -196,7 +196,7 @@ class Separate:
         self.row_mask = (1 << local_address_bits(accelerator) + 1) - 1  # the bit above is the garbage bit
         self.found: Counter[str] = Counter()
         self.loads: dict[int, dict[str, int]] = {
-            n: {"repeats": 1, "stride": 0, "shrink": 0} for n in range(3)
+            n: {"repeats": 1, "stride": 0, "shrink": 0, "packed": 0} for n in range(3)
         }
         self.execute = {"ws": "OS" not in accelerator.dataflows, "ta": 0, "tb": 0}
         self.store: dict[str, int] = {}
@@ -223,6 +223,7 @@ class Separate:
             state = rs1 >> 3 & 3
             self.loads[state] = {"repeats": max(1, rs1 >> 8 & 255), "stride": rs2, "shrink": rs1 >> 2 & 1}
             self.loads[state]["apart"] = rs1 >> 16 & 0xFFFF
+            self.loads[state]["packed"] = rs1 >> 5 & self.accelerator.features.packed_weights
         elif one.name == "CONFIG_EX" and not rs1 >> 7 & 1:
             flows = self.accelerator.dataflows
             self.execute = {
@@ -239,7 +240,8 @@ class Separate:
             to = self.operand(rs2)
             size = 4 if to["address"] & ACCUMULATOR and not state["shrink"] else 1
             if rs1:
-                found["dram_read_bytes"] += (to["rows"] if state["stride"] else 1) * to["cols"] * size
+                row = -(-to["cols"] // 2) if state["packed"] and size == 1 else to["cols"] * size
+                found["dram_read_bytes"] += (to["rows"] if state["stride"] else 1) * row
             for block in range(-(-to["cols"] // d)):
                 for row in range(to["rows"]):
                     if to["address"] & ACCUMULATOR:

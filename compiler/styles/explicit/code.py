@@ -22,7 +22,7 @@ from baco.compiler.layers.layer import Layer, Layout
 from baco.compiler.layers.operands import Operands
 from baco.compiler.mapping.nest import Mapping
 from baco.compiler.schedules.schedule import ExplicitSchedule
-from baco.compiler.schedules.style import LayerPlan, Style
+from baco.compiler.schedules.style import LayerPlan, Style, check_weight_bits
 from baco.compiler.styles.explicit.jobs import MoveJob, Pace, Turns
 from baco.compiler.styles.explicit.loads import InputLoads, WeightLoads
 from baco.compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
@@ -66,6 +66,7 @@ def prepare(
     Raises InputError if the mapping does not cover the layer, InfeasibleError if the accelerator cannot run it.
     """
     _check_features(layer, accelerator)
+    check_weight_bits(layer, accelerator)
     pooled_after = transposed = False
     plan = make_plan(layer, mapping, accelerator, last=last)
     if layer.pooling and not pools_on_the_way(plan):
@@ -73,6 +74,8 @@ def prepare(
         check_pool(layer, accelerator)
         inner = replace(layer, pooling=None, output=Layout(_channels(layer, last), layer.problem.K))
         plan = make_plan(inner, mapping, accelerator, last=last)
+    if layer.weight_bits == 4:
+        _check_pairs(plan)
     if layer.weights_transposed:
         # not every dataflow takes weights transposed; stored so they may also take more rows
         try:
@@ -89,6 +92,18 @@ def prepare(
     if (plan.spills or layer.scale is None) and not features.read_full_width:
         raise InfeasibleError(f"{accelerator.name} cannot store int32 sums")
     return Preparation(plan, memory, pooled_after, transposed)
+
+
+def _check_pairs(plan: ExplicitPlan) -> None:
+    """Raise InfeasibleError where a load of weights of 4 bits would begin inside a byte, or the host would have to turn them."""
+    if plan.layer.weights_transposed:
+        raise InfeasibleError("explicit code takes weights of 4 bits as they lie, and these are transposed")
+    splits = [plan.block["K"]] * (plan.block["K"] < plan.bounds["K"])
+    splits += [plan.tile["K"]] * bool(plan.tiles_apart)
+    if any(size % 2 for size in splits):
+        raise InfeasibleError(
+            "a load of weights of 4 bits would begin inside a byte", hint="split columns evenly"
+        )
 
 
 def buffered(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> Mapping:

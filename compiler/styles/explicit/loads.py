@@ -123,7 +123,8 @@ class WeightLoads(BlockLoads):
         self._e.command(
             "config_ld",
             state=self._state,
-            stride=plan.layer.weight.pitch,
+            stride=plan.layer.weight_steps.pitch,
+            packed=int(plan.layer.weight_bits == 4),
             block_stride=max(distance, min(plan.dim, self._longest)),
         )
 
@@ -154,7 +155,7 @@ class WeightLoads(BlockLoads):
 
     def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
         e, plan, place = self._e, self._plan, self._place(parameters)
-        layout, problem, dim = plan.layer.weight, plan.layer.problem, plan.accelerator.dim
+        layout, problem, dim = plan.layer.weight_steps, plan.layer.problem, plan.accelerator.dim
         base = e.add(self._operands.weight, e.mul(place.group, layout.group))
         chunk, width = e.mul(at[-1], dim), self._width
         if plan.transposed:
@@ -184,7 +185,10 @@ class WeightLoads(BlockLoads):
                 columns = e.sub(place.extent("K"), k)
                 block = e.mul(at[0], width // dim)
             rows = self._run(place)
-            source = e.add(e.mul(first, layout.pitch), place.start("K"), k)
+            if plan.layer.weight_bits == 4:
+                source = e.add(e.mul(first, layout.pitch), e.div(e.add(place.start("K"), k), 2))
+            else:
+                source = e.add(e.mul(first, layout.pitch), place.start("K"), k)
             row = e.add(
                 e.mul(block, plan.window_rows),
                 e.mul(e.add(e.mul(s, plan.block["R"]), r), plan.block["C"]),

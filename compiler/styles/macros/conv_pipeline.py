@@ -109,7 +109,7 @@ def _totals(machine: MachineRates, layer: MacroLayer, tile: ConvTile) -> _Whole:
     )
     window = layer.kernel_rows * layer.kernel_columns * layer.depth
     once = tiles_loaded(
-        NUMPY, machine, window, layer.channels, tile.channels, layer.weight_pitch,
+        NUMPY, machine, window, layer.channels, tile.channels, layer.weight_pitch, layer.weight_size,
         command_rows=NUMPY.smaller(machine.dim, tile.depth),
     )  # fmt: skip
     weights, weights_twice = (

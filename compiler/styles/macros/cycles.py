@@ -113,7 +113,7 @@ def conv_macro(
     inputs = conv_inputs(a, machine, layer, tile, down, (columns, trips_p, trips_r), blocks_c)
     weight_rows = layer.kernel_rows * layer.kernel_columns * layer.depth
     weights = tiles_loaded(
-        a, machine, weight_rows, layer.channels, tile.channels, layer.weight_pitch,
+        a, machine, weight_rows, layer.channels, tile.channels, layer.weight_pitch, layer.weight_size,
         command_rows=a.smaller(dim, tile.depth),
     )  # fmt: skip
     weights = loaded(

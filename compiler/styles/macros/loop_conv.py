@@ -89,8 +89,12 @@ class LoopConv:
         pixel = e.add(e.mul(e.add(e.mul(n, height), in_row), width), in_column)
         inputs = e.add(operands.input, e.mul(at["g"], layer.input.group), e.mul(pixel, layer.input.pitch), c)
         weight_row = e.add(e.mul(e.add(e.mul(s, p.R), r), p.C), c)
+        steps, packed = layer.weight_steps, layer.weight_bits == 4
         weights = e.add(
-            operands.weight, e.mul(at["g"], layer.weight.group), e.mul(weight_row, layer.weight.pitch), k
+            operands.weight,
+            e.mul(at["g"], steps.group),
+            e.mul(weight_row, steps.pitch),
+            e.div(k, 2) if packed else k,
         )
         stored_rows, stored_columns = (pool.rows, pool.columns) if pool else (p.Q, p.P)
         result = e.add(e.mul(e.add(e.mul(n, stored_rows), pooled_row), stored_columns), pooled_column)
@@ -124,7 +128,7 @@ class LoopConv:
         e.command("loop_conv_ws_config_6", bias=bias, input=inputs)
         e.command("loop_conv_ws", no_bias=int(not layer.bias), dw=int(plan.depthwise), max_pixels_per_row=plan.pixels,
                   a_spad_id=input_id, b_spad_id=weights_id, no_pool=int(pool is None),
-                  downsample=int(plan.downsample), activation=int(layer.relu))  # fmt: skip
+                  downsample=int(plan.downsample), activation=int(layer.relu), weights_packed=int(packed))  # fmt: skip
 
     def _reduction_ends(self, at: dict[str, Number]) -> tuple[Condition, Condition]:
         """Whether a run is the first, the last one that adds to its results."""

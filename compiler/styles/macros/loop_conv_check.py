@@ -10,6 +10,7 @@ from baco.accel.dataflows import MACRO_DATAFLOW
 from baco.common.errors import InfeasibleError
 from baco.compiler.layers.layer import Layer
 from baco.compiler.schedules.schedule import LoopConvSchedule
+from baco.compiler.schedules.style import check_weight_bits
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.loop_ws import check_epilogue, check_halves
 from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
@@ -78,6 +79,8 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
     weights = -(-tile["k"] // dim) * tile["s"] * tile["r"] * tile["c"]
     results = -(-tile["k"] // dim) * tile["n"] * rows * columns
     check_halves(inputs + weights, results, accelerator)
+    if layer.weight_bits == 4 and trips["k"] > 1 and tile["k"] % 2:
+        raise InfeasibleError("a load of weights of 4 bits would begin inside a byte", hint="split k evenly")
     _check_fields(layer, stride, rows, columns, in_rows, tile)
 
     loops = [Trip("g", p.groups), *(Trip(axis, trips[axis]) for axis in schedule.order)]
@@ -116,6 +119,7 @@ def _check_features(layer: Layer, accelerator: Accelerator) -> None:
     if layer.pooling and not features.max_pool:
         raise InfeasibleError(f"{accelerator.name} has no max-pooling")
     check_epilogue(layer, accelerator)
+    check_weight_bits(layer, accelerator)
 
 
 def _check_order(order: str, trips: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ from baco.compiler.ir.emit import Emitter, Number
 from baco.compiler.layers.layer import Layer
 from baco.compiler.layers.operands import Operands
 from baco.compiler.schedules.schedule import LoopWsSchedule
+from baco.compiler.schedules.style import check_weight_bits
 from baco.compiler.schedules.trip import Trip
 from baco.compiler.styles.macros.reuse import Reuse, plan_reuse
 
@@ -61,6 +62,7 @@ def check_loop_ws(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerat
     if layer.scale is not None and not features.read_small_width:
         raise InfeasibleError(f"{accelerator.name} cannot store requantised sums")
     check_epilogue(layer, accelerator)
+    check_weight_bits(layer, accelerator)
     weights, inputs, results = product_rows(product, schedule, accelerator.dim)
     check_halves(inputs + weights, results, accelerator)
     return product
@@ -133,6 +135,7 @@ class LoopWs:
     ) -> None:
         self.e, self.layer, self.operands, self.dim = e, layer, operands, accelerator.dim
         self.product = product
+        self.packed = int(layer.weight_bits == 4)
         blocks = product.blocks(self.dim)
         self.order = schedule.order
         self.sizes = {"i": product.rows, "j": product.columns, "k": product.depth}
@@ -175,7 +178,9 @@ class LoopWs:
         e, layer = self.e, self.layer
         e.command("config_ex", dataflow=1, b_transpose=int(layer.weights_transposed))
         e.command("config_ld", state=0, block_stride=self.dim, stride=layer.input.pitch)
-        e.command("config_ld", state=1, block_stride=self.dim, stride=layer.weight.pitch)
+        e.command(
+            "config_ld", state=1, block_stride=self.dim, stride=layer.weight_steps.pitch, packed=self.packed
+        )
 
     def configure_addend(self) -> None:
         """Loads of D: a row of the bias for all rows, or the residual."""
@@ -231,9 +236,9 @@ class LoopWs:
         weight_at = (column, inner) if layer.weights_transposed else (inner, column)
         b = e.add(
             operands.weight,
-            e.mul(at["g"], layer.weight.group),
-            e.mul(weight_at[0], layer.weight.pitch),
-            weight_at[1],
+            e.mul(at["g"], layer.weight_steps.group),
+            e.mul(weight_at[0], layer.weight_steps.pitch),
+            e.div(weight_at[1], 2) if self.packed else weight_at[1],
         )
         a, a_id = self._reused(self.keep_a, a, at)
         b, b_id = self._reused(self.keep_b, b, at)
@@ -269,7 +274,7 @@ class LoopWs:
         e.command("loop_ws_config_strides_dc", d_stride=d_stride, c_stride=c_stride)
         e.command(
             "loop_ws", ex_accumulate=1 if added else e.select(first, 0, 1), full_c=full_c, low_d=low_d,
-            a_spad_id=a_id, b_spad_id=b_id, b_transpose=int(layer.weights_transposed),
+            a_spad_id=a_id, b_spad_id=b_id, b_transpose=int(layer.weights_transposed), b_packed=self.packed,
         )  # fmt: skip
 
     def _reused(self, reuse: Reuse | None, address: Number, at: dict[str, Number]) -> tuple[Number, Number]:

@@ -148,7 +148,9 @@ def operands_loaded(
     weight_tile = a.where(turned, tile.depth, tile.columns)
     load_a = tiles_loaded(a, machine, layer.pixels, layer.depth, tile.depth, layer.input_pitch)
     load_a = loaded(a, machine, load_a, times_a, layer.pixels, layer.depth, layer.input_pitch, tile.depth)
-    load_b = tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch)
+    load_b = tiles_loaded(
+        a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch, layer.weight_size
+    )
     load_b = loaded(a, machine, load_b, times_b, weight_rows, weight_columns, layer.weight_pitch, weight_tile)
     return load_a, load_b
 

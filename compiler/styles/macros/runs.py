@@ -112,6 +112,7 @@ class MacroLayer:
     input_pitch: Values
     weight_pitch: Values
     output_pitch: Values
+    weight_size: Values
 
     @property
     def pixels(self) -> Values:
@@ -159,7 +160,7 @@ def tiles_loaded(
     columns: Values,
     part: Values,
     pitch: Values,
-    element: float = 1.0,
+    element: Values = 1.0,
     command_rows: Values = None,
     between: Values = None,
     crowd: Values = 1.0,

@@ -105,6 +105,7 @@ def test_features_follow_the_configuration() -> None:
         **dict.fromkeys(["BACO_PRELOAD_D", "BACO_WRITE_SCRATCHPAD", "BACO_COUNTERS"], True),
         **dict.fromkeys(["BACO_NORMALIZATIONS", "BACO_MVIN_SCALE_ACC", "BACO_ROW_FUNCTIONS"], False),
         "BACO_REQUANTIZATION": False,
+        "BACO_PACKED_WEIGHTS": False,
     }
     lean = rtl_features(load_accelerator("gemmini-lean").replace(counters=0))
     assert not any(lean[name] for name in ("BACO_OS", "BACO_PRELOAD_D", "BACO_COUNTERS", "BACO_READ_FULL"))

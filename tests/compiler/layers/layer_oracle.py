@@ -16,15 +16,24 @@ def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
 def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Random flat buffers `input`, `weight`, `bias`, `residual` of the layer, those it has."""
     problem = layer.problem
+    most = 8 if layer.weight_bits == 4 else 128
     tensors = {
         "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
-        "weight": random.integers(-128, 128, layer.weight_extent, dtype=np.int8),
+        "weight": random.integers(-most, most, layer.weight_extent, dtype=np.int8),
     }
     if layer.bias:
         tensors["bias"] = random.integers(-5000, 5000, problem.groups * problem.K, dtype=np.int32)
     if layer.residual_scale is not None:
         tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
     return tensors
+
+
+def two_a_byte(elements: np.ndarray) -> np.ndarray:
+    """Elements from -8 to 7 as memory holds them: one after the other, the first of two in a byte's low bits."""
+    found = bytearray(-(-len(elements) // 2))
+    for number, element in enumerate(elements.tolist()):
+        found[number // 2] |= element % 16 << 4 * (number % 2)
+    return np.frombuffer(bytes(found), np.int8)
 
 
 def _rows(flat: np.ndarray, count: int, layout: Layout, group: int, elements: int) -> np.ndarray:

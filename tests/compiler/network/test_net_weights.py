@@ -8,14 +8,18 @@ from onnx import TensorProto, helper, numpy_helper, save
 from onnx.reference import ReferenceEvaluator
 
 import baco
+from baco.accel.config import Accelerator
 from baco.common.errors import InputError
 from baco.compiler.network.equalise import equalised
 from baco.compiler.network.float_graph import FloatGraph
 from baco.compiler.network.parameters import Parameters
-from baco.compiler.network.quantise import quantise, runnable, sketch
+from baco.compiler.network.program import compile_network, scheduler
+from baco.compiler.network.quantise import quantise, quantise_inputs, runnable, sketch
 from baco.compiler.network.quantiser import Quantiser
+from baco.compiler.network.reference import reference
 from baco.compiler.ops.products import Convolution, MatMul
 from baco.compiler.ops.requantisation import Requantise
+from baco.sim.network.run import run_network
 from baco.workloads.inputs.load import load_network
 from tests.compiler.network.net_quant_networks import convolutions, products, run_both, transposed
 
@@ -220,3 +224,37 @@ def test_sketches_have_the_operators_of_the_network_itself(model):
 def test_choices_that_there_are_not(model, options, says):
     with pytest.raises(InputError, match=says):
         baco.quantise(model, {"x": X}, **options)
+
+
+PACKING = {"features": {"packed_weights": True}}
+
+
+@pytest.mark.parametrize("engine", ["functional", "timed"])
+def test_weights_of_four_bits_lie_two_a_byte_where_the_machine_loads_them_so(model, engine):
+    """The network's integers are those of int8 machines, and weights take half of main memory; groups of one channel stay bytes."""
+    plain = Accelerator(name="plain", dim=8, scratchpad_kib=16, accumulator_kib=8)
+    packing = plain.replace(name="packing", **PACKING)
+    network = load_network(model)
+    quantised = quantise(network, [{"x": X}], quantiser=Quantiser(weight_format="int4"))
+    inputs = quantise_inputs(quantised, {"x": X})
+    values, sizes = reference(quantised, inputs), {}
+    for machine in (plain, packing):
+        program = compile_network(
+            quantised, machine, schedule=scheduler(machine), data=inputs, reference=values, check_layers=True
+        )
+        run = run_network(program, values, engine)
+        assert run.result.exit_code == 0, run.wrong
+        assert run.checked
+        assert not run.wrong
+        layers = [code.layer for code in program.lowered.layers.values()]
+        assert {layer.weight_bits for layer in layers if layer.problem.groups > 1} <= {8}
+        assert {layer.weight_bits for layer in layers if layer.problem.groups == 1} == {
+            4 if machine is packing else 8
+        }
+        used = {
+            step.arguments[1].value
+            for step in program.lowered.steps
+            if step.function in program.lowered.layers
+        }
+        sizes[machine.name] = sum(program.lowered.constants[name].nbytes for name in used)
+    assert sizes["packing"] < 0.6 * sizes["plain"]

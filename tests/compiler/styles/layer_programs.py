@@ -16,7 +16,7 @@ from baco.compiler.schedules.schedule import Schedule
 from baco.compiler.styles.registry import plan_layer
 from baco.sim.engines.program import run_program
 from tests.compiler.ir.strict_machine import StrictMachine
-from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
+from tests.compiler.layers.layer_oracle import draw_tensors, run_layer, two_a_byte
 
 #: What results hold where no layer writes.
 FILL = 0x55
@@ -45,9 +45,12 @@ def wrong_layers(
     for case in cases:
         layer = case.layer
         tensors = draw_tensors(layer, random)
+        expected_of = tensors
+        if layer.weight_bits == 4:
+            tensors = {**tensors, "weight": two_a_byte(tensors["weight"])}
         places = {name: e.add(base_data, data.add(array.tobytes())) for name, array in tensors.items()}
         fill = FILL if layer.scale is not None else FILL * 0x01010101
-        expected = run_layer(layer, tensors, fill=fill)
+        expected = run_layer(layer, expected_of, fill=fill)
         at = results.add(expected.tobytes())
         wanted.append((case, at, expected))
         spaces = {
