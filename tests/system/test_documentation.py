@@ -262,7 +262,7 @@ def test_the_notebook_cell(folder: Path) -> None:
     (folder / "cell.py").write_text(f"{cell}\nprint(result.best.cost.area_mm2)\n", encoding="utf-8")
     cell_run = fork_server().start(folder / "cell.py", [], folder=folder)
     text, _ = cell_run.communicate()
-    assert 0 < float(text.splitlines()[-1]) <= 1.3, text
+    assert 0 < float(text.splitlines()[-1]) <= 30, text
 
 
 def test_links_lead_somewhere() -> None:
