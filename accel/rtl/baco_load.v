@@ -118,10 +118,10 @@ module baco_load #(
 `ifdef BACO_PACKED_WEIGHTS
   wire paired = !wide && pairs[state];
   wire [COLS_BITS-1:0] narrow_bytes = paired ? {1'b0, cols[COLS_BITS-1:1]} + {{(COLS_BITS - 1) {1'b0}}, cols[0]} : cols;
-`else
-  wire [COLS_BITS-1:0] narrow_bytes = cols;
-`endif
   wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, narrow_bytes};
+`else
+  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, cols};
+`endif
   // Rows that follow one another with less than a beat between them are one span.
   wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
   wire merged = !replicate && gap[ADDR_BITS-1:BEAT_LOG] == {(ADDR_BITS - BEAT_LOG) {1'b0}};
@@ -212,7 +212,10 @@ module baco_load #(
   wire [ROW_BITS-1:0] row_index;
   wire [DIM-1:0] row_mask;
   wire [TAG_BITS-1:0] row_tag;
-  wire [DIM*32-1:0] row_bits;
+  wire [DIM*32-1:0] row_data;
+`ifdef BACO_PACKED_WEIGHTS
+  wire [DIM*32-1:0] row_bits;                        // as they come: elements of 4 bits in pairs
+`endif
   localparam AT_ROW = TAG_BITS + ROW_BITS;           // positions of the fields of a job
   localparam AT_COLS = AT_ROW + ROW_BITS;
   localparam AT_ROWS = AT_COLS + COLS_BITS;
@@ -229,11 +232,10 @@ module baco_load #(
       .beat_valid(rd_resp_valid), .beat_ready(rd_resp_ready), .beat_data(rd_resp_data),
       .row_valid(row_valid), .row_ready(row_ready), .row_nothing(row_nothing), .row_first(row_first),
       .row_last(row_last), .row_wide(row_wide), .row_index(row_index), .row_mask(row_mask), .row_tag(row_tag),
+`ifdef BACO_PACKED_WEIGHTS
       .row_data(row_bits), .active(walking));
 
   // ---- elements of 4 bits become bytes ------------------------------------------------------------------------------------
-  wire [DIM*32-1:0] row_data;
-`ifdef BACO_PACKED_WEIGHTS
   wire row_paired = row_tag[TAG_BITS-1];
   assign row_data[DIM*32-1:DIM*8] = row_bits[DIM*32-1:DIM*8];
   genvar e;
@@ -243,7 +245,7 @@ module baco_load #(
     end
   endgenerate
 `else
-  assign row_data = row_bits;
+      .row_data(row_data), .active(walking));
 `endif
 
   // ---- replication of pixels --------------------------------------------------------------------------------------------

@@ -5,8 +5,10 @@
 // to each other: the rows of a `merged` job lie in one run of beats, in which a row may start in the beat its predecessor ends in;
 // otherwise every row starts with a beat of its own. A job that replicates (stride 0, or zeros) writes each block to all its
 // rows before it goes on to the next block, so that one row is fetched and nothing has to be remembered.
-// With packed weights, the highest bit of a job's tag says that elements in memory have 4 bits, two a byte: a block has half as
-// many bytes, which lie in the low half of the row.
+`ifdef BACO_PACKED_WEIGHTS
+// The highest bit of a job's tag says that elements in memory have 4 bits, two a byte: a block has half as many bytes, which lie in
+// the low half of the row.
+`endif
 // A job without rows (a configuration command) passes as one row that is not written, so that completion keeps its order.
 module baco_load_rows #(
     parameter DIM = 16,          // elements of a local row
