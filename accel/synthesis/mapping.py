@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +56,9 @@ abc {gates} -D {period_ps:.0f}
 opt_clean
 write_json mapped.json
 """
+#: What ABC does to modules that are to be fast. Its usual script shares logic before it maps (`dc2`), which makes ripples of the
+#: carries that Yosys had laid out as prefix trees; here they stay, for some area. Commas are blanks.
+_MAP_FAST = _MAP.replace("-D {period_ps:.0f}", "-script +strash;ifraig;scorr;dch,-f;map,-B,0.9;topo")
 _TASK = "synthesis"
 #: Of the form of what `trim` writes.
 _TRIMMED = "1"
@@ -145,6 +148,7 @@ def map_design(
     period_ps: float,
     *,
     top: str = TOP,
+    fast: Collection[str] = (),
     progress: Callable[[int, int, str], None] | None = None,
     cache: Cache | None = None,
     limit_s: float = 7200.0,
@@ -154,6 +158,7 @@ def map_design(
     Args:
         verilog: the whole text.
         period_ps: delay that logic between registers should have, ps.
+        fast: keys of `Mapped.modules` which are mapped for short paths rather than for little area.
         progress: told how many modules are mapped, of how many, and the last one's name.
         cache: keeps mapped modules; default: the user's.
         limit_s: time after which one step of Yosys is stopped.
@@ -173,10 +178,14 @@ def map_design(
     cells = kept.entry(_key("cells", library.digest, _TRIMMED), lambda folder: trim(library.files, folder))
     gates, registers = (sorted(cells.glob(name.format("*"))) for name in (GATES, REGISTERS))
     jobs: dict[str, tuple[str, str]] = {}
+
+    def flow(name: str) -> str:
+        return _MAP_FAST if name in fast else _MAP
+
     for name, file in names.items():
         text = gzip.decompress((front / file).read_bytes()).decode()
         jobs[name] = (
-            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", _MAP),
+            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", flow(name)),
             text,
         )
     mapped: dict[str, dict[str, Any]] = {}
@@ -184,7 +193,9 @@ def map_design(
 
         def mapping(name: str) -> Path:
             key, text = jobs[name]
-            script = _MAP.format(registers=_options(registers), gates=_options(gates), period_ps=period_ps)
+            script = flow(name).format(
+                registers=_options(registers), gates=_options(gates), period_ps=period_ps
+            )
             return kept.entry(key, lambda folder: _map(name, text, script, folder, limit_s))
 
         # large modules first, or the last one would run alone

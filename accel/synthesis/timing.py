@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 RISE, FALL = 0, 1
 #: Edges of the input that lead to an edge of the output, by sense.
-_CAUSES = {"positive_unate": ((0,), (1,)), "negative_unate": ((1,), (0,))}
-_EITHER = ((0, 1), (0, 1))
+CAUSES = {"positive_unate": ((0,), (1,)), "negative_unate": ((1,), (0,))}
+EITHER = ((0, 1), (0, 1))
 #: Buffers of a tree that a gate drives itself.
 FIRST_STAGE = 4
 #: Transitions evaluated at once.
@@ -97,7 +97,10 @@ class Timing:
     slew_s: Array = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
 
-class _Graph:
+_Ends = list[tuple[Array, Integers, str, Integers]]
+
+
+class TimingGraph:
     """Transitions between edges of nets; edge e of net n is n * 2 + e."""
 
     def __init__(self, flat: Flat, load: Array) -> None:
@@ -138,7 +141,7 @@ class _Graph:
         for edge, delay, slew in ((RISE, arc.rise, arc.rise_slew), (FALL, arc.fall, arc.fall_slew)):
             if delay is None or slew is None or not source.size:
                 continue
-            for before in _CAUSES.get(arc.sense, _EITHER)[edge]:
+            for before in CAUSES.get(arc.sense, EITHER)[edge]:
                 delays = np.full(source.size, self.tables.number(delay), np.int64)
                 slews = np.full(source.size, self.tables.number(slew), np.int64)
                 yield source * 2 + before, target * 2 + edge, delays, slews
@@ -174,6 +177,11 @@ class _Graph:
         transition = np.where(reached, self.tables.read(self.slew[part], given, load), 0.0)
         return arrival, transition
 
+    def delays(self, at: Array, slew: Array, more_f: float = 0.0) -> Array:
+        """How long each transition takes, s, shape (transitions,), if its target had so much more load, F."""
+        given = np.where(np.isfinite(at[self.source]), slew[self.source], 0.0)
+        return self.tables.read(self.delay, given, self.load[self.target] + more_f)
+
 
 def _levels(nets: int, source: Integers, target: Integers) -> tuple[Integers, int]:
     """Longest distance of each net from a net that no gate drives, shape (nets,), and how many are in loops."""
@@ -199,19 +207,54 @@ def _levels(nets: int, source: Integers, target: Integers) -> tuple[Integers, in
     return level, int(nets - seen)
 
 
-def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int = 10) -> Timing:
-    """The longest paths of a design.
+@dataclass(frozen=True)
+class Arrivals:
+    """When signals arrive, and what that asks of the period.
+
+    Attributes:
+        graph: what leads where.
+        at, slew: of edges of nets, s, shape (nets * 2,); -inf where nothing arrives.
+        late: what trees of buffers add to nets, s, shape (nets,).
+        ends: period needed, s, edge of a net, cell and module instance of each input of registers and memories, and of outputs.
+    """
+
+    graph: TimingGraph
+    at: Array
+    slew: Array
+    late: Array
+    ends: _Ends
+
+    @property
+    def need_s(self) -> float:
+        """The period that the worst path needs."""
+        return float(np.r_[*(end[0] for end in self.ends), 0.0].max())
+
+    def required(self) -> Array:
+        """When edges of nets may arrive at the latest for the period needed, s, shape (nets * 2,); inf where nothing depends on it."""
+        graph, period = self.graph, self.need_s
+        found = np.full(self.at.size, np.inf)
+        for need, places, _, _ in self.ends:
+            np.minimum.at(found, places, period - need + self.at[places])
+        delays = graph.delays(self.at, self.slew) + self.late[graph.target >> 1]
+        levels = graph.level[graph.target >> 1]
+        starts = np.searchsorted(levels, np.arange(levels[-1] + 2)) if levels.size else np.zeros(1, np.int64)
+        for begin, end in reversed([*pairwise(starts.tolist())]):
+            np.minimum.at(found, graph.source[begin:end], found[graph.target[begin:end]] - delays[begin:end])
+        return found
+
+
+def arrivals(flat: Flat, library: Library, assumptions: Assumptions) -> Arrivals:
+    """Signals followed through a design.
 
     Args:
         library: gives the buffers of trees.
-        paths: how many to tell, the worst of each module that paths end in.
     """
     load, sinks = loads(flat, assumptions.wire_f)
     late = np.zeros(flat.nets)
     buffers = library.buffers()
     if assumptions.most_sinks and buffers:
         _buffered(load, sinks, late, buffers, assumptions)
-    graph = _Graph(flat, load)
+    graph = TimingGraph(flat, load)
     at, slew = np.full(flat.nets * 2, -np.inf), np.zeros(flat.nets * 2)
     inputs = flat.ends("input")
     outside = np.r_[inputs * 2, inputs * 2 + 1]
@@ -219,12 +262,21 @@ def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int =
     for instances in flat.instances.values():
         _launch(graph, instances, at, slew, late, assumptions.clock_slew_s)
     graph.timed(at, slew, late)
-    ends = _endpoints(graph, at, slew, assumptions.clock_slew_s)
-    need = np.r_[*(end[0] for end in ends), 0.0]
-    worst = float(need.max())
-    found = _worst_paths(graph, at, slew, late, ends, paths)
+    return Arrivals(graph, at, slew, late, _endpoints(graph, at, slew, assumptions.clock_slew_s))
+
+
+def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int = 10) -> Timing:
+    """The longest paths of a design.
+
+    Args:
+        library: gives the buffers of trees.
+        paths: how many to tell, the worst of each module that paths end in.
+    """
+    found = arrivals(flat, library, assumptions)
+    graph, worst = found.graph, found.need_s
+    told = _worst_paths(graph, found.at, found.slew, found.late, found.ends, paths)
     mhz = 1e-6 / (worst * (1 + assumptions.margin)) if worst > 0 else 0.0
-    return Timing(worst, mhz, tuple(found), graph.loops, assumptions, load, slew)
+    return Timing(worst, mhz, tuple(told), graph.loops, assumptions, graph.load, found.slew)
 
 
 def loads(flat: Flat, wire_f: float) -> tuple[Array, Integers]:
@@ -301,7 +353,7 @@ def input_f(buffer: LibraryCell) -> float:
 
 
 def _launch(
-    graph: _Graph, instances: Instances, at: Array, slew: Array, late: Array, clock_slew: float
+    graph: TimingGraph, instances: Instances, at: Array, slew: Array, late: Array, clock_slew: float
 ) -> None:
     """Arrivals behind registers and memories, in place."""
     for arc in instances.cell.arcs:
@@ -322,10 +374,7 @@ def _launch(
             slew[places] = np.maximum(slew[places], graph.tables.read(numbers[1], *given))
 
 
-_Ends = list[tuple[Array, Integers, str, Integers]]
-
-
-def _endpoints(graph: _Graph, at: Array, slew: Array, clock_slew: float) -> _Ends:
+def _endpoints(graph: TimingGraph, at: Array, slew: Array, clock_slew: float) -> _Ends:
     """Period needed, edge of a net, cell and module instance of each input of registers and memories, and of outputs."""
     found: _Ends = []
     for name, instances in graph.flat.instances.items():
@@ -349,7 +398,7 @@ def _endpoints(graph: _Graph, at: Array, slew: Array, clock_slew: float) -> _End
     return found
 
 
-def _worst_paths(graph: _Graph, at: Array, slew: Array, late: Array, ends: _Ends, count: int) -> list[Path]:
+def _worst_paths(graph: TimingGraph, at: Array, slew: Array, late: Array, ends: _Ends, count: int) -> list[Path]:
     """The worst path into each module, worst first."""
     best: dict[str, tuple[float, int, str, int]] = {}
     for need, places, cell, scopes in ends:
@@ -367,14 +416,14 @@ def _worst_paths(graph: _Graph, at: Array, slew: Array, late: Array, ends: _Ends
             if len(names) > count:
                 break
     worst = sorted(best.values(), reverse=True)[:count]
-    drivers = _drivers(graph.flat)
+    drivers = driving_cells(graph.flat)
     return [
         Path(need, tuple(_trace(graph, at, slew, late, place, drivers)), cell, scope)
         for need, place, cell, scope in worst
     ]
 
 
-def _drivers(flat: Flat) -> tuple[Integers, Integers, list[str]]:
+def driving_cells(flat: Flat) -> tuple[Integers, Integers, list[str]]:
     """By net the number of the cell that drives it, the module instance it lies in (-1 without), and cells' names."""
     cell, scope = np.full(flat.nets, -1, np.int64), np.full(flat.nets, -1, np.int64)
     names = list(flat.instances)
@@ -388,7 +437,7 @@ def _drivers(flat: Flat) -> tuple[Integers, Integers, list[str]]:
 
 
 def _trace(
-    graph: _Graph,
+    graph: TimingGraph,
     at: Array,
     slew: Array,
     late: Array,
