@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from baco.accel.synthesis.flat import Flat
-from baco.accel.synthesis.liberty import Library
+from baco.accel.synthesis.flat import Flat, flatten
+from baco.accel.synthesis.liberty import Library, LibraryCell
 from baco.accel.synthesis.mapping import Mapped
 from baco.accel.synthesis.sizing import resized
 from baco.accel.synthesis.timing import Assumptions, Timing, analyse
@@ -22,30 +22,51 @@ _GAIN = 0.005
 
 @dataclass(frozen=True)
 class Closed:
-    """A design at its clock: mapped, flat with buffers and strengths, timed; `fast`: keys of the modules mapped for short paths."""
+    """A design at its clock.
+
+    Attributes:
+        mapped: with the modules whose keys are in `fast` mapped for short paths.
+        flat, timing: with buffers and strengths chosen.
+        buffers, stronger: how many buffers were added, and how many cells have another strength than they were mapped to.
+    """
 
     mapped: Mapped
+    fast: frozenset[str]
     flat: Flat
     timing: Timing
-    fast: frozenset[str]
+    buffers: int
+    stronger: int
 
 
 def close(
-    design: Callable[[Collection[str]], tuple[Mapped, Flat]],
+    mapping: Callable[[Collection[str]], Mapped],
+    cells: Mapping[str, LibraryCell],
     library: Library,
     assumed: Assumptions,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Closed:
-    """Shorten a design's clock until its worst path has nothing left to try.
+    """Shorten a design's clock until its long paths have nothing left to try.
 
     Modules that take much of long paths are mapped for short paths, buffers and strengths chosen anew, and the result is kept
     if the clock is shorter; where it is not, the modules on the worst path alone are tried.
 
     Args:
-        design: mapped, and flat without buffers, with some modules mapped for short paths.
+        mapping: maps the design, modules of given keys for short paths.
+        cells: of the library and of the design's memories, by name.
         progress: told what is being done.
+
+    Raises as `mapping`.
     """
-    best = _at(design, frozenset(), library, assumed)
+
+    def closed(fast: frozenset[str]) -> Closed:
+        mapped = mapping(fast)
+        before = flatten(mapped, cells)
+        after = resized(before, library, assumed)
+        timing = analyse(after, library, assumed, _PATHS)
+        return Closed(mapped, fast, after, timing, after.nets - before.nets, _others(before, after, library))
+
+    progress("choosing buffers and strengths of cells")
+    best = closed(frozenset())
     tried: set[frozenset[str]] = set()
     while True:
         for long in (_LONG, 1.0):
@@ -55,21 +76,20 @@ def close(
         else:
             return best
         tried.add(names)
-        progress(f"{best.timing.clock_mhz:.4g} MHz so far; mapping {len(names)} modules on long paths again")
-        again = _at(design, best.fast | names, library, assumed)
+        progress(f"{best.timing.clock_mhz:.4g} MHz so far, mapping {len(names)} modules on long paths again")
+        again = closed(best.fast | names)
         if again.timing.need_s < best.timing.need_s * (1 - _GAIN):
             best = again
 
 
-def _at(
-    design: Callable[[Collection[str]], tuple[Mapped, Flat]],
-    fast: frozenset[str],
-    library: Library,
-    assumed: Assumptions,
-) -> Closed:
-    mapped, flat = design(fast)
-    flat = resized(flat, library, assumed)
-    return Closed(mapped, flat, analyse(flat, library, assumed, _PATHS), fast)
+def _others(before: Flat, after: Flat, library: Library) -> int:
+    """Cells that are of another strength: what each kind lost, buffers apart, which may be new."""
+    buffers = {cell.name for cell in library.buffers()}
+    return sum(
+        max(0, len(one.nets) - (len(after.instances[name].nets) if name in after.instances else 0))
+        for name, one in before.instances.items()
+        if name not in buffers
+    )
 
 
 def _modules(found: Closed, long: float) -> frozenset[str]:
@@ -79,7 +99,7 @@ def _modules(found: Closed, long: float) -> frozenset[str]:
     for path in found.timing.paths:
         if path.need_s < long * found.timing.need_s:
             continue
-        taken: Counter[str] = Counter()
+        taken: defaultdict[str, float] = defaultdict(float)
         before = 0.0
         for step in path.steps:
             if step.scope >= 0:

@@ -23,7 +23,7 @@ from baco.accel.synthesis.trimmed import GATES, REGISTERS, trim
 from baco.accel.verilog.generate import TOP
 from baco.accel.verilog.yosys import run_yosys, source_name, yosys_identity
 from baco.common.cache import Cache
-from baco.common.errors import InputError
+from baco.common.errors import BacoError, InputError
 from baco.common.processes import processors
 from baco.common.scratch import scratch_folder
 
@@ -57,8 +57,12 @@ opt_clean
 write_json mapped.json
 """
 #: What ABC does to modules that are to be fast. Its usual script shares logic before it maps (`dc2`), which makes ripples of the
-#: carries that Yosys had laid out as prefix trees; here they stay, for some area. Commas are blanks.
-_MAP_FAST = _MAP.replace("-D {period_ps:.0f}", "-script +strash;ifraig;scorr;dch,-f;map,-B,0.9;topo")
+#: carries that Yosys had laid out as prefix trees; here they stay, for some area. Its mapper for delay (`map`) stops at some
+#: small libraries, where the one that looks at area, too, (`&nf`) does it. Commas are blanks.
+_MAP_FAST, _MAP_FAST_OTHERWISE = (
+    _MAP.replace("-D {period_ps:.0f}", f"-script +strash;ifraig;scorr;{mapper}")
+    for mapper in ("dch,-f;map,-B,0.9;topo", "&get,-n;&dch,-f;&nf;&put")
+)
 _TASK = "synthesis"
 #: Of the form of what `trim` writes.
 _TRIMMED = "1"
@@ -170,7 +174,7 @@ def map_design(
     kept = cache or Cache()
     told = progress or (lambda done, of, name: None)
     yosys = yosys_identity()
-    told(0, 0, "reading the design")
+    told(0, 0, "reading the design (Yosys)")
     front = kept.entry(
         _key("front", yosys, verilog, top, _FRONT), lambda folder: _front(verilog, top, folder, limit_s)
     )
@@ -179,13 +183,13 @@ def map_design(
     gates, registers = (sorted(cells.glob(name.format("*"))) for name in (GATES, REGISTERS))
     jobs: dict[str, tuple[str, str]] = {}
 
-    def flow(name: str) -> str:
-        return _MAP_FAST if name in fast else _MAP
+    def flows(name: str) -> tuple[str, ...]:
+        return (_MAP_FAST, _MAP_FAST_OTHERWISE) if name in fast else (_MAP,)
 
     for name, file in names.items():
         text = gzip.decompress((front / file).read_bytes()).decode()
         jobs[name] = (
-            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", flow(name)),
+            _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", *flows(name)),
             text,
         )
     mapped: dict[str, dict[str, Any]] = {}
@@ -193,10 +197,11 @@ def map_design(
 
         def mapping(name: str) -> Path:
             key, text = jobs[name]
-            script = flow(name).format(
-                registers=_options(registers), gates=_options(gates), period_ps=period_ps
-            )
-            return kept.entry(key, lambda folder: _map(name, text, script, folder, limit_s))
+            scripts = [
+                flow.format(registers=_options(registers), gates=_options(gates), period_ps=period_ps)
+                for flow in flows(name)
+            ]
+            return kept.entry(key, lambda folder: _map(name, text, scripts, folder, limit_s))
 
         # large modules first, or the last one would run alone
         order = sorted(jobs, key=lambda name: -len(jobs[name][1]))
@@ -289,11 +294,17 @@ def _options(liberty: Sequence[Path]) -> str:
     return " ".join(f"-liberty {path}" for path in liberty)
 
 
-def _map(name: str, text: str, script: str, folder: Path, limit_s: float) -> None:
-    """Fill an entry with a mapped module."""
+def _map(name: str, text: str, scripts: Sequence[str], folder: Path, limit_s: float) -> None:
+    """Fill an entry with a mapped module, by the first script that Yosys does not stop at."""
     with scratch_folder() as work:
         (work / "module.il").write_text(text, encoding="utf-8")
-        run_yosys(script, work, limit_s=limit_s, task=f"{_TASK} of {source_name(name)}", hint=_HINT)
+        for script in scripts:
+            try:
+                run_yosys(script, work, limit_s=limit_s, task=f"{_TASK} of {source_name(name)}", hint=_HINT)
+                break
+            except BacoError:
+                if script is scripts[-1]:
+                    raise
         packed = gzip.compress((work / "mapped.json").read_bytes(), 3, mtime=0)
     (folder / "mapped.json.gz").write_bytes(packed)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from baco.accel.config import Accelerator
+from baco.accel.synthesis.closing import Closed, close
 from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import Library, read_library
@@ -21,7 +22,7 @@ from baco.accel.synthesis.timing import Assumptions, Timing, analyse
 from baco.accel.synthesis.timing import Path as TimingPath
 from baco.accel.verilog.generate import TOP, verilog
 from baco.common.cache import Cache
-from baco.common.errors import InputError
+from baco.common.errors import InputError, did_you_mean
 from baco.common.scratch import scratch_folder
 
 #: Delays of an inverter that drives four which logic between registers is mapped for, unless told otherwise.
@@ -35,6 +36,8 @@ WIRE_F_A_UM = 0.2e-15
 WIRE_CELLS = 2 / 0.7**0.5
 
 
+#: What a netlist may be made for.
+GOALS = ("area", "clock")
 #: Libraries that are named in text.
 _NAMED = 2
 
@@ -220,6 +223,7 @@ def in_cells(
     *,
     period_ns: float | None = None,
     margin: float = 0.2,
+    optimise: str = "area",
     progress: Callable[[int, int, str], None] | None = None,
     cache: Cache | None = None,
 ) -> CellDesign:
@@ -230,23 +234,38 @@ def in_cells(
         memories: files of memory macros, likewise; none: banks cost a law.
         period_ns: delay that logic between registers is mapped for; default: 65 delays of an inverter that drives four.
         margin: part of the period kept for layout, clock tree and variation.
+        optimise: what for: `area` takes the mapper's cells as they are, and trees of buffers for granted; `clock` adds buffers,
+            chooses cells' strengths and maps modules on long paths again (`baco.accel.synthesis.closing`).
         progress: told how many modules are mapped, of how many, and the last one's name.
         cache: keeps mapped modules; default: the user's.
 
-    Raises InputError for files that are no Liberty or lack flip-flops or gates, and where Yosys is not installed;
-    BacoError where it fails.
+    Raises InputError for files that are no Liberty or lack flip-flops or gates, for another `optimise`, and where Yosys is
+    not installed; BacoError where it fails.
     """
+    if optimise not in GOALS:
+        raise InputError(f"a netlist is not optimised for '{optimise}'", hint=did_you_mean(optimise, GOALS))
     library = liberty if isinstance(liberty, Library) else read_library(liberty)
     macros = memories if isinstance(memories, Library) else read_library(memories) if memories else None
     _check_gates(library)
     period_ps = period_ns * 1e3 if period_ns is not None else PERIOD_FO4 * fo4_s(library) * 1e12
-    mapped = map_design(verilog(accelerator), library, period_ps, progress=progress, cache=cache)
+    text = verilog(accelerator)
+
+    def mapping(fast: Collection[str]) -> Mapped:
+        return map_design(text, library, period_ps, fast=fast, progress=progress, cache=cache)
+
+    mapped = mapping(())
     found, remarks = banks(mapped.memories.values(), library, macros)
     kinds = {name: found[memory] for name, memory in mapped.memories.items()}
     cells = {**library.cells, **{name: bank_cell(name, bank) for name, bank in kinds.items()}}
-    flat = flatten(mapped, cells)
     assumed = Assumptions(_wire_f(mapped, library), 2 * fo4_s(library), margin=margin)
-    timing = analyse(flat, library, assumed)
+    if optimise == "clock":
+        told = progress or (lambda done, of, what: None)
+        closed = close(mapping, cells, library, assumed, lambda what: told(0, 0, what))
+        mapped, flat, timing = closed.mapped, closed.flat, closed.timing
+        remarks.append(_closing(closed))
+    else:
+        flat = flatten(mapped, cells)
+        timing = analyse(flat, library, assumed)
     if not library.adders:
         remarks.append(
             "the library has no full adder; none is missed: sums are mapped to gates of one output"
@@ -254,6 +273,13 @@ def in_cells(
     if timing.loops:
         remarks.append(f"{timing.loops} nets lie in combinational loops, which timing leaves out")
     return CellDesign(mapped, flat, library, kinds, timing, tuple(remarks))
+
+
+def _closing(closed: Closed) -> str:
+    """What the clock took."""
+    names = sorted({closed.mapped.modules[key].name for key in closed.fast})
+    again = f"; mapped for short paths: {', '.join(names)}" if names else ""
+    return f"for the clock: {closed.buffers:,} buffers and {closed.stronger:,} stronger cells{again}"
 
 
 def _check_gates(library: Library) -> None:

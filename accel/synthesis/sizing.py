@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from baco.accel.synthesis.flat import Flat, Instances
 from baco.accel.synthesis.liberty import Library, LibraryCell
-from baco.accel.synthesis.tables import Tables, repeated
 from baco.accel.synthesis.mapping import OPEN
+from baco.accel.synthesis.tables import Tables, repeated
 from baco.accel.synthesis.timing import (
     CAUSES,
     EITHER,
     FALL,
+    FIRST_STAGE,
     RISE,
     Arrivals,
     Assumptions,
@@ -39,7 +40,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 #: Pins that an urgent net drives itself, and that a buffer drives: more of them are slower than another buffer. Others may drive
 #: as many as timing takes for granted (`Assumptions.most_sinks`).
-_DIRECT, _BEHIND = 6, 8
+_PINS = (6, 8)
 #: Slack of urgent nets, and of cells that may become stronger, in parts of the period.
 _SLACK = 0.15
 #: Rounds of choosing strengths; what follows two that gained nothing gains nothing either.
@@ -59,7 +60,9 @@ def resized(flat: Flat, library: Library, assumed: Assumptions) -> Flat:
         flat: stays as it is.
         library: gives buffers, and cells of the same function.
     """
-    best = current = _buffered(flat, library, assumed)
+    # buffers help where cells are weak for what they drive, which shows once they are there
+    starts = [_buffered(flat, library, assumed, pins) for pins in (_PINS, (assumed.most_sinks,) * 2)]
+    best = current = min(starts, key=lambda start: arrivals(start, library, assumed).need_s)
     need, idle = np.inf, 0
     families = _families(library)
     for left in reversed(range(_ROUNDS + 1)):
@@ -114,8 +117,12 @@ class _Pin:
     place: tuple[str, int, int] | int
 
 
-def _buffered(flat: Flat, library: Library, assumed: Assumptions) -> Flat:
-    """With buffers behind nets that reach many pins; clocks stay, which have a tree of their own."""
+def _buffered(flat: Flat, library: Library, assumed: Assumptions, pins_of_urgent: tuple[int, int]) -> Flat:
+    """With buffers behind nets that reach many pins; clocks stay, which have a tree of their own.
+
+    Args:
+        pins_of_urgent: how many an urgent net drives itself, and a buffer behind it; 0: any.
+    """
     buffers = [_Buffer.of(cell, assumed) for cell in library.buffers() if _repeats(cell)]
     if not buffers:
         return flat
@@ -123,8 +130,8 @@ def _buffered(flat: Flat, library: Library, assumed: Assumptions) -> Flat:
     made: dict[int, tuple[_Buffer, int, int]] = {}  # by the net behind it: kind, net before it, scope
     scopes = driving_cells(flat)[1]
     behind = flat.nets
-    for net, (is_urgent, pins) in _long_nets(flat, library, assumed).items():
-        direct, most = (_DIRECT, _BEHIND) if is_urgent else (assumed.most_sinks, assumed.most_sinks)
+    for net, (is_urgent, pins) in _long_nets(flat, library, assumed, pins_of_urgent[0]).items():
+        direct, most = pins_of_urgent if is_urgent else (FIRST_STAGE, assumed.most_sinks)
         heapq.heapify(pins)
         while len(pins) > direct:
             last = [heapq.heappop(pins) for _ in range(min(most, len(pins) - direct + 1))]
@@ -172,13 +179,15 @@ def _join(instances: dict[str, Instances], more: Instances) -> None:
     )
 
 
-def _long_nets(flat: Flat, library: Library, assumed: Assumptions) -> dict[int, tuple[bool, list[_Pin]]]:
+def _long_nets(
+    flat: Flat, library: Library, assumed: Assumptions, most_of_urgent: int
+) -> dict[int, tuple[bool, list[_Pin]]]:
     """Of each net that reaches too many pins whether it has little slack, and the pins."""
     sinks = loads(flat, assumed.wire_f)[1]
     found = arrivals(flat, library, assumed)
     required, period = found.required(), found.need_s
     urgent = (required - found.at).reshape(-1, 2).min(1) < _SLACK * period
-    many = (sinks > (assumed.most_sinks or np.inf)) | urgent & (sinks > _DIRECT)
+    many = np.where(urgent, sinks > (most_of_urgent or np.inf), sinks > (assumed.most_sinks or np.inf))
     for instances in flat.instances.values():
         for pin in _clocks(instances.cell):
             if pin in instances.pins:
@@ -254,11 +263,29 @@ class _State:
         self._tight = self._required - found.at <= _SLACK * found.need_s
         self._tables = Tables()
         graph = found.graph
-        delays = graph.delays(found.at, found.slew)
-        later = graph.delays(found.at, found.slew, more_f=_STEP_F) - delays
-        #: How much later an edge comes for each farad more that it drives, s / F; of registers not told.
+        later = graph.delays(found.at, found.slew, more_f=_STEP_F) - graph.delays(found.at, found.slew)
+        #: How much later an edge comes for each farad more that its net carries, s / F.
         self._slope = np.zeros(found.at.size)
         np.maximum.at(self._slope, graph.target, later / _STEP_F)
+        for instances in graph.flat.instances.values():
+            self._launched(instances)
+
+    def _launched(self, instances: Instances) -> None:
+        """Slopes behind registers, in place."""
+        load, tables = self._found.graph.load, self._tables
+        for arc in instances.cell.arcs:
+            if not arc.kind.endswith("_edge") or arc.target not in instances.pins:
+                continue
+            nets = instances.column(arc.target)
+            nets = nets[nets >= 0]
+            for edge, delay in ((RISE, arc.rise), (FALL, arc.fall)):
+                if delay is None or not nets.size:
+                    continue
+                places = nets * 2 + edge
+                which = np.full(nets.size, tables.number(delay))
+                slews = np.full(nets.size, self._assumed.clock_slew_s)
+                now, then = (tables.read(which, slews, load[places] + more) for more in (0.0, _STEP_F))
+                self._slope[places] = np.maximum(self._slope[places], (then - now) / _STEP_F)
 
     def choice(self, instances: Instances, family: Sequence[LibraryCell]) -> Integers:
         """By instance the place in its family of the strength that it should have, shape (instances,)."""

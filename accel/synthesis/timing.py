@@ -234,7 +234,9 @@ class Arrivals:
         graph, period = self.graph, self.need_s
         found = np.full(self.at.size, np.inf)
         for need, places, _, _ in self.ends:
-            np.minimum.at(found, places, period - need + self.at[places])
+            reached = np.isfinite(need)
+            places = places[reached]
+            np.minimum.at(found, places, period - need[reached] + self.at[places])
         delays = graph.delays(self.at, self.slew) + self.late[graph.target >> 1]
         levels = graph.level[graph.target >> 1]
         starts = np.searchsorted(levels, np.arange(levels[-1] + 2)) if levels.size else np.zeros(1, np.int64)
@@ -398,7 +400,9 @@ def _endpoints(graph: TimingGraph, at: Array, slew: Array, clock_slew: float) ->
     return found
 
 
-def _worst_paths(graph: TimingGraph, at: Array, slew: Array, late: Array, ends: _Ends, count: int) -> list[Path]:
+def _worst_paths(
+    graph: TimingGraph, at: Array, slew: Array, late: Array, ends: _Ends, count: int
+) -> list[Path]:
     """The worst path into each module, worst first."""
     best: dict[str, tuple[float, int, str, int]] = {}
     for need, places, cell, scopes in ends:

@@ -68,6 +68,7 @@ def synthesise(
     memories: str | Path | Sequence[str | Path] = (),
     period_ns: float | None = None,
     margin: float = 0.2,
+    optimise: str = "area",
     program: str | Path | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Synthesis:
@@ -79,6 +80,8 @@ def synthesise(
         memories: Liberty files of memory macros; without, banks of memory cost what a law says.
         period_ns: delay that logic between registers is mapped for; by default 65 times that of an inverter that drives four.
         margin: part of the period that is kept for layout, clock tree and variation.
+        optimise: `area` takes the mapper's cells as they are; `clock` adds buffers, chooses cells' strengths and maps modules on long
+            paths again for speed, which takes several times as long.
         program: an ELF file that is run on the netlist, whose switching gives dynamic power; minutes, and small designs only.
         report: told how it goes on.
 
@@ -91,7 +94,7 @@ def synthesise(
 
     def told(done: int, of: int, name: str) -> None:
         if report is not None:
-            report(f"mapping: {done} of {of} modules, {name}" if of else f"{name} (Yosys)")
+            report(f"mapping: {done} of {of} modules, {name}" if of else name)
 
     machine, run = find(accelerator), None
     if program is not None:
@@ -106,7 +109,13 @@ def synthesise(
             return run_verilog(job, netlist, counts=counts).cycles or 0
 
     design = in_cells(
-        machine, _paths(liberty), _paths(memories), period_ns=period_ns, margin=margin, progress=told
+        machine,
+        _paths(liberty),
+        _paths(memories),
+        period_ns=period_ns,
+        margin=margin,
+        optimise=optimise,
+        progress=told,
     )
     return design.synthesis(run)
 

@@ -13,6 +13,7 @@ def synth(
     memories: list[Path] | None = None,
     period_ns: float | None = None,
     margin: float = 0.2,
+    optimise: str = "area",
     program: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -26,6 +27,8 @@ def synth(
         period_ns (NANOSECONDS): Delay that logic between registers is mapped for; by default 65 times that of an
             inverter that drives four.
         margin (SHARE): Part of the period kept for layout, clock tree and variation.
+        optimise: What the netlist is made for. Area: the mapper's cells as they are. Clock: buffers, stronger cells, and modules on
+            long paths mapped again for speed; takes several times as long.
         program (FILE.elf): Run a program on the netlist: dynamic power by module, from what switched. Minutes; small
             designs only.
     """
@@ -38,6 +41,7 @@ def synth(
         memories=memories or [],
         period_ns=period_ns,
         margin=margin,
+        optimise=optimise,
         program=program,
         report=stderr().print,
     )

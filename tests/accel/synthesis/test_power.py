@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 import re
 import shutil
@@ -20,7 +19,13 @@ from baco.accel.synthesis.power import dynamic_energy, power
 from baco.accel.synthesis.switching import Switching
 from baco.accel.synthesis.timing import Assumptions, analyse, tree_buffers
 from baco.common.cache import Cache
-from tests.accel.synthesis.test_static_timing import DESIGNS, LIBRARIES, _netlist, _random_module
+from tests.accel.synthesis.test_static_timing import (
+    DESIGNS,
+    LIBRARIES,
+    _random_module,
+    ihp_library,
+    structural,
+)
 from tests.accel.synthesis.tiny_library import CLOCK, ENERGY, INPUT_FF, tiny_file
 from tests.seeds import seeds
 
@@ -96,12 +101,10 @@ def _loads_alone(library: Library) -> Library:
 def test_opensta_finds_the_same_energy_of_loads(tmp_path: Path, name: str) -> None:
     """Loads alone: Debian's version adds up the energies inside cells over edges and causes, later ones take their mean."""
     pytest.importorskip("pyosys", reason="Yosys is not installed")
-    packed = LIBRARIES / "ihp-sg13g2" / "sg13g2_stdcell_typ_1p20V_25C.lib.gz"
-    (tmp_path / "cells.lib").write_bytes(gzip.decompress(packed.read_bytes()))
-    library = read_library([tmp_path / "cells.lib"])
+    library = ihp_library(tmp_path)
     verilog, period = DESIGNS[name]
     mapped = map_design(verilog, library, period, top="top", cache=Cache(tmp_path / "cache"))
-    (tmp_path / "net.v").write_text(_netlist(mapped))
+    (tmp_path / "net.v").write_text(structural(flatten(mapped, library.cells)))
     (tmp_path / "run.tcl").write_text(
         "read_liberty cells.lib\nread_verilog net.v\nlink_design top\nset_wire_load_model -name Zero\n"
         "create_clock -name c -period 10 [get_ports clock]\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import re
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.liberty import Library, read_library
-from baco.accel.synthesis.mapping import ZERO, CellInstance, Mapped, NetlistModule, map_design
+from baco.accel.synthesis.mapping import ONE, OPEN, CellInstance, Mapped, NetlistModule, map_design
 from baco.accel.synthesis.timing import Assumptions, analyse
 from baco.common.cache import Cache
 from tests.accel.synthesis.tiny_library import FUNCTIONS, INPUT_FF, LOAD_PS_A_FF, OWN, SETUP_PS, tiny_file
@@ -187,31 +188,55 @@ exit
 """
 
 
-def _netlist(mapped: Mapped) -> str:
-    """Structural Verilog of a design of one module."""
-    module = mapped.modules[mapped.top]
-    ports = {
-        net: f"{name}[{bit}]" for name, (_, nets) in module.ports.items() for bit, net in enumerate(nets)
-    }
-    lines = [f"module top ({', '.join(module.ports)});"]
-    for name, (direction, nets) in module.ports.items():
+def structural(flat: Flat) -> str:
+    """Structural Verilog of a design without memories, module `top`."""
+    lines = [f"module top ({', '.join(flat.ports)});", *(f"  wire n{net};" for net in range(flat.nets))]
+    for name, (direction, nets) in flat.ports.items():
         lines.append(
-            f"  {direction} [{len(nets) - 1}:0] {name};" if len(nets) > 1 else f"  {direction} {name};"
+            f"  {direction} [{nets.size - 1}:0] {name};" if nets.size > 1 else f"  {direction} {name};"
         )
-    single = {name for name, (_, nets) in module.ports.items() if len(nets) == 1}
-
-    def text(net: int) -> str:
-        if net < 0:
-            return "1'b0" if net == ZERO else "1'b1"
-        name = ports.get(net, f"n{net}")
-        return name.split("[")[0] if name.split("[")[0] in single else name
-
-    for instance in module.instances:
-        pins = ", ".join(f".{pin}({text(nets[0])})" for pin, nets in instance.nets.items())
-        lines.append(
-            f"  {instance.kind} {instance.name.replace('$', '_').replace('.', '_').replace(':', '_').replace('/', '_')} ({pins});"
-        )
+        for bit, net in enumerate(nets.tolist()):
+            port = f"{name}[{bit}]" if nets.size > 1 else name
+            lines.append(
+                f"  assign n{net} = {port};" if direction == "input" else f"  assign {port} = {_text(net)};"
+            )
+    for kind, instances in flat.instances.items():
+        for number, row in enumerate(instances.nets.tolist()):
+            pins = ", ".join(
+                f".{pin}({_text(net)})" for pin, net in zip(instances.pins, row, strict=True) if net != OPEN
+            )
+            lines.append(f"  {kind} i_{kind}_{number} ({pins});")
     return "\n".join([*lines, "endmodule", ""])
+
+
+def _text(net: int) -> str:
+    return f"n{net}" if net >= 0 else "1'b1" if net == ONE else "1'b0"
+
+
+def opensta_need_ns(flat: Flat, liberty: Path, folder: Path) -> float:
+    """The period that OpenSTA finds from register to register, ns, without wires."""
+    (folder / "net.v").write_text(structural(flat))
+    (folder / "run.tcl").write_text(OPENSTA.format(liberty=liberty.name, wires="Zero"))
+    done = subprocess.run(
+        ["sta", "-exit", "run.tcl"], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    arrival = re.search(r"([\d.]+)\s+data arrival time", done.stdout)
+    setup = re.search(r"(-?[\d.]+)\s+\S+\s+library setup time", done.stdout)
+    assert arrival, done.stdout + done.stderr
+    assert setup, done.stdout
+    return float(arrival[1]) - float(setup[1])
+
+
+def ihp_library(folder: Path) -> Library:
+    """Of IHP's cells, unpacked as `cells.lib`."""
+    packed = LIBRARIES / "ihp-sg13g2" / "sg13g2_stdcell_typ_1p20V_25C.lib.gz"
+    (folder / "cells.lib").write_bytes(gzip.decompress(packed.read_bytes()))
+    return read_library([folder / "cells.lib"])
+
+
+def without_ports(flat: Flat) -> Flat:
+    """The same for paths between registers alone."""
+    return Flat(flat.nets, flat.instances, flat.scopes, flat.modules, maps=flat.maps)
 
 
 @pytest.mark.skipif(shutil.which("sta") is None, reason="OpenSTA is not installed (Debian: opensta)")
@@ -219,26 +244,11 @@ def _netlist(mapped: Mapped) -> str:
 @pytest.mark.parametrize("name", DESIGNS)
 def test_opensta_finds_the_same_period(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
-    import gzip
-
-    packed = LIBRARIES / "ihp-sg13g2" / "sg13g2_stdcell_typ_1p20V_25C.lib.gz"
-    liberty = tmp_path / "cells.lib"
-    liberty.write_bytes(gzip.decompress(packed.read_bytes()))
-    library = read_library([liberty])
+    library = ihp_library(tmp_path)
     verilog, period = DESIGNS[name]
     mapped = map_design(verilog, library, period, top="top", cache=Cache(tmp_path / "cache"))
-    (tmp_path / "net.v").write_text(_netlist(mapped))
-    (tmp_path / "run.tcl").write_text(OPENSTA.format(liberty=liberty.name, wires="Zero"))
-    done = subprocess.run(
-        ["sta", "-exit", "run.tcl"], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    arrival = re.search(r"([\d.]+)\s+data arrival time", done.stdout)
-    setup = re.search(r"(-?[\d.]+)\s+\S+\s+library setup time", done.stdout)
-    assert arrival, done.stdout + done.stderr
-    assert setup, done.stdout
-    theirs = float(arrival[1]) - float(setup[1])
     flat = flatten(mapped, library.cells)
-    inside = Flat(flat.nets, flat.instances, flat.scopes, flat.modules, maps=flat.maps)  # without ports
-    ours = analyse(inside, library, Assumptions(0.0, 0.05e-9, 0, 0.0)).need_s * 1e9
+    theirs = opensta_need_ns(flat, tmp_path / "cells.lib", tmp_path)
+    ours = analyse(without_ports(flat), library, Assumptions(0.0, 0.05e-9, 0, 0.0)).need_s * 1e9
     assert ours == pytest.approx(theirs, rel=1e-3)
     assert np.isfinite(ours)
