@@ -325,8 +325,10 @@ def stored(
     beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
     read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
     fill = lines * profile.line_cycles * (read + beyond)
-    # parts of a line that has come already are written without waiting
-    first = a.where(pitch * element < line, width / (columns * element), share)
+    # parts of a line that has come already are written without waiting; of two lines that a piece begins and ends in, one has
+    first = a.where(
+        pitch * element < line, width / (columns * element), a.larger(share, width / (2.0 * line))
+    )
     others = 1.0 - a.smaller(first, 1.0)
     return a.larger(busy, fill + busy * others)
 
