@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from baco.bench.exhaustive import all_mappings
+from baco.bench.sets.spaces import published_space
 from baco.compiler.analysis.traffic import bytes_per_cycle, channel_bytes_per_cycle
 from baco.compiler.latency.model import constants
 from baco.compiler.layers.layer import Layer
@@ -24,7 +25,7 @@ from baco.exploration.objective import METRICS, Objective
 from baco.exploration.samplers.searchers import make_searcher
 from baco.exploration.search.archive import Archive
 from baco.exploration.search.searcher import SearchSetup
-from baco.exploration.space import DesignSpace, in_technology, load_space
+from baco.exploration.space import DesignSpace, in_technology
 from baco.exploration.space.points import HardwarePoints
 from baco.exploration.task_layers import layers_of_tasks
 from baco.workloads.network import Task
@@ -34,7 +35,7 @@ from tests.explore.study_helpers import small_workload
 
 Floats = NDArray[np.float64]
 
-GEMMINI = load_space("gemmini").without_units()
+GEMMINI = published_space().without_units()
 #: Where memory outruns the port: as the default space but for that, and with all prices of a slow technology.
 NARROW = dataclasses.replace(GEMMINI, base=GEMMINI.base.replace(dram_bytes_per_cycle=118.0))
 IHP = in_technology(GEMMINI, "ihp-sg13g2")
