@@ -14,16 +14,16 @@ import pytest
 
 from baco.accel.synthesis.flat import flatten
 from baco.accel.synthesis.liberty import Library, read_library
-from baco.accel.synthesis.mapping import Mapped, map_design
+from baco.accel.synthesis.mapping import Mapped
 from baco.accel.synthesis.power import dynamic_energy, power
 from baco.accel.synthesis.switching import Switching
 from baco.accel.synthesis.timing import Assumptions, analyse, tree_buffers
-from baco.common.cache import Cache
 from tests.accel.synthesis.test_static_timing import (
     DESIGNS,
     LIBRARIES,
     _random_module,
     ihp_library,
+    mapped_design,
     structural,
 )
 from tests.accel.synthesis.tiny_library import CLOCK, ENERGY, INPUT_FF, tiny_file
@@ -102,9 +102,8 @@ def test_opensta_finds_the_same_energy_of_loads(tmp_path: Path, name: str) -> No
     """Loads alone: Debian's version adds up the energies inside cells over edges and causes, later ones take their mean."""
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = ihp_library(tmp_path)
-    verilog, period = DESIGNS[name]
-    mapped = map_design(verilog, library, period, top="top", cache=Cache(tmp_path / "cache"))
-    (tmp_path / "net.v").write_text(structural(flatten(mapped, library.cells)))
+    flat = mapped_design(name, library, tmp_path)
+    (tmp_path / "net.v").write_text(structural(flat))
     (tmp_path / "run.tcl").write_text(
         "read_liberty cells.lib\nread_verilog net.v\nlink_design top\nset_wire_load_model -name Zero\n"
         "create_clock -name c -period 10 [get_ports clock]\n"
@@ -117,7 +116,10 @@ def test_opensta_finds_the_same_energy_of_loads(tmp_path: Path, name: str) -> No
     total = re.search(r"^Total\s+(\S+)\s+(\S+)", done.stdout, re.MULTILINE)
     assert total, done.stdout + done.stderr
     plain = _loads_alone(library)
-    flat = flatten(mapped, plain.cells)
+    flat = replace(
+        flat,
+        instances={name: replace(one, cell=plain.cells[name]) for name, one in flat.instances.items()},
+    )
     timing = analyse(flat, plain, Assumptions(0.0, 0.05e-9, most_sinks=0))
     cycles = 1000
     half = Switching(cycles, np.full(flat.nets, cycles // 2), np.full(flat.nets, 0.5))

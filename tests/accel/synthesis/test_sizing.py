@@ -29,6 +29,7 @@ from tests.accel.synthesis.test_static_timing import (
     LIBRARIES,
     _random_module,
     ihp_library,
+    mapped_design,
     opensta_need_ns,
     without_ports,
 )
@@ -144,13 +145,11 @@ def test_a_row_of_weak_cells_becomes_as_strong_as_a_search_over_all_strengths_fi
 def test_it_is_proven_equal_to_the_rtl(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = _library(tmp_path)
-    design, period = DESIGNS[name]
-    mapped = map_design(design, library, period, top="top", cache=Cache(tmp_path / "cache"))
-    flat = flatten(mapped, library.cells)
+    flat = mapped_design(name, library, tmp_path)
     found = resized(flat, library, replace(ASSUMED, most_sinks=4))
     assert found.nets > flat.nets
     assert _strong(found) > 0
-    (tmp_path / "rtl.v").write_text(design)
+    (tmp_path / "rtl.v").write_text(DESIGNS[name][0])
     (tmp_path / "gates.v").write_text(gate_verilog(found, {}, "top", counted=False))
     run_yosys(_EQUAL, tmp_path, limit_s=300, task="test")  # raises where they are not
 
@@ -186,9 +185,7 @@ def test_modules_on_long_paths_are_mapped_again(tmp_path: Path) -> None:
 def test_opensta_finds_the_same_period(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = ihp_library(tmp_path)
-    verilog, period = DESIGNS[name]
-    mapped = map_design(verilog, library, period, top="top", cache=Cache(tmp_path / "cache"))
-    flat = flatten(mapped, library.cells)
+    flat = mapped_design(name, library, tmp_path)
     assumed = Assumptions(0.0, 0.05e-9, most_sinks=0, margin=0.0)
     found = resized(without_ports(flat), library, assumed)
     ours = analyse(found, library, assumed).need_s * 1e9

@@ -234,6 +234,13 @@ def ihp_library(folder: Path) -> Library:
     return read_library([folder / "cells.lib"])
 
 
+def mapped_design(name: str, library: Library, folder: Path) -> Flat:
+    """One of `DESIGNS` in a library's cells."""
+    verilog, period = DESIGNS[name]
+    mapped = map_design(verilog, library, period, top="top", cache=Cache(folder / "cache"))
+    return flatten(mapped, library.cells)
+
+
 def without_ports(flat: Flat) -> Flat:
     """The same for paths between registers alone."""
     return Flat(flat.nets, flat.instances, flat.scopes, flat.modules, maps=flat.maps)
@@ -245,9 +252,7 @@ def without_ports(flat: Flat) -> Flat:
 def test_opensta_finds_the_same_period(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = ihp_library(tmp_path)
-    verilog, period = DESIGNS[name]
-    mapped = map_design(verilog, library, period, top="top", cache=Cache(tmp_path / "cache"))
-    flat = flatten(mapped, library.cells)
+    flat = mapped_design(name, library, tmp_path)
     theirs = opensta_need_ns(flat, tmp_path / "cells.lib", tmp_path)
     ours = analyse(without_ports(flat), library, Assumptions(0.0, 0.05e-9, 0, 0.0)).need_s * 1e9
     assert ours == pytest.approx(theirs, rel=1e-3)
