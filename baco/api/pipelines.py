@@ -155,6 +155,7 @@ class TensorPipeline:
         functions = (None if pre is None else pre.name, None if network is None else network.name)
         parts = [*functions, None if post is None else getattr(post, "__name__", "post")]
         self.name = "-".join(one for one in parts if one)
+        self._fronts: dict[Accelerator, QuantisedNetwork] = {}
         self._waiting: list[Future[TensorPipelineRun]] = []
         self._workers: ThreadPoolExecutor | None = None
 
@@ -195,6 +196,16 @@ class TensorPipeline:
             found[placing] = sum(one.cycles for one in predict_steps(unit.code().lowered, machine))
         return found
 
+    def _front(self, machine: Accelerator) -> QuantisedNetwork:
+        """`pre` where it takes the fewest predicted cycles, or where it was told to be; found once a machine."""
+        if machine not in self._fronts:
+            placing = self.placing
+            if placing == "auto":
+                figures = self._places(machine)
+                placing = min(figures, key=lambda one: figures[one])
+            self._fronts[machine] = self._given(machine, placing)
+        return self._fronts[machine]
+
     def _given(self, machine: Accelerator, placing: str) -> QuantisedNetwork:
         from baco.compiler.network.quantise import quantise_given
 
@@ -224,11 +235,7 @@ class TensorPipeline:
         if self.pre is not None:
             given = self.pre.graph_inputs(arrays)  # which are checked
             front = self.pre.evaluated(arrays)
-            placing = self.placing
-            if placing == "auto":
-                figures = self._places(machine)
-                placing = min(figures, key=lambda one: figures[one])
-            parts.append(self._given(machine, placing))
+            parts.append(self._front(machine))
         if self.network is not None:
             network_inputs = arrays if self.pre is None else self._network_inputs(front)
             parts.append(quantise(self.network, [network_inputs], seed=self._seed))

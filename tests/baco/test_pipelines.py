@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import baco
+from baco.api.pipelines import TensorPipeline
 from baco.pipelines import Numbers, resize, stencil, top
 
 BINOMIAL = np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1])
@@ -201,6 +202,25 @@ def test_a_folder_of_images_becomes_a_folder_of_pictures(tmp_path, suffix):
     runs = baco.pipeline(gaussian, inputs=(14, 32, 3)).run_folder(tmp_path / "in", tmp_path / "out")
     assert list(runs) == [f"camera{suffix}"]
     assert np.array_equal(read_image(tmp_path / "out" / "camera.result.png"), gaussian(image.astype(int)))
+
+
+def test_where_a_pipeline_runs_is_decided_once_a_machine(tmp_path, monkeypatch):
+    from baco.workloads.pipelines.images import write_image
+
+    images = [np.random.default_rng(seed).integers(0, 256, (14, 32), dtype=np.uint8) for seed in range(3)]
+    for number, image in enumerate(images):
+        write_image(tmp_path / f"{number}.png", image)
+    decided, machines = [], ("gemmini-default,dim=4", "gemmini-default,dim=8")
+    places = TensorPipeline._places
+    monkeypatch.setattr(
+        TensorPipeline, "_places", lambda self, machine: decided.append(machine.dim) or places(self, machine)
+    )
+    blurred = baco.pipeline(gaussian, inputs=(14, 32))
+    for machine in machines:
+        runs = blurred.run_folder(tmp_path, None, machine)
+        for number, image in enumerate(images):
+            assert np.array_equal(runs[f"{number}.png"].outputs["result"], gaussian(image.astype(int)))
+    assert decided == [4, 8]
 
 
 def test_a_file_that_is_no_image_is_refused(tmp_path):
