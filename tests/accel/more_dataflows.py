@@ -23,6 +23,7 @@ from baco.accel.dataflows import DATAFLOWS, Dataflow
 from baco.accel.verilog.generate import verilog
 from baco.bench.exhaustive import enumerate_all
 from baco.bench.optimality import small_space
+from baco.bench.sets.spaces import published_space
 from baco.common.errors import BacoError
 from baco.compiler.choice.explicit import explicit_mappings
 from baco.compiler.layers.layer import Layer
@@ -72,7 +73,8 @@ def array() -> Accelerator:
 
 
 def in_space(name: str, flow: Any) -> DesignSpace:
-    return dataclasses.replace(load_space(name), dataflows=(flow,))
+    """A space of one dataflow, in the technology whose energies `searcher_conformance` recomputes."""
+    return dataclasses.replace(published_space(name), dataflows=(flow,))
 
 
 def refusal(call: Any, *arguments: Any) -> str:
