@@ -37,7 +37,7 @@ class Softmax(IntegerOperator):
         input, output: int8 [..., L].
         table: int32 constant [256], `row_functions.exponentials`.
         numerator: `row_functions.softmax_numerator`.
-        mask: int8 [..., L], 0 or 1, or None: all elements take part.
+        mask: int8 [..., L], 0 where an element takes no part, or None: all do.
     """
 
     input: View

@@ -130,14 +130,14 @@ static APART void softmax_of_all_neighbours(struct walk* w, int64_t n, const int
     for (; i < n; ++i) body(1);                \
   } while (0)
 
-// A row of which those elements take part whose `taken` is 1, not 0: without branches, as numbers from 0 on that are 0 for all
+// A row of which those elements take part whose `taken` is not 0: without branches, as numbers from 0 on that are 0 for all
 // others. In `kept` is room for the exponentials.
 static APART void masked_softmax_row(int64_t n, const int8_t* from, const int8_t* taken, const int32_t* table, int64_t numerator,
                                      int8_t* to, int32_t* kept) {
   int64_t x[8], part[8], largest = 0, total = 0;
 #define READ(count)                                                                  \
   EACH(k, count, x[k] = *(const volatile int8_t*)(from + i + k))                     \
-  EACH(k, count, part[k] = -(int64_t) * (const volatile int8_t*)(taken + i + k))     \
+  EACH(k, count, part[k] = -(int64_t)(0 != *(const volatile int8_t*)(taken + i + k))) \
   EACH(k, count, x[k] = (x[k] + 128) & part[k])
 #define LARGEST(count) { READ(count) EACH(k, count, if (RARELY(x[k] > largest)) largest = x[k]) }
   BY_EIGHTS(LARGEST);

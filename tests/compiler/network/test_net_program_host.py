@@ -356,14 +356,15 @@ def test_softmaxes_of_neighbours_from_any_byte_on() -> None:
 
 
 def test_masked_softmaxes_of_neighbours() -> None:
-    """Rows of fewer and more than eight, longer than what is kept; masks of none, of all, causal and random, of each row or shared;
-    the largest and the smallest elements masked or not."""
+    """Rows of fewer and more than eight, longer than what is kept; masks of none, of all, causal and random, of each row or shared,
+    of ones and of any other number, as computed masks are; the largest and the smallest elements masked or not."""
     s = Sketch(np.random.default_rng(15))
     table = s.value((256,), "constant", np.rint(65535 * np.exp(-0.1 * np.arange(256))).astype(np.int32))
     for rows, length in ((6, 1), (8, 8), (5, 7), (9, 17), (4, 40), (2, 1030)):
         shape = (rows, length)
         random, causal = s.random.integers(0, 2, shape, np.int8), np.tril(np.ones(shape, np.int8))
-        for mask in (random, causal, np.zeros_like(random), np.ones_like(random), random[:1]):
+        other = random * s.random.choice([-128, -2, 3, 127], shape).astype(np.int8)
+        for mask in (random, causal, np.zeros_like(random), np.ones_like(random), random[:1], other):
             elements = s.random.integers(-128, 128, shape, np.int8)
             elements[0], elements[1 % rows], elements[-1] = (
                 np.where(random[0], -3, 127),
