@@ -56,9 +56,9 @@ abc {gates} -D {period_ps:.0f}
 opt_clean
 write_json mapped.json
 """
-#: What ABC does to modules that are to be fast. Its usual script shares logic before it maps (`dc2`), which makes ripples of the
-#: carries that Yosys had laid out as prefix trees; here they stay, for some area. Its mapper for delay (`map`) stops at some
-#: small libraries, where the one that looks at area, too, (`&nf`) does it. Commas are blanks.
+#: What ABC does to modules that are to be fast. Its usual script shares logic before it maps (its dc2), which makes ripples of the
+#: carries that Yosys had laid out as prefix trees; here they stay, for some area. Its mapper for delay (map) stops at some
+#: small libraries, where the one that looks at area, too, (&nf) does it. Commas are blanks.
 _MAP_FAST, _MAP_FAST_OTHERWISE = (
     _MAP.replace("-D {period_ps:.0f}", f"-script +strash;ifraig;scorr;{mapper}")
     for mapper in ("dch,-f;map,-B,0.9;topo", "&get,-n;&dch,-f;&nf;&put")
