@@ -48,7 +48,7 @@ $codes
 const char* reason(Refusal refusal);
 // Name of a command; `unknown command` when there is none.
 const char* name_of(const Command& command);
-// The command without the bits that no field lists: those are ignored.
+// The command without the bits that no field lists, which are ignored, and those of features that accelerators lack by default.
 Command defined_bits(const Command& command);
 
 // Follows commands in program order.
@@ -212,7 +212,9 @@ def _switch(result: Callable[[CommandType], str], otherwise: str) -> str:
 def _defined_bits(one: CommandType) -> str:
     masks = {"rs1": 3 if one.subtype is not None else 0, "rs2": 0}
     for field in one.fields:
-        masks[field.register] |= field.mask << field.low
+        # what only some accelerators have, others need not keep
+        if not field.feature or Features.model_fields[field.feature].default:
+            masks[field.register] |= field.mask << field.low
     values = ", ".join(f"command.{name} & {mask:#x}u" for name, mask in masks.items())
     return f"return {{command.funct, command.rd, command.xd, {values}}};"
 

@@ -411,13 +411,14 @@ CASES = {
 
 
 def defined_bits(command: Command) -> Command:
-    """What a command says, without the bits that no field lists."""
+    """What a command says, without the bits that no field lists, and those that only machines with `packed_weights` have."""
     kind = find_command_type(command.funct, command.rs1)
     if kind is None:
         return Command(*command)
     masks = {"rs1": 3 if kind.subtype is not None else 0, "rs2": 0}
     for field in kind.fields:
-        masks[field.register] |= field.mask << field.low
+        if field.name not in ("packed", "b_packed", "weights_packed"):
+            masks[field.register] |= field.mask << field.low
     return Command(command.funct, command.rs1 & masks["rs1"], command.rs2 & masks["rs2"])
 
 
