@@ -25,6 +25,8 @@ from baco.accel.synthesis.mapping import OPEN
 from baco.accel.synthesis.tables import Tables, repeated
 from baco.accel.synthesis.timing import (
     CAUSES,
+    CLOCKED,
+    COMBINATIONAL,
     EITHER,
     FALL,
     FIRST_STAGE,
@@ -33,6 +35,7 @@ from baco.accel.synthesis.timing import (
     Assumptions,
     arrivals,
     driving_cells,
+    input_f,
     loads,
 )
 
@@ -45,8 +48,6 @@ _PINS = (6, 8)
 _SLACK = 0.15
 #: Rounds of choosing strengths; what follows two that gained nothing gains nothing either.
 _ROUNDS = 6
-#: Arcs along which signals go on.
-_FORWARD = ("combinational", "combinational_rise", "combinational_fall", "rising_edge", "falling_edge")
 #: What a change should gain, s: less is noise.
 _GAIN_S = 0.5e-12
 #: A step of load by which it is seen how much later a cell's output comes for more, F.
@@ -61,7 +62,8 @@ def resized(flat: Flat, library: Library, assumed: Assumptions) -> Flat:
         library: gives buffers, and cells of the same function.
     """
     # buffers help where cells are weak for what they drive, which shows once they are there
-    starts = [_buffered(flat, library, assumed, pins) for pins in (_PINS, (assumed.most_sinks,) * 2)]
+    plain = arrivals(flat, library, assumed)
+    starts = [_buffered(plain, library, assumed, pins) for pins in (_PINS, (assumed.most_sinks,) * 2)]
     best = current = min(starts, key=lambda start: arrivals(start, library, assumed).need_s)
     need, idle = np.inf, 0
     families = _families(library)
@@ -91,11 +93,10 @@ class _Buffer:
     @classmethod
     def of(cls, cell: LibraryCell, assumed: Assumptions) -> _Buffer:
         """Delays at the slew that such buffers make."""
-        (taken,) = cell.pins_of("input")
-        input_f = max(cell.pins[taken].rise_f, cell.pins[taken].fall_f)
-        low, high = (max(repeated(cell, load, assumed.clock_slew_s)) for load in (4 * input_f, 12 * input_f))
-        slope = (high - low) / (8 * input_f) if input_f else 0.0
-        return cls(cell, input_f, low - slope * 4 * input_f, slope)
+        taken = input_f(cell)
+        low, high = (max(repeated(cell, load, assumed.clock_slew_s)) for load in (4 * taken, 12 * taken))
+        slope = (high - low) / (8 * taken) if taken else 0.0
+        return cls(cell, taken, low - slope * 4 * taken, slope)
 
     def delay(self, load_f: float) -> float:
         """For a load, F."""
@@ -117,12 +118,16 @@ class _Pin:
     place: tuple[str, int, int] | int
 
 
-def _buffered(flat: Flat, library: Library, assumed: Assumptions, pins_of_urgent: tuple[int, int]) -> Flat:
+def _buffered(
+    plain: Arrivals, library: Library, assumed: Assumptions, pins_of_urgent: tuple[int, int]
+) -> Flat:
     """With buffers behind nets that reach many pins; clocks stay, which have a tree of their own.
 
     Args:
+        plain: the design without them.
         pins_of_urgent: how many an urgent net drives itself, and a buffer behind it; 0: any.
     """
+    flat = plain.graph.flat
     buffers = [_Buffer.of(cell, assumed) for cell in library.buffers() if _repeats(cell)]
     if not buffers:
         return flat
@@ -130,7 +135,7 @@ def _buffered(flat: Flat, library: Library, assumed: Assumptions, pins_of_urgent
     made: dict[int, tuple[_Buffer, int, int]] = {}  # by the net behind it: kind, net before it, scope
     scopes = driving_cells(flat)[1]
     behind = flat.nets
-    for net, (is_urgent, pins) in _long_nets(flat, library, assumed, pins_of_urgent[0]).items():
+    for net, (is_urgent, pins) in _long_nets(plain, assumed, pins_of_urgent[0]).items():
         direct, most = pins_of_urgent if is_urgent else (FIRST_STAGE, assumed.most_sinks)
         heapq.heapify(pins)
         while len(pins) > direct:
@@ -180,13 +185,13 @@ def _join(instances: dict[str, Instances], more: Instances) -> None:
 
 
 def _long_nets(
-    flat: Flat, library: Library, assumed: Assumptions, most_of_urgent: int
+    plain: Arrivals, assumed: Assumptions, most_of_urgent: int
 ) -> dict[int, tuple[bool, list[_Pin]]]:
     """Of each net that reaches too many pins whether it has little slack, and the pins."""
+    flat = plain.graph.flat
     sinks = loads(flat, assumed.wire_f)[1]
-    found = arrivals(flat, library, assumed)
-    required, period = found.required(), found.need_s
-    urgent = (required - found.at).reshape(-1, 2).min(1) < _SLACK * period
+    required, period = plain.required(), plain.need_s
+    urgent = (required - plain.at).reshape(-1, 2).min(1) < _SLACK * period
     many = np.where(urgent, sinks > (most_of_urgent or np.inf), sinks > (assumed.most_sinks or np.inf))
     for instances in flat.instances.values():
         for pin in _clocks(instances.cell):
@@ -215,7 +220,7 @@ def _long_nets(
 
 
 def _clocks(cell: LibraryCell) -> set[str]:
-    edges = {arc.source for arc in cell.arcs if arc.kind in ("rising_edge", "falling_edge")}
+    edges = {arc.source for arc in cell.arcs if arc.kind in CLOCKED}
     return edges | {name for name, pin in cell.pins.items() if pin.is_clock}
 
 
@@ -274,7 +279,7 @@ class _State:
         """Slopes behind registers, in place."""
         load, tables = self._found.graph.load, self._tables
         for arc in instances.cell.arcs:
-            if not arc.kind.endswith("_edge") or arc.target not in instances.pins:
+            if arc.kind not in CLOCKED or arc.target not in instances.pins:
                 continue
             nets = instances.column(arc.target)
             nets = nets[nets >= 0]
@@ -310,14 +315,14 @@ class _State:
         found, tables = self._found, self._tables
         worst = np.full(len(instances.nets), -np.inf)
         for arc in cell.arcs:
-            if arc.kind not in _FORWARD or arc.target not in instances.pins:
+            if arc.kind not in (*COMBINATIONAL, *CLOCKED) or arc.target not in instances.pins:
                 continue
             source, target = instances.column(arc.source), instances.column(arc.target)
             more = {
                 edge: getattr(cell.pins[arc.source], name) - getattr(instances.cell.pins[arc.source], name)
                 for edge, name in ((RISE, "rise_f"), (FALL, "fall_f"))
             }
-            clocked = arc.kind.endswith("_edge")
+            clocked = arc.kind in CLOCKED
             for edge, delay in ((RISE, arc.rise), (FALL, arc.fall)):
                 if delay is None:
                     continue

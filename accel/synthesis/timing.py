@@ -25,6 +25,9 @@ RISE, FALL = 0, 1
 #: Edges of the input that lead to an edge of the output, by sense.
 CAUSES = {"positive_unate": ((0,), (1,)), "negative_unate": ((1,), (0,))}
 EITHER = ((0, 1), (0, 1))
+#: Arcs along which signals pass through gates, and from clocks on.
+COMBINATIONAL = ("combinational", "combinational_rise", "combinational_fall")
+CLOCKED = ("rising_edge", "falling_edge")
 #: Buffers of a tree that a gate drives itself.
 FIRST_STAGE = 4
 #: Transitions evaluated at once.
@@ -119,7 +122,7 @@ class TimingGraph:
         parts: list[tuple[Integers, Integers, Integers, Integers]] = []
         for instances in self.flat.instances.values():
             for arc in instances.cell.arcs:
-                if arc.kind not in ("combinational", "combinational_rise", "combinational_fall"):
+                if arc.kind not in COMBINATIONAL:
                     continue
                 parts += self._transitions(instances, arc)
         empty = np.zeros(0, np.int64)
@@ -359,7 +362,7 @@ def _launch(
 ) -> None:
     """Arrivals behind registers and memories, in place."""
     for arc in instances.cell.arcs:
-        if arc.kind not in ("rising_edge", "falling_edge") or arc.target not in instances.pins:
+        if arc.kind not in CLOCKED or arc.target not in instances.pins:
             continue
         nets = instances.column(arc.target)
         nets = nets[nets >= 0]
