@@ -10,7 +10,7 @@ from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.liberty import Library, LibraryCell
 from baco.accel.synthesis.mapping import Mapped
 from baco.accel.synthesis.sizing import resized
-from baco.accel.synthesis.timing import Assumptions, Timing, analyse
+from baco.accel.synthesis.timing import Assumptions, Timing, timing
 
 #: Paths into modules, as long as this part of the worst one, that are mapped again together.
 _LONG, _PATHS = 0.8, 30
@@ -61,9 +61,16 @@ def close(
     def closed(fast: frozenset[str]) -> Closed:
         mapped = mapping(fast)
         before = flatten(mapped, cells)
-        after = resized(before, library, assumed)
-        timing = analyse(after, library, assumed, _PATHS)
-        return Closed(mapped, fast, after, timing, after.nets - before.nets, _others(before, after, library))
+        found = resized(before, library, assumed)
+        after = found.graph.flat
+        return Closed(
+            mapped,
+            fast,
+            after,
+            timing(found, assumed, _PATHS),
+            after.nets - before.nets,
+            _others(before, after, library),
+        )
 
     progress("choosing buffers and strengths of cells")
     best = closed(frozenset())

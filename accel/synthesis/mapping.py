@@ -64,7 +64,8 @@ _MAP_FAST, _MAP_FAST_OTHERWISE = (
     for mapper in ("dch,-f;map,-B,0.9;topo", "&get,-n;&dch,-f;&nf;&put")
 )
 _TASK = "synthesis"
-#: Of the form of what `trim` writes.
+#: Of the form of what `_front` writes, and of what `trim` writes.
+_READ = "2"
 _TRIMMED = "1"
 _HINT = "try a smaller array"
 #: Names that Yosys makes up hold numbers that count over the whole design. Those of nets and cells count in their module once
@@ -155,6 +156,7 @@ def map_design(
     fast: Collection[str] = (),
     progress: Callable[[int, int, str], None] | None = None,
     cache: Cache | None = None,
+    known: dict[tuple[str, str], NetlistModule] | None = None,
     limit_s: float = 7200.0,
 ) -> Mapped:
     """Map a design.
@@ -165,6 +167,7 @@ def map_design(
         fast: keys of `Mapped.modules` which are mapped for short paths rather than for little area.
         progress: told how many modules are mapped, of how many, and the last one's name.
         cache: keeps mapped modules; default: the user's.
+        known: modules that were read before, by name and by what they were mapped from and how; gets those that are read now.
         limit_s: time after which one step of Yosys is stopped.
 
     Raises InputError when Yosys is not installed or the library has no flip-flop or no gates, BacoError when Yosys
@@ -176,7 +179,8 @@ def map_design(
     yosys = yosys_identity()
     told(0, 0, "reading the design (Yosys)")
     front = kept.entry(
-        _key("front", yosys, verilog, top, _FRONT), lambda folder: _front(verilog, top, folder, limit_s)
+        _key("front", yosys, verilog, top, _FRONT, _READ),
+        lambda folder: _front(verilog, top, folder, limit_s),
     )
     names: dict[str, str] = json.loads((front / "modules.json").read_text(encoding="utf-8"))
     cells = kept.entry(_key("cells", library.digest, _TRIMMED), lambda folder: trim(library.files, folder))
@@ -192,16 +196,20 @@ def map_design(
             _key("gates", yosys, _without_numbers(text), library.digest, f"{period_ps:.0f}", *flows(name)),
             text,
         )
-    mapped: dict[str, dict[str, Any]] = {}
+    known = {} if known is None else known
     with ThreadPoolExecutor(processors()) as pool:
 
-        def mapping(name: str) -> Path:
+        def mapping(name: str) -> None:
             key, text = jobs[name]
+            if (name, key) in known:
+                return
             scripts = [
                 flow.format(registers=_options(registers), gates=_options(gates), period_ps=period_ps)
                 for flow in flows(name)
             ]
-            return kept.entry(key, lambda folder: _map(name, text, scripts, folder, limit_s))
+            entry = kept.entry(key, lambda folder: _map(name, text, scripts, folder, limit_s))
+            content = json.loads(gzip.decompress((entry / "mapped.json.gz").read_bytes()))
+            known[name, key] = _module(name, content)
 
         # large modules first, or the last one would run alone
         order = sorted(jobs, key=lambda name: -len(jobs[name][1]))
@@ -209,17 +217,15 @@ def map_design(
         try:
             for done, future in enumerate(as_completed(running), 1):
                 name = running[future]
-                mapped[name] = json.loads(gzip.decompress((future.result() / "mapped.json.gz").read_bytes()))
+                future.result()
                 told(done, len(jobs), source_name(name))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     found = json.loads((front / "design.json").read_text(encoding="utf-8"))
-    modules = {name: _module(name, content) for name, content in mapped.items()}
-    creator = next(iter(mapped.values()))["creator"].split(" (")[0]
-    return Mapped(
-        found["top"], modules, {k: BankShape(**v) for k, v in found["memories"].items()}, creator, period_ps
-    )
+    modules = {name: known[name, key] for name, (key, _) in jobs.items()}
+    memories = {name: BankShape(**shape) for name, shape in found["memories"].items()}
+    return Mapped(found["top"], modules, memories, found["creator"], period_ps)
 
 
 def check_cells(library: Library) -> None:
@@ -251,7 +257,8 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
     with scratch_folder() as work:
         (work / "design.v").write_text(verilog, encoding="utf-8")
         run_yosys(_FRONT.format(top=top, memory=MEMORY), work, limit_s=limit_s, task=_TASK, hint=_HINT)
-        ports = json.loads((work / "ports.json").read_text(encoding="utf-8"))["modules"]
+        content = json.loads((work / "ports.json").read_text(encoding="utf-8"))
+        ports, creator = content["modules"], content["creator"].split(" (")[0]
         texts, boxes = (
             _split((work / f"{name}.il").read_text(encoding="utf-8").replace(_ENUMERATED, _PRIVATE))
             for name in ("design", "ports")
@@ -267,7 +274,8 @@ def _front(verilog: str, top: str, folder: Path, limit_s: float) -> None:
         (folder / file).write_bytes(gzip.compress("".join([texts[name], *parts]).encode(), mtime=0))
     tops = [name for name in names if name == top or source_name(name) == top]
     (folder / "modules.json").write_text(json.dumps(names), encoding="utf-8")
-    (folder / "design.json").write_text(json.dumps({"top": tops[0], "memories": memories}), encoding="utf-8")
+    design = {"top": tops[0], "memories": memories, "creator": creator}
+    (folder / "design.json").write_text(json.dumps(design), encoding="utf-8")
 
 
 def _bank(content: dict[str, Any]) -> dict[str, int]:

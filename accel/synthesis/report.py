@@ -14,7 +14,7 @@ from baco.accel.synthesis.closing import Closed, close
 from baco.accel.synthesis.flat import Flat, flatten
 from baco.accel.synthesis.gates import gate_verilog
 from baco.accel.synthesis.liberty import Library, read_library
-from baco.accel.synthesis.mapping import Mapped, check_cells, map_design
+from baco.accel.synthesis.mapping import Mapped, NetlistModule, check_cells, map_design
 from baco.accel.synthesis.memories import Bank, bank_cell, banks, fo4_s, nand2_um2
 from baco.accel.synthesis.power import KINDS, Power, dynamic_energy, power
 from baco.accel.synthesis.switching import read_switching
@@ -250,8 +250,10 @@ def in_cells(
     period_ps = period_ns * 1e3 if period_ns is not None else PERIOD_FO4 * fo4_s(library) * 1e12
     text = verilog(accelerator)
 
+    known: dict[tuple[str, str], NetlistModule] = {}
+
     def mapping(fast: Collection[str]) -> Mapped:
-        return map_design(text, library, period_ps, fast=fast, progress=progress, cache=cache)
+        return map_design(text, library, period_ps, fast=fast, progress=progress, cache=cache, known=known)
 
     mapped = mapping(())
     found, remarks = banks(mapped.memories.values(), library, macros)

@@ -15,6 +15,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,8 @@ _GAIN_S = 0.5e-12
 _STEP_F = 1e-15
 
 
-def resized(flat: Flat, library: Library, assumed: Assumptions) -> Flat:
-    """The same design with buffers, and with stronger cells on its longest paths.
+def resized(flat: Flat, library: Library, assumed: Assumptions) -> Arrivals:
+    """The same design with buffers, and with stronger cells on its longest paths, timed.
 
     Args:
         flat: stays as it is.
@@ -63,18 +64,16 @@ def resized(flat: Flat, library: Library, assumed: Assumptions) -> Flat:
     """
     # buffers help where cells are weak for what they drive, which shows once they are there
     plain = arrivals(flat, library, assumed)
-    starts = [_buffered(plain, library, assumed, pins) for pins in (_PINS, (assumed.most_sinks,) * 2)]
-    best = current = min(starts, key=lambda start: arrivals(start, library, assumed).need_s)
-    need, idle = np.inf, 0
+    starts = (_buffered(plain, library, assumed, pins) for pins in (_PINS, (assumed.most_sinks,) * 2))
+    best = found = min((arrivals(start, library, assumed) for start in starts), key=lambda one: one.need_s)
+    idle = 0
     families = _families(library)
-    for left in reversed(range(_ROUNDS + 1)):
-        found = arrivals(current, library, assumed)
-        idle = 0 if found.need_s < need - _GAIN_S else idle + 1
-        if found.need_s < need:
-            best, need = current, found.need_s
-        if idle == 2 or not left:
+    for _ in range(_ROUNDS):
+        found = arrivals(_stronger(found, families, assumed), library, assumed, found.graph)
+        idle = 0 if found.need_s < best.need_s - _GAIN_S else idle + 1
+        best = min(best, found, key=lambda one: one.need_s)
+        if idle == 2:
             break
-        current = _stronger(current, found, families, assumed)
     return best
 
 
@@ -103,8 +102,7 @@ class _Buffer:
         return self.fixed_s + self.slope * load_f
 
 
-@dataclass(frozen=True, order=True)
-class _Pin:
+class _Pin(NamedTuple):
     """A pin that a net reaches: when the signal is wanted there, negated (the least urgent first), and which it is.
 
     Attributes:
@@ -190,7 +188,7 @@ def _long_nets(
     """Of each net that reaches too many pins whether it has little slack, and the pins."""
     flat = plain.graph.flat
     sinks = loads(flat, assumed.wire_f)[1]
-    required, period = plain.required(), plain.need_s
+    required, period = plain.required, plain.need_s
     urgent = (required - plain.at).reshape(-1, 2).min(1) < _SLACK * period
     many = np.where(urgent, sinks > (most_of_urgent or np.inf), sinks > (assumed.most_sinks or np.inf))
     for instances in flat.instances.values():
@@ -214,8 +212,11 @@ def _long_nets(
                 continue
             nets = instances.nets[:, column]
             load = max(instances.cell.pins[pin].rise_f, instances.cell.pins[pin].fall_f) + assumed.wire_f
-            for row in np.flatnonzero((nets >= 0) & many[nets]):
-                result[int(nets[row])][1].append(_Pin(-float(wanted[row]), load, (name, int(row), column)))
+            rows = np.flatnonzero((nets >= 0) & many[nets])
+            for row, net, later in zip(
+                rows.tolist(), nets[rows].tolist(), (-wanted[rows]).tolist(), strict=True
+            ):
+                result[net][1].append(_Pin(later, load, (name, row, column)))
     return result
 
 
@@ -237,11 +238,10 @@ def _families(library: Library) -> list[list[LibraryCell]]:
     return [cells for cells in found.values() if len(cells) > 1]
 
 
-def _stronger(
-    flat: Flat, found: Arrivals, families: Sequence[Sequence[LibraryCell]], assumed: Assumptions
-) -> Flat:
+def _stronger(found: Arrivals, families: Sequence[Sequence[LibraryCell]], assumed: Assumptions) -> Flat:
     """The design with the best strength of each cell that has little slack."""
     state = _State(found, assumed)
+    flat = found.graph.flat
     instances = dict(flat.instances)
     for family in families:
         there = [instances.pop(cell.name) for cell in family if cell.name in instances]
@@ -264,11 +264,11 @@ class _State:
 
     def __init__(self, found: Arrivals, assumed: Assumptions) -> None:
         self._found, self._assumed = found, assumed
-        self._required = found.required()
+        self._required = found.required
         self._tight = self._required - found.at <= _SLACK * found.need_s
         self._tables = Tables()
         graph = found.graph
-        later = graph.delays(found.at, found.slew, more_f=_STEP_F) - graph.delays(found.at, found.slew)
+        later = graph.delays(found.at, found.slew, _STEP_F) - found.took
         #: How much later an edge comes for each farad more that its net carries, s / F.
         self._slope = np.zeros(found.at.size)
         np.maximum.at(self._slope, graph.target, later / _STEP_F)
@@ -313,7 +313,8 @@ class _State:
     def _lateness(self, instances: Instances, cell: LibraryCell) -> Array:
         """How much later than wanted the outputs of instances would come if they were another cell, s, shape (instances,)."""
         found, tables = self._found, self._tables
-        worst = np.full(len(instances.nets), -np.inf)
+        # what leads to an output: which instances, when, how steep, by which table, to which edge of a net
+        causes: list[tuple[Integers, Array, Array, Integers, Integers]] = []
         for arc in cell.arcs:
             if arc.kind not in (*COMBINATIONAL, *CLOCKED) or arc.target not in instances.pins:
                 continue
@@ -336,6 +337,12 @@ class _State:
                         starts = source[real] * 2 + before
                         begins = found.at[starts] + self._slope[starts] * more[before]
                         slews = np.where(np.isfinite(found.at[starts]), found.slew[starts], 0.0)
-                    late = begins + tables.read(which, slews, found.graph.load[ends]) - self._required[ends]
-                    worst[real] = np.maximum(worst[real], np.where(np.isnan(late), -np.inf, late))
+                    causes.append((real, begins, slews, which, ends))
+        worst = np.full(len(instances.nets), -np.inf)
+        if causes:
+            real, begins, slews, which, ends = (
+                np.concatenate(column) for column in zip(*causes, strict=True)
+            )
+            late = begins + tables.read(which, slews, found.graph.load[ends]) - self._required[ends]
+            np.maximum.at(worst, real, np.where(np.isnan(late), -np.inf, late))
         return worst

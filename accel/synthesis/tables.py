@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,21 @@ from baco.accel.synthesis.liberty import LibraryCell, Table
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where values lie between the points of tables, shape (n,) each.
+
+    Attributes:
+        row, column: the intervals that slews and loads lie in.
+        down, across: where in these, 0 ... 1 inside.
+    """
+
+    row: Integers
+    column: Integers
+    down: Array
+    across: Array
 
 
 class Tables:
@@ -44,13 +61,32 @@ class Tables:
 
     def read(self, which: Integers, x: Array, y: Array) -> Array:
         """Values of tables `which` at slews `x` and loads `y`, shape (n,): linear between and beyond the points."""
-        first, second, values, rows, columns = self._stack()
-        i, fx = _place(first[which], rows[which], x)
-        j, fy = _place(second[which], columns[which], y)
-        low = values[which, i, j] * (1 - fy) + values[which, i, j + 1] * fy
-        high = values[which, i + 1, j] * (1 - fy) + values[which, i + 1, j + 1] * fy
-        found: Array = low * (1 - fx) + high * fx
+        return self.values(which, self.points(which, x, y))
+
+    def points(self, which: Integers, x: Array, y: Array) -> Points:
+        """Where slews `x` and loads `y` lie in tables `which`."""
+        first, second, _, rows, columns = self._stack()
+        row, down = _place(first, which, rows, x)
+        column, across = _place(second, which, columns, y)
+        return Points(row, column, down, across)
+
+    def values(self, which: Integers, points: Points) -> Array:
+        """Of tables `which` at points of them, shape (n,)."""
+        values = self._stack()[2]
+        _, rows, columns = values.shape
+        corner = (which * rows + points.row) * columns + points.column
+        at = values.reshape(-1)
+        low = at[corner] * (1 - points.across) + at[corner + 1] * points.across
+        corner += columns
+        high = at[corner] * (1 - points.across) + at[corner + 1] * points.across
+        found: Array = low * (1 - points.down) + high * points.down
         return found
+
+    def are_alike(self, which: Integers, others: Integers) -> bool:
+        """Whether each table has the points of its other, shape (n,) both."""
+        first, second, *_ = self._stack()
+        axes = np.unique(np.concatenate([first, second], 1), axis=0, return_inverse=True)[1].reshape(-1)
+        return bool((axes[which] == axes[others]).all())
 
 
 def _widened(table: Table) -> tuple[Array, Array, Array]:
@@ -63,11 +99,14 @@ def _widened(table: Table) -> tuple[Array, Array, Array]:
     return first, second, values
 
 
-def _place(axes: Array, sizes: Integers, x: Array) -> tuple[Integers, Array]:
+def _place(axes: Array, which: Integers, sizes: Integers, x: Array) -> tuple[Integers, Array]:
     """The interval that x lies in, and where in it, 0 ... 1 inside; shape (n,)."""
-    index = np.clip((x[:, None] >= axes).sum(1) - 1, 0, sizes - 2)
-    rows = np.arange(index.size)
-    low, high = axes[rows, index], axes[rows, index + 1]
+    index = np.full(x.size, -1, np.int64)
+    for points in np.ascontiguousarray(axes.T):
+        index += x >= points[which]
+    index = np.clip(index, 0, sizes[which] - 2)
+    below = which * axes.shape[1] + index
+    low, high = axes.reshape(-1)[below], axes.reshape(-1)[below + 1]
     return index, (x - low) / (high - low)
 
 

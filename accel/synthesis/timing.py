@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -104,16 +105,21 @@ _Ends = list[tuple[Array, Integers, str, Integers]]
 
 
 class TimingGraph:
-    """Transitions between edges of nets; edge e of net n is n * 2 + e."""
+    """Transitions between edges of nets; edge e of net n is n * 2 + e.
 
-    def __init__(self, flat: Flat, load: Array) -> None:
+    Args:
+        like: of the same nets, driven by cells of other strengths: they are in its order.
+    """
+
+    def __init__(self, flat: Flat, load: Array, like: TimingGraph | None = None) -> None:
         self.flat, self.load, self.tables = flat, load, Tables()
         self.source: Integers
         self.target: Integers
         self.delay: Integers
         self.slew: Integers
         self._collect()
-        self.level, self.loops = _levels(flat.nets, self.source >> 1, self.target >> 1)
+        self.level, self.loops = self._order(like)
+        self._alike = self.tables.are_alike(self.delay, self.slew) if self.delay.size else True
         order = np.lexsort((self.target, self.level[self.target >> 1]))
         for name in ("source", "target", "delay", "slew"):
             setattr(self, name, getattr(self, name)[order])
@@ -133,6 +139,13 @@ class TimingGraph:
         )
         self.source, self.target, self.delay, self.slew = joined
 
+    def _order(self, like: TimingGraph | None) -> tuple[Integers, int]:
+        """As of `_levels`."""
+        source, target = self.source >> 1, self.target >> 1
+        if like is not None and not like.loops and (like.level[source] < like.level[target]).all():
+            return like.level, 0
+        return _levels(self.flat.nets, source, target)
+
     def _transitions(
         self, instances: Instances, arc: Arc
     ) -> Iterable[tuple[Integers, Integers, Integers, Integers]]:
@@ -149,8 +162,11 @@ class TimingGraph:
                 slews = np.full(source.size, self.tables.number(slew), np.int64)
                 yield source * 2 + before, target * 2 + edge, delays, slews
 
-    def timed(self, at: Array, slew: Array, late: Array) -> None:
-        """Fill arrivals and slews, s, by edges of nets, level by level. `late`: added at each net behind its driver."""
+    def timed(self, at: Array, slew: Array, late: Array) -> Array:
+        """Fill arrivals and slews, s, by edges of nets, level by level. `late`: added at each net behind its driver.
+
+        Returns how long each transition takes, s, shape (transitions,)."""
+        took = np.zeros(self.target.size)
         levels = self.level[self.target >> 1]
         starts = np.searchsorted(levels, np.arange(levels[-1] + 2)) if levels.size else np.zeros(1, np.int64)
         for begin, end in pairwise(starts.tolist()):
@@ -159,29 +175,28 @@ class TimingGraph:
                 if stop < end:  # a target's transitions stay together
                     stop = int(np.searchsorted(self.target[begin:end], self.target[stop])) + begin or end
                     stop = end if stop == begin else stop
-                self._step(slice(begin, stop), at, slew, late)
+                took[begin:stop] = self._step(slice(begin, stop), at, slew, late)
                 begin = stop
+        return took
 
-    def _step(self, part: slice, at: Array, slew: Array, late: Array) -> None:
-        target = self.target[part]
-        arrival, transition = self.read(part, at, slew)
+    def _step(self, part: slice, at: Array, slew: Array, late: Array) -> Array:
+        source, target = self.source[part], self.target[part]
+        reached = np.isfinite(at[source])
+        given = np.where(reached, slew[source], 0.0)
+        points = self.tables.points(self.delay[part], given, self.load[target])
+        took = self.tables.values(self.delay[part], points)
+        arrival = at[source] + took
+        if not self._alike:
+            points = self.tables.points(self.slew[part], given, self.load[target])
+        transition = np.where(reached, self.tables.values(self.slew[part], points), 0.0)
         firsts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
         nets = target[firsts]
         at[nets] = np.maximum(at[nets], np.maximum.reduceat(arrival, firsts) + late[nets >> 1])
         slew[nets] = np.maximum(slew[nets], np.maximum.reduceat(transition, firsts))
+        return took
 
-    def read(self, part: slice | Integers, at: Array, slew: Array) -> tuple[Array, Array]:
-        """When transitions would arrive, and how steep, s."""
-        source, target = self.source[part], self.target[part]
-        load = self.load[target]
-        reached = np.isfinite(at[source])
-        given = np.where(reached, slew[source], 0.0)
-        arrival = at[source] + self.tables.read(self.delay[part], given, load)
-        transition = np.where(reached, self.tables.read(self.slew[part], given, load), 0.0)
-        return arrival, transition
-
-    def delays(self, at: Array, slew: Array, more_f: float = 0.0) -> Array:
-        """How long each transition takes, s, shape (transitions,), if its target had so much more load, F."""
+    def delays(self, at: Array, slew: Array, more_f: float) -> Array:
+        """How long each transition would take, s, shape (transitions,), if its target had so much more load, F."""
         given = np.where(np.isfinite(at[self.source]), slew[self.source], 0.0)
         return self.tables.read(self.delay, given, self.load[self.target] + more_f)
 
@@ -218,6 +233,7 @@ class Arrivals:
         graph: what leads where.
         at, slew: of edges of nets, s, shape (nets * 2,); -inf where nothing arrives.
         late: what trees of buffers add to nets, s, shape (nets,).
+        took: how long each transition takes, s, shape (transitions,).
         ends: period needed, s, edge of a net, cell and module instance of each input of registers and memories, and of outputs.
     """
 
@@ -225,6 +241,7 @@ class Arrivals:
     at: Array
     slew: Array
     late: Array
+    took: Array
     ends: _Ends
 
     @property
@@ -232,6 +249,7 @@ class Arrivals:
         """The period that the worst path needs."""
         return float(np.r_[*(end[0] for end in self.ends), 0.0].max())
 
+    @cached_property
     def required(self) -> Array:
         """When edges of nets may arrive at the latest for the period needed, s, shape (nets * 2,); inf where nothing depends on it."""
         graph, period = self.graph, self.need_s
@@ -240,7 +258,7 @@ class Arrivals:
             reached = np.isfinite(need)
             places = places[reached]
             np.minimum.at(found, places, period - need[reached] + self.at[places])
-        delays = graph.delays(self.at, self.slew) + self.late[graph.target >> 1]
+        delays = self.took + self.late[graph.target >> 1]
         levels = graph.level[graph.target >> 1]
         starts = np.searchsorted(levels, np.arange(levels[-1] + 2)) if levels.size else np.zeros(1, np.int64)
         for begin, end in reversed([*pairwise(starts.tolist())]):
@@ -248,38 +266,48 @@ class Arrivals:
         return found
 
 
-def arrivals(flat: Flat, library: Library, assumptions: Assumptions) -> Arrivals:
+def arrivals(
+    flat: Flat, library: Library, assumptions: Assumptions, like: TimingGraph | None = None
+) -> Arrivals:
     """Signals followed through a design.
 
     Args:
         library: gives the buffers of trees.
+        like: as of `TimingGraph`.
     """
     load, sinks = loads(flat, assumptions.wire_f)
     late = np.zeros(flat.nets)
     buffers = library.buffers()
     if assumptions.most_sinks and buffers:
         _buffered(load, sinks, late, buffers, assumptions)
-    graph = TimingGraph(flat, load)
+    graph = TimingGraph(flat, load, like)
     at, slew = np.full(flat.nets * 2, -np.inf), np.zeros(flat.nets * 2)
     inputs = flat.ends("input")
     outside = np.r_[inputs * 2, inputs * 2 + 1]
     at[outside], slew[outside] = 0.0, assumptions.clock_slew_s
     for instances in flat.instances.values():
         _launch(graph, instances, at, slew, late, assumptions.clock_slew_s)
-    graph.timed(at, slew, late)
-    return Arrivals(graph, at, slew, late, _endpoints(graph, at, slew, assumptions.clock_slew_s))
+    took = graph.timed(at, slew, late)
+    return Arrivals(graph, at, slew, late, took, _endpoints(graph, at, slew, assumptions.clock_slew_s))
 
 
-def analyse(flat: Flat, library: Library, assumptions: Assumptions, paths: int = 10) -> Timing:
+def analyse(flat: Flat, library: Library, assumptions: Assumptions) -> Timing:
     """The longest paths of a design.
 
     Args:
         library: gives the buffers of trees.
+    """
+    return timing(arrivals(flat, library, assumptions), assumptions)
+
+
+def timing(found: Arrivals, assumptions: Assumptions, paths: int = 10) -> Timing:
+    """The longest paths of a design whose signals were followed.
+
+    Args:
         paths: how many to tell, the worst of each module that paths end in.
     """
-    found = arrivals(flat, library, assumptions)
     graph, worst = found.graph, found.need_s
-    told = _worst_paths(graph, found.at, found.slew, found.late, found.ends, paths)
+    told = _worst_paths(found, paths)
     mhz = 1e-6 / (worst * (1 + assumptions.margin)) if worst > 0 else 0.0
     return Timing(worst, mhz, tuple(told), graph.loops, assumptions, graph.load, found.slew)
 
@@ -293,10 +321,10 @@ def loads(flat: Flat, wire_f: float) -> tuple[Array, Integers]:
             if pin.direction != "input":
                 continue
             nets = instances.nets[:, column]
-            count = np.bincount(nets[nets >= 0], minlength=flat.nets)
-            load[RISE::2] += count * (pin.rise_f + wire_f)
-            load[FALL::2] += count * (pin.fall_f + wire_f)
-            sinks += count
+            nets, count = np.unique(nets[nets >= 0], return_counts=True)
+            load[nets * 2 + RISE] += count * (pin.rise_f + wire_f)
+            load[nets * 2 + FALL] += count * (pin.fall_f + wire_f)
+            sinks[nets] += count
     return load, sinks
 
 
@@ -403,12 +431,11 @@ def _endpoints(graph: TimingGraph, at: Array, slew: Array, clock_slew: float) ->
     return found
 
 
-def _worst_paths(
-    graph: TimingGraph, at: Array, slew: Array, late: Array, ends: _Ends, count: int
-) -> list[Path]:
+def _worst_paths(found: Arrivals, count: int) -> list[Path]:
     """The worst path into each module, worst first."""
+    graph = found.graph
     best: dict[str, tuple[float, int, str, int]] = {}
-    for need, places, cell, scopes in ends:
+    for need, places, cell, scopes in found.ends:
         order = np.argsort(-need, kind="stable")
         names: set[str] = set()
         for place in order:
@@ -425,8 +452,7 @@ def _worst_paths(
     worst = sorted(best.values(), reverse=True)[:count]
     drivers = driving_cells(graph.flat)
     return [
-        Path(need, tuple(_trace(graph, at, slew, late, place, drivers)), cell, scope)
-        for need, place, cell, scope in worst
+        Path(need, tuple(_trace(found, place, drivers)), cell, scope) for need, place, cell, scope in worst
     ]
 
 
@@ -443,15 +469,9 @@ def driving_cells(flat: Flat) -> tuple[Integers, Integers, list[str]]:
     return cell, scope, names
 
 
-def _trace(
-    graph: TimingGraph,
-    at: Array,
-    slew: Array,
-    late: Array,
-    place: int,
-    drivers: tuple[Integers, Integers, list[str]],
-) -> list[PathStep]:
+def _trace(found: Arrivals, place: int, drivers: tuple[Integers, Integers, list[str]]) -> list[PathStep]:
     """Nets of the path to an edge of a net, the first one first."""
+    graph, at = found.graph, found.at
     cell, scope, names = drivers
     steps = []
     levels = graph.level[graph.target >> 1]
@@ -463,9 +483,9 @@ def _trace(
         begin, end = np.searchsorted(graph.target[low:high], [place, place + 1]) + low
         if begin == end:
             break
-        arrival, _ = graph.read(slice(int(begin), int(end)), at, slew)
+        arrival = at[graph.source[begin:end]] + found.took[begin:end]
         best = int(np.argmax(arrival))
-        if not np.isfinite(arrival[best]) or arrival[best] + late[net] < at[place] - 1e-15:
+        if not np.isfinite(arrival[best]) or arrival[best] + found.late[net] < at[place] - 1e-15:
             break
         place = int(graph.source[begin + best])
     return steps[::-1]

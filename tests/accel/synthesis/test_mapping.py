@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from baco.accel.synthesis.liberty import read_library
-from baco.accel.synthesis.mapping import BankShape, map_design
+from baco.accel.synthesis.mapping import BankShape, NetlistModule, map_design
 from baco.accel.synthesis.memories import banks
 from baco.accel.verilog.yosys import run_yosys
 from baco.common.cache import Cache
@@ -80,11 +80,16 @@ def test_what_is_mapped_once_is_not_mapped_again(tmp_path: Path, monkeypatch: py
     pytest.importorskip("pyosys")
     library = read_library([tiny_file(tmp_path)])
     cache = Cache(tmp_path / "cache")
-    before = map_design(DESIGN + SRAM.read_text(), library, 500, top="top", cache=cache)
+    known: dict[tuple[str, str], NetlistModule] = {}
+    before = map_design(DESIGN + SRAM.read_text(), library, 500, top="top", cache=cache, known=known)
     monkeypatch.setattr(
         "baco.accel.synthesis.mapping.run_yosys", lambda *a, **k: pytest.fail("Yosys ran again")
     )
-    assert map_design(DESIGN + SRAM.read_text(), library, 500, top="top", cache=cache) == before
+    again = map_design(DESIGN + SRAM.read_text(), library, 500, top="top", cache=cache)
+    assert again == before
+    assert [*again.modules] == [*before.modules]
+    same = map_design(DESIGN + SRAM.read_text(), library, 500, top="top", cache=cache, known=known)
+    assert all(same.modules[name] is module for name, module in before.modules.items())
 
 
 STORE = """

@@ -108,7 +108,7 @@ def test_random_logic_stays_what_it_is_and_is_no_slower(tmp_path: Path, seed: in
     )
     module = NetlistModule("random", module.ports, instances, {}, module.nets)
     flat = flatten(Mapped("top", {"top": module}, {}, "", 0.0), library.cells)
-    found = resized(flat, library, ASSUMED)
+    found = resized(flat, library, ASSUMED).graph.flat
     assert _plain(found, {"BUF", "BUF_4"}) == _plain(flat, ())
     assert analyse(found, library, ASSUMED).need_s <= analyse(flat, library, ASSUMED).need_s * 1.05
     assert analyse(
@@ -131,7 +131,7 @@ def test_a_row_of_weak_cells_becomes_as_strong_as_a_search_over_all_strengths_fi
         module = NetlistModule("row", {"clock": ("input", [0])}, cells, {}, 4 + load)
         flat = flatten(Mapped("top", {"top": module}, {}, "", 0.0), library.cells)
         assumed = Assumptions(0.0, 20e-12, most_sinks=0, margin=0.0)
-        flat = resized(flat, library, assumed) if sized else flat
+        flat = resized(flat, library, assumed).graph.flat if sized else flat
         return analyse(flat, library, assumed).need_s
 
     choices = [tuple(bool(number >> bit & 1) for bit in range(3)) for number in range(8)]
@@ -146,7 +146,7 @@ def test_it_is_proven_equal_to_the_rtl(tmp_path: Path, name: str) -> None:
     pytest.importorskip("pyosys", reason="Yosys is not installed")
     library = _library(tmp_path)
     flat = mapped_design(name, library, tmp_path)
-    found = resized(flat, library, replace(ASSUMED, most_sinks=4))
+    found = resized(flat, library, replace(ASSUMED, most_sinks=4)).graph.flat
     assert found.nets > flat.nets
     assert _strong(found) > 0
     (tmp_path / "rtl.v").write_text(DESIGNS[name][0])
@@ -187,7 +187,7 @@ def test_opensta_finds_the_same_period(tmp_path: Path, name: str) -> None:
     library = ihp_library(tmp_path)
     flat = mapped_design(name, library, tmp_path)
     assumed = Assumptions(0.0, 0.05e-9, most_sinks=0, margin=0.0)
-    found = resized(without_ports(flat), library, assumed)
+    found = resized(without_ports(flat), library, assumed).graph.flat
     ours = analyse(found, library, assumed).need_s * 1e9
     before = analyse(without_ports(flat), library, assumed).need_s * 1e9
     assert ours <= before if name == "one hot" else ours < before  # no gate of which has a stronger one
