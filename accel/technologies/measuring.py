@@ -23,7 +23,7 @@ from baco.accel.structure_law import QUANTITIES, structure_law
 from baco.accel.synthesis.liberty import Library, read_library
 from baco.accel.synthesis.mapping import BankShape
 from baco.accel.synthesis.memories import banks
-from baco.accel.synthesis.report import Synthesis, in_cells
+from baco.accel.synthesis.report import GOALS, Synthesis, in_cells
 from baco.accel.technology import NEXT_SIDE, PeriodLaw, Technology
 from baco.accel.verilog.generate import verilog
 from baco.common.cache import Cache
@@ -54,6 +54,7 @@ class Netlist:
         design: hash of its Verilog and of what it was mapped with.
         logic_mm2, memories_mm2, clock_mhz, leakage_mw: as of `Synthesis`.
         modules: area of logic by module, mm2.
+        optimise: what it was made for, as of `in_cells`.
     """
 
     accelerator: dict[str, Any]
@@ -63,6 +64,7 @@ class Netlist:
     clock_mhz: float
     leakage_mw: float
     modules: dict[str, float]
+    optimise: str = "area"
 
     @property
     def configuration(self) -> Accelerator:
@@ -99,14 +101,15 @@ def measure(
     kept: Path,
     *,
     designs: int = len(DESIGNS),
+    optimise: str = "area",
     progress: Callable[[int, int, str], None] | None = None,
     cache: Cache | None = None,
 ) -> list[Netlist]:
-    """Netlists of the first `designs` of `DESIGNS`, those that a file keeps already taken from it.
+    """Netlists of the first `designs` of `DESIGNS`, small sides first, those that a file keeps already taken from it.
 
     Args:
-        liberty, memories: as of `in_cells`.
-        kept: the file; written after each design.
+        liberty, memories, optimise: as of `in_cells`.
+        kept: the file; written after each design. Netlists in it that were made for something else stay.
         progress: told how many designs are measured, of how many, and what is being done.
 
     Raises as `in_cells`.
@@ -117,24 +120,29 @@ def measure(
     every = [*accelerators()]
     macro_names = [path.name for path in memories]
     keys = [stable_hash([verilog(accelerator), library.digest, macro_names]) for accelerator in every]
-    known = {netlist.design: netlist for netlist in read_netlists(kept)}
-    wanted = every[:designs]
-    for number, (accelerator, key) in enumerate(zip(wanted, keys, strict=False)):
+    there = read_netlists(kept)
+    others = [netlist for netlist in there if netlist.optimise != optimise]
+    known = {netlist.design: netlist for netlist in there if netlist.optimise == optimise}
+    wanted = sorted(zip(every[:designs], keys, strict=False), key=lambda design: design[0].dim)
+    for number, (accelerator, key) in enumerate(wanted):
         if key not in known:
 
             def within(done: int, of: int, module: str, number: int = number) -> None:
                 told(number, len(wanted), f"{module} ({done} of {of} modules)")
 
-            design = in_cells(accelerator, library, macros, progress=within, cache=cache)
-            known[key] = _netlist(accelerator, key, design.synthesis())
+            design = in_cells(accelerator, library, macros, optimise=optimise, progress=within, cache=cache)
+            known[key] = _netlist(accelerator, key, design.synthesis(), optimise)
         told(number + 1, len(wanted), accelerator.name)
         # those that a run measured which asked for more designs stay
-        rows = [vars(known[key]) for key in keys if key in known]
-        atomic_write(kept, json.dumps({"library": library.names, "netlists": rows}, indent=1) + "\n")
+        rows = [*others, *(known[key] for key in keys if key in known)]
+        rows.sort(key=lambda netlist: GOALS.index(netlist.optimise))
+        atomic_write(
+            kept, json.dumps({"library": library.names, "netlists": [*map(vars, rows)]}, indent=1) + "\n"
+        )
     return [known[key] for key in keys[:designs]]
 
 
-def _netlist(accelerator: Accelerator, key: str, found: Synthesis) -> Netlist:
+def _netlist(accelerator: Accelerator, key: str, found: Synthesis, optimise: str) -> Netlist:
     fields = accelerator.model_dump(mode="json", exclude_defaults=True)
     return Netlist(
         fields,
@@ -144,13 +152,14 @@ def _netlist(accelerator: Accelerator, key: str, found: Synthesis) -> Netlist:
         round(found.clock_mhz, 4),
         round(found.leakage_mw, 6),
         {module.name: round(module.mm2, 8) for module in found.modules},
+        optimise,
     )
 
 
 def fit_technology(
     name: str, netlists: Sequence[Netlist], liberty: Sequence[Path], memories: Sequence[Path] = ()
 ) -> Technology:
-    """The laws of least squared relative error on netlists, each design also predicted by laws that have not seen it.
+    """The laws of least squared relative error on netlists made for the same, each design also predicted by laws that have not seen it.
 
     Raises InputError with too few netlists.
     """
@@ -184,7 +193,7 @@ def fit_technology(
     corner = f"{library.volts:g} V, {library.celsius:g} °C"
     found = Technology(
         name=name,
-        description=f"{len(netlists)} netlists before layout, {corner}",
+        description=f"{len(netlists)} netlists made for {netlists[0].optimise}, before layout, {corner}",
         source=", ".join(library.names),
         logic_um2=dict(zip(QUANTITIES, _rounded(prices), strict=True)),
         memories=law,

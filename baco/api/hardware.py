@@ -126,12 +126,13 @@ def add_technology(
     liberty: Sequence[str | Path],
     memories: Sequence[str | Path] = (),
     designs: int | None = None,
+    optimise: str = "area",
     report: Callable[[str], None] | None = None,
 ) -> Technology:
     """Measure a library in netlists of some small accelerators and keep its figures on this machine, under a name.
 
     Args:
-        liberty, memories: as of `synthesise`.
+        liberty, memories, optimise: as of `synthesise`.
         designs: how many accelerators, the most telling first; by default all.
         report: told how it goes on.
 
@@ -150,7 +151,8 @@ def add_technology(
             report(f"{done} of {of} accelerators: {what}")
 
     count = len(DESIGNS) if designs is None else designs
-    netlists = measure(*files, folder / "netlists" / f"{name}.json", designs=count, progress=told)
+    kept = folder / "netlists" / f"{name}.json"
+    netlists = measure(*files, kept, designs=count, optimise=optimise, progress=told)
     found = fit_technology(name, netlists, *files)
     keep_technology(found)
     return found

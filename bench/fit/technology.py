@@ -12,6 +12,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from baco.accel.synthesis.report import GOALS
 from baco.accel.technologies.measuring import DESIGNS, fit_technology, measure
 from baco.accel.technology import technology, technology_names
 from baco.common.errors import BacoError
@@ -24,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name")
     parser.add_argument("--liberty", type=Path, nargs="+", required=True, help="the standard cells")
     parser.add_argument("--memories", type=Path, nargs="*", default=[], help="memory macros")
+    parser.add_argument("--optimise", choices=GOALS, default=GOALS[0], help="what netlists are made for")
     parser.add_argument("--designs", type=int, default=len(DESIGNS), help="the first ones only")
     parser.add_argument(
         "--results", type=Path, default=Path("results/technologies"), help="folder of netlists"
@@ -36,7 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     kept = options.results / f"{options.name}.json"
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        found = measure(options.liberty, options.memories, kept, designs=options.designs, progress=_tell)
+        found = measure(
+            options.liberty,
+            options.memories,
+            kept,
+            designs=options.designs,
+            optimise=options.optimise,
+            progress=_tell,
+        )
         law = fit_technology(options.name, found, options.liberty, options.memories)
         if options.name in technology_names():  # what switches is measured by itself
             law = law.model_copy(update={"switching": technology(options.name).switching})

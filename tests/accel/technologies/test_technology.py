@@ -371,7 +371,10 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
             logic_mm2=logic, memories_mm2=0.1, clock_mhz=1e3 / ns, leakage_mw=2 * (logic + 0.1), modules=[]
         )
 
-    def in_cells(machine: Accelerator, *_: Any, **__: Any) -> Any:
+    goals: list[str] = []
+
+    def in_cells(machine: Accelerator, *_: Any, optimise: str, **__: Any) -> Any:
+        goals.append(optimise)
         return SimpleNamespace(synthesis=lambda: netlist(machine))
 
     monkeypatch.setattr("baco.accel.technologies.measuring.in_cells", in_cells)
@@ -383,8 +386,18 @@ def test_laws_are_recovered_from_netlists_that_follow_them(
     assert len(made) == len(DESIGNS) + 1  # what was measured before the interruption is not measured again
     assert measure(liberty, [], kept, designs=5) == found[:5]
     assert read_netlists(kept) == found
+    # those made for another goal are measured by themselves, small sides first, and kept behind them in the designs' order
+    for_clock = measure(liberty, [], kept, designs=5, optimise="clock")
+    assert goals[-5:] == ["clock"] * 5
+    assert [machine.dim for machine in made[-5:]] == [2, 4, 4, 4, 8]
+    assert [netlist.accelerator for netlist in for_clock] == [netlist.accelerator for netlist in found[:5]]
+    assert measure(liberty, [], kept) == found
+    assert len(made) == len(DESIGNS) + 1 + 5
+    assert read_netlists(kept) == [*found, *for_clock]
     assert {one.configuration.dim for one in found} == {2, 4, 8, 16, 32}
+    assert "5 netlists made for clock" in fit_technology("own", for_clock, liberty).description
     law = fit_technology("own", found, liberty)
+    assert "32 netlists made for area" in law.description
     assert law.logic_um2 == pytest.approx(LOGIC, rel=2e-3)
     assert law.period is not None
     assert law.period.model_dump() == pytest.approx(PERIOD.model_dump(), rel=2e-3)
